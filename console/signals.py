@@ -45,7 +45,7 @@ class StopRequest:
 
     @contextlib.contextmanager
     def in_flight(self) -> Iterator[None]:
-        """Around what must be finished or undone: the first signal does not cancel it."""
+        """A context for work that must be finished or undone: the first signal does not cancel it."""
         self.flights += 1
         try:
             yield
@@ -54,7 +54,7 @@ class StopRequest:
 
     @contextlib.contextmanager
     def at_question(self) -> Iterator[None]:
-        """Around waiting for a person in the middle of longer work: nothing is sent meanwhile."""
+        """A context for a question in the middle of longer work: nothing is sent meanwhile."""
         self._questions += 1
         try:
             yield
@@ -134,7 +134,7 @@ class Supervisor:
         self.stop.came(signum)
         if self.stop.flights:
             self._announce()
-        # Should the loop itself be stuck, or the output be a pipe that nobody reads, the alarm still rings.
+        # The alarm works even if the event loop is stuck, or the output is a pipe that nobody reads.
         signal.setitimer(signal.ITIMER_REAL, self._limit + 2.0)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._begin_stop)

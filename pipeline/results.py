@@ -60,7 +60,7 @@ def run_directory(out: StoragePath, job: str, now: datetime, token: str) -> Stor
 
 
 def commit(result: JobResult) -> JobResult:
-    """Writes the manifest: from then on the result is there. Raises PipelineError."""
+    """Writes the manifest: from then on the result exists. Raises PipelineError."""
     fields = asdict(result) | {
         "format": FORMAT,
         "version": VERSION,

@@ -37,7 +37,7 @@ class SparkSettings:
 
 
 def submitted() -> bool:
-    """Whether spark-submit started this process: its master and its settings stand."""
+    """Whether spark-submit started this process: its master and its settings are used."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 

@@ -1,1 +1,1 @@
-"""What a person sees: takes recovery's values, emits messages, and asks nobody for anything."""
+"""The console's widgets: they show values of recovery/ and post messages, and never call a cluster."""

@@ -29,7 +29,7 @@ ATTEMPTS, BETWEEN = 5, 0.01
 
 
 class LockHolder(NamedTuple):
-    """The run that holds the lock of a cluster, as it wrote itself down."""
+    """The run that holds the lock of a cluster, from what it wrote into the lock file."""
 
     run_id: str
     pid: int
@@ -84,7 +84,7 @@ class ClusterLock:
         return cls(path, descriptor, owner)
 
     def release(self) -> None:
-        """Lets go; may be called twice."""
+        """Releases the lock; may be called twice."""
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 if self._owner is not None:
@@ -126,7 +126,7 @@ def holder(path: Path) -> LockHolder | None:
         return None
     try:
         found = _holder(descriptor)
-        # A run that was killed stays written down there, and the kernel has let go of its lock.
+        # A killed run is still named in the file, but the kernel has released its lock.
         if found is not None and _is_held(descriptor):
             return found
     finally:

@@ -31,7 +31,7 @@ from recovery.model import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class JournalRun:
-    """Who runs what, and why; ``reason`` is what the operator typed, empty where none was asked."""
+    """The operator, command and reason of a run; ``reason`` is empty if none was asked for."""
 
     run_id: str
     command: Sequence[str]
@@ -150,12 +150,13 @@ class Journal:
         self._write_or_keep(encode("settled", self._clock(), members))
 
     def conclude(self, status: int, counts: Mapping[str, int] | None = None) -> None:
-        """What the last line is to tell: the exit status, and how many rows ended how, what was sent or not."""
+        """Sets the content of the last line: the exit status, and the number of rows by outcome, sent or not."""
         self._status = status
         self._counts = {str(name): count for name, count in (counts or {}).items() if count}
 
     def close(self, status: int | None = None) -> None:
-        """Ends the run's file with its exit status, that of :meth:`conclude` unless told, and lets go of the lock.
+        """Ends the run's file with its exit status (default: that of :meth:`conclude`), and releases the
+        lock.
 
         May be called twice. Raises JournalError where the last lines could not be written.
         """
@@ -211,7 +212,7 @@ class _LineFile:
         try:
             disk = os.statvfs(self.path)
         except OSError:
-            return  # the write itself will tell
+            return  # the write itself will fail
         left = disk.f_bavail * disk.f_frsize
         if left < size:
             raise JournalError(
@@ -248,7 +249,7 @@ class _LineFile:
             left = left[os.write(descriptor, left) :]
 
     def _cut(self, descriptor: int) -> None:
-        """Takes a line back that was written in part: a broken line may only be the last."""
+        """Removes a partly written line: only the last line of a file may be broken."""
         try:
             os.ftruncate(descriptor, self._size)
         except OSError as error:
@@ -264,7 +265,7 @@ def cluster_directory(cluster_id: str, root: Path | None = None) -> Path:
 
 
 def running(cluster_id: str, root: Path | None = None) -> LockHolder | None:
-    """The run that may be changing the cluster at this moment, as far as the state directory tells.
+    """The run that may be changing the cluster now, according to the state directory.
 
     Raises JournalError without an id.
     """
@@ -272,7 +273,7 @@ def running(cluster_id: str, root: Path | None = None) -> LockHolder | None:
 
 
 def make_directories(path: Path, access: StateAccess) -> None:
-    """Makes what is missing of ``path``, on disk when this returns. Raises OSError."""
+    """Creates the missing directories of ``path``; they are on disk when this returns. Raises OSError."""
     missing = [part for part in (path, *path.parents) if not part.exists()]
     for part in reversed(missing):
         with contextlib.suppress(FileExistsError):
@@ -281,6 +282,6 @@ def make_directories(path: Path, access: StateAccess) -> None:
 
 
 def _next_file(directory: Path, run_id: str) -> Path:
-    """Numbered, so that the order of runs does not hang on a clock."""
+    """Numbered, so that the order of runs does not depend on a clock."""
     numbers = [int(path.name[:6]) for path in directory.glob("[0-9]" * 6 + "-*.jsonl")]
     return directory / f"{max(numbers, default=0) + 1:06d}-{quote(run_id, safe='')}.jsonl"

@@ -9,8 +9,8 @@ from console.journal.unfinished_entries import Unfinished
 
 
 class OpenReplacement(NamedTuple):
-    """A replacement that was begun and not ended; ``file`` is its plan, ``confirmed`` the steps that an operator
-    said are done.
+    """A replacement that was started and not finished; ``file`` is its plan, ``confirmed`` the steps that an
+    operator said are done.
     """
 
     entry: str

@@ -43,7 +43,7 @@ class EntryEnded:
 
 @dataclass(frozen=True, slots=True)
 class EntriesSettled:
-    """What a later run found done, or no longer ours."""
+    """Entries that a later run found finished, or changed by somebody else."""
 
     at: str
     why: str
@@ -56,7 +56,7 @@ Event = EntryBegun | EntryEnded | EntriesSettled
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run as its file tells it. ``header`` is empty for a run that ended before its first line.
+    """One run, read from its file. ``header`` is empty for a run that ended before its first line.
 
     ``ended`` tells whether the run closed its file; ``status`` is its exit status, None where not said, and
     ``counts`` how many rows ended how, empty where that is not said.

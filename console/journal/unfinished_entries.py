@@ -1,4 +1,6 @@
-"""What earlier runs left open: reordered assignments not put back, and things sent whose end is not recorded."""
+"""What earlier runs left open: assignments that were reordered and not restored, and requests without a
+recorded end.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class OpenOrder(NamedTuple):
 
 
 class OpenEntry(NamedTuple):
-    """Something else that was about to be sent, with no end recorded."""
+    """Another request that was about to be sent, without a recorded end."""
 
     run_id: str
     entry: str
@@ -47,7 +49,7 @@ class OpenEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What is open. Whoever reads it holds the lock, or a run that is still going is among it.
+    """What is open. A reader that does not hold the lock may find a run among it that is still going on.
 
     ``confirmed`` are the steps that an operator said are done, by a replacement's plan.
     """
@@ -62,8 +64,8 @@ class Unfinished:
         return not self.orders and not self.entries and not self.replacements
 
     def beside(self, run_id: str) -> Unfinished:
-        """What other runs than that one, which is still going on, left open. The replacement that it is at is no
-        longer theirs.
+        """What the other runs left open. The replacement that this run is working on is not counted as
+        theirs.
         """
         replaces = any(entry.run_id == run_id for entry in self.replacements)
         return Unfinished(

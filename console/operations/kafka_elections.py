@@ -1,4 +1,4 @@
-"""Preferred and unclean elections, as Kafka holds them (ElectLeaders 0 and 1)."""
+"""Kafka's own preferred and unclean elections (ElectLeaders types 0 and 1)."""
 
 # ruff: noqa: ARG002  # the signatures are the change's
 
@@ -21,9 +21,8 @@ from recovery.model import PartitionState
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Elections that were held, and those that were refused. ``sent``: something was sent.
-
-    Of an election of all partitions Kafka tells only those that it touched.
+    """The results of elections, refused ones included. ``sent``: something was sent. For an election of all
+    partitions Kafka's answer has only the partitions that needed one.
     """
 
     elections: tuple[Election, ...]
@@ -39,7 +38,9 @@ class Held:
 
 
 class Electable(NamedTuple):
-    """The partitions to elect. ``asked``: a person was asked; ``refused`` changed while the question stood open."""
+    """The partitions to elect. ``asked``: a person was asked; ``refused`` are partitions that changed before
+    the answer.
+    """
 
     selected: Selected
     refused: tuple[Election, ...] = ()
@@ -82,7 +83,9 @@ class KafkaElection(Change[Backend, Electable, Held]):
     async def compare_again(
         self, cluster: Backend, prepared: Electable, answer: str, operator: Operator[Electable]
     ) -> Electable:
-        """Who is elected follows from the state alone: any change of it may elect another than was asked about."""
+        """The partition's state alone decides which replica is elected: after any change it may be another
+        than the question said.
+        """
         states = prepared.selected.states
         found = await described(cluster, [state.tp for state in states]) if states else None
         now = {} if found is None else {state.tp: state for state in found.states}
@@ -104,7 +107,7 @@ class KafkaElection(Change[Backend, Electable, Held]):
 
 
 def _moved(before: PartitionState, now: PartitionState | None) -> Election | None:
-    """Why the election of this partition is not sent any more; None: it is as it was when it was asked about."""
+    """Why the election of this partition is not sent any more; None: it has not changed since the question."""
     if now == before:
         return None
     if now is None:

@@ -27,7 +27,9 @@ POLL = 0.25
 
 @dataclass(frozen=True, slots=True)
 class UpgradeCheck:
-    """What speaks against the upgrade; nothing is sent while anything does. ``already``: there is nothing to do."""
+    """The problems that prevent the upgrade; nothing is sent while there is one. ``already``: the level is
+    reached already.
+    """
 
     quorum: Quorum
     nodes: tuple[ClusterNode, ...]

@@ -1,4 +1,4 @@
-"""The choice for every partition of a picture, and the plan that it comes to."""
+"""The choice of a leader for every surveyed partition, and the plan made of these choices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recovery.strategy import Decision, DecisionKind, Strategy, decide
 
 
 class LeaderChoice(NamedTuple):
-    """One partition: what was seen of it, and what was decided."""
+    """One partition: its survey and the decision."""
 
     survey: Survey
     decision: Decision

@@ -1,4 +1,4 @@
-"""Looking at log dirs: what they hold, what failed, what would fail, and what an empty one could destroy."""
+"""Reads log dirs: their replicas, failed dirs, the effect of a failure, and what an empty dir could destroy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEPT = "log-dirs"
 
 @dataclass(frozen=True)
 class Disks:
-    """All log dirs beside the partitions. ``kept`` is where each replica was when it was last in sync."""
+    """All log dirs and the partitions. ``kept`` is the dir of each replica when it was last in sync."""
 
     cluster: ClusterInfo
     partitions: Partitions
@@ -35,7 +35,7 @@ class Disks:
 
     @cached_property
     def listed(self) -> tuple[LogDir, ...]:
-        """Every dir that was told, by broker and path."""
+        """Every dir that a broker listed, by broker and path."""
         told = (dirs for dirs in self.dirs.values() if not isinstance(dirs, Unknown))
         return tuple(sorted((d for dirs in told for d in dirs), key=lambda d: (d.broker, d.path)))
 
@@ -49,7 +49,7 @@ class Disks:
 
     @cached_property
     def held(self) -> Held:
-        """Where replicas are now, the failed dirs left out."""
+        """The current dir of each replica, without failed dirs."""
         found: dict[int, dict[str, frozenset[TopicPartition]]] = {}
         for d in self.listed:
             if not d.error:
@@ -75,7 +75,7 @@ class Disks:
     def reckoned(
         self, configs: Mapping[str, Mapping[str, str] | Unknown], metadata: Mapping[int, str]
     ) -> DiskCluster:
-        """For the rules; what topics' configurations do not tell is taken as Kafka's defaults."""
+        """The input of the recovery rules; for unknown topic configurations Kafka's defaults are taken."""
         min_isr: dict[str, int | Unknown] = {}
         unclean = set()
         for topic, config in configs.items():
@@ -103,19 +103,21 @@ class Disks:
 
 
 async def look(backend: Backend, cluster: ClusterInfo, kept: Held) -> Disks:
-    """All dirs and all partitions, asked at once. Raises BackendError."""
+    """Reads all dirs and all partitions at the same time. Raises BackendError."""
     dirs, found = await asyncio.gather(backend.log_dirs(), backend.partitions())
     return Disks(cluster, found, dirs, kept)
 
 
 async def reckon(backend: Backend, disks: Disks, topics: Sequence[str] | None = None) -> DiskCluster:
-    """What a failure is reckoned from: with the topics' configurations, and where metadata logs are."""
+    """Adds what the effect of a failure depends on: the topic configurations, and the dirs of the metadata
+    logs.
+    """
     names = sorted({state.topic for state in disks.partitions.states}) if topics is None else list(topics)
     return disks.reckoned(await backend.topic_configs(names), await metadata_dirs(backend))
 
 
 async def metadata_dirs(backend: object) -> Mapping[int, str]:
-    """By broker the dir of its metadata log; without those that would not tell."""
+    """The dir of each broker's metadata log; brokers that do not report it are left out."""
     from console.operations.replacement_plan import settings_of  # noqa: PLC0415  # for predictions only
 
     membership: Membership | None = getattr(backend, "membership", None)
@@ -140,7 +142,7 @@ async def failures(backend: Backend, disks: Disks) -> tuple[FailedDir, ...]:
 
 
 def kept_from(document: Mapping[str, Any] | None) -> Held:
-    """What :func:`keep` made."""
+    """Reads what :func:`keep` has saved."""
     if document is None:
         return {}
     return {
@@ -180,7 +182,7 @@ def _keep_unseen(
     was: Mapping[int, Mapping[TopicPartition, str]],
     states: Mapping[TopicPartition, object],
 ) -> None:
-    """Replicas that no dir shows now stay where they were, as long as their partition is there."""
+    """Replicas that no dir lists now keep their last dir, as long as their partition exists."""
     seen = {b: {tp for tps in dirs.values() for tp in tps} for b, dirs in disks.held.items()}
     for broker, former in was.items():
         for tp, path in former.items():

@@ -1,4 +1,6 @@
-"""The whole cluster at one look: brokers, partitions with every replica's log, log dirs, the metadata quorum."""
+"""The whole cluster in one reading: brokers, partitions with every replica's log, log dirs, the metadata
+quorum.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMe
 from recovery.model import Broker, ReplicaLog, Survey, Unknown, Why
 
 LAGGING_MS = 3_000
-"""An observer this much behind the leader, in ms of its last catching up, is behind and not just slow."""
+"""An observer that was last caught up this many ms ago counts as behind."""
 
 
 class BrokerView(NamedTuple):
@@ -47,7 +49,7 @@ class QuorumView(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Everything that one look at a cluster tells.
+    """Everything that is read for one overview of a cluster.
 
     ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
     """
@@ -72,7 +74,7 @@ class Overview:
         if broker in problems:
             return problems[broker]
         dirs = self.log_dirs.get(broker)
-        # A refusal is an answer: the broker is there.
+        # A refusal is an answer: the broker is up.
         refused = isinstance(dirs, Unknown) and dirs.why in {Why.NOT_ALLOWED, Why.NOT_OFFERED}
         return dirs if isinstance(dirs, Unknown) and not refused else None
 
@@ -83,7 +85,7 @@ class Overview:
 
 
 async def overview(backend: Backend, duration: float, progress: Progress | None = None) -> Overview:
-    """Open the backend and look at everything; ``duration`` in seconds limits the replicas' answers.
+    """Open the backend and read everything; ``duration`` in seconds limits the replicas' answers.
 
     Raises BackendError where nothing could be asked; all else that was not to be had is in the values.
     """
@@ -162,7 +164,9 @@ def uses_elr(survey: Survey) -> bool:
 
 
 def not_asked(view: Overview) -> tuple[str, ...]:
-    """What should have been told and was not, one line each. A fenced broker's silence is a finding, not this."""
+    """What should have been answered and was not, one line each. A fenced broker that does not answer is
+    reported elsewhere.
+    """
     return tuple(_not_asked(view))
 
 

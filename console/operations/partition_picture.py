@@ -1,4 +1,4 @@
-"""Looking, before anything is changed: partitions, their configurations, and every replica's log."""
+"""Reads partitions, their configurations, and every replica's log, before anything is changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
 
 @dataclass(frozen=True, slots=True)
 class Depths:
-    """How long to ask, in seconds, and how much."""
+    """The survey's duration in seconds, and its depth."""
 
     duration: float = 30.0
     depth: Depth = Depth.DIVERGENCE
@@ -56,7 +56,7 @@ class Picture:
 
     @property
     def stale(self) -> bool:
-        """Nobody leads the quorum: the states are those from before, and what is offline now is not known."""
+        """The quorum has no leader: the states are old, and it is not known what is offline now."""
         if not isinstance(self.quorum, Unknown):
             return False
         return quorum_state(self.quorum, commits=False) is QuorumState.NO_LEADER

@@ -1,4 +1,6 @@
-"""A plan beside the cluster: every row is judged, what is stale is refused row by row, what holds is elected."""
+"""A plan compared with the cluster: every row is judged, stale rows are refused one by one, the others are
+elected.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,8 @@ WORST_SUCCESSORS = 5
 
 @dataclass(frozen=True, slots=True)
 class PreparedPlan:
-    """A plan beside the cluster as it is now.
-
-    ``plan`` is what was asked for, ``checks`` its rows now, ``holding`` the part that may be applied.
+    """A plan compared with the cluster as it is now. ``plan`` is the given plan, ``checks`` the judgement of
+    its rows, ``holding`` the part that may be applied.
     """
 
     plan: Plan
@@ -76,9 +77,8 @@ async def prepare(
 async def still_holding(
     backend: Backend, prepared: PreparedPlan, progress: Progress | None = None
 ) -> PreparedPlan:
-    """Once more after a person was asked, which may have taken long: what moved meanwhile is refused.
-
-    Raises as :func:`prepare`.
+    """Compares again after a person was asked, which may have taken long: rows that changed meanwhile are
+    refused. Raises as :func:`prepare`.
     """
     now = await prepare(backend, prepared.holding, prepared.plan.header.cluster_id, progress)
     later = {check.tp: check for check in now.checks}
@@ -102,7 +102,7 @@ def _told_what_may_be_seen(found: Partitions, checks: tuple[Judgement, ...]) -> 
 
 
 def _not_told(check: Judgement, found: Partitions, forbidden: Collection[str]) -> Judgement:
-    """Why nothing was told of the partition, where that is known."""
+    """Why the broker returned nothing about the partition, if that is known."""
     tp = check.tp
     if tp.topic in forbidden:
         need = f"needs DESCRIBE on topic {tp.topic}"
@@ -131,7 +131,9 @@ async def ask_afresh(
 
 
 def checked_just_now(plan: Plan) -> PreparedPlan:
-    """A plan that was made a moment ago beside the cluster: what it elects holds, the rest is refused."""
+    """A plan that was made a moment ago: its elections may be sent without another comparison, the rest is
+    refused.
+    """
     checks = [Judgement(row.tp, RowDecision.SEND, Reason.AS_PLANNED, "") for row in plan.rows]
     for row in plan.not_elected:
         if row.verdict is DecisionKind.ALREADY_ONLINE:
@@ -147,7 +149,7 @@ def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:
 
 
 def loss_question(plan: Plan, title: str) -> Question:
-    """The number that has to be read for it is typed: a plan that loses nothing is confirmed by 0."""
+    """The operator types the number of partitions that may lose records; for a plan without loss that is 0."""
     summary = summarise(plan)
     elections = "1 election" if summary.elect == 1 else f"{summary.elect:,} elections"
     text = (

@@ -1,4 +1,4 @@
-"""Looking at the quorum: what it is, whether it commits, and what is left of it where nobody leads."""
+"""Reads the quorum: its voters, whether it commits, and what is left of it without a leader."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTLING = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A quorum that somebody leads."""
+    """A reading of a quorum with a leader."""
 
     cluster_id: str
     health: QuorumHealth
@@ -53,7 +53,7 @@ class Look:
 
 
 async def look(membership: Membership, limits: LivenessLimits = LivenessLimits()) -> Look:  # noqa: B008  # frozen
-    """One reading, and a second one where the first leaves a doubt whether the quorum commits.
+    """Reads the quorum once, and a second time if the first reading does not show that it commits.
 
     Raises NoLeader, Unreachable, NotAllowed, BackendError.
     """
@@ -103,7 +103,7 @@ async def settled_quorum(membership: Membership, newcomer: int | None = None) ->
 async def lost(
     membership: Membership, cluster_id: str, kept: Mapping[str, Any] | None
 ) -> QuorumWithoutLeader:
-    """What is left of a quorum without a leader; ``kept`` is what :func:`reading` made of the last healthy one."""
+    """What is left of a quorum without a leader; ``kept`` is the last :func:`reading` of the healthy quorum."""
     nodes = [node for node in await membership.nodes() if node.role is not ProcessRole.BROKER]
     if kept is None:
         hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in nodes]
@@ -125,7 +125,7 @@ async def lost(
 
 
 def reading(quorum: Quorum, at: str) -> dict[str, object]:
-    """What is kept of a quorum that commits."""
+    """What is remembered of a quorum that commits."""
     ends = {held.key: held.log_end_offset for held in quorum.progress}
     return {
         "at": at,
@@ -164,6 +164,6 @@ def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], held: int
     )
     if isinstance(answer, NodeProbe):
         return VoterHost(key, address or answer.address, True, "", held, answer.metadata_offset)
-    # A controller that has loaded no features does not let itself be asked which cluster it is of.
+    # A controller that has loaded no features refuses to report its cluster id.
     runs = isinstance(answer, Unknown) and UNLOADED in str(answer)
     return VoterHost(key, address, runs, str(answer or "not asked"), held, NOT_KNOWN)

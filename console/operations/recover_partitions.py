@@ -1,4 +1,4 @@
-"""Recovery in one go (KIP-966, ``kafka-unclean-recovery``): survey, choose, elect, look again."""
+"""Recovery in one command (KIP-966, ``kafka-unclean-recovery``): survey, choose, elect, read the result back."""
 
 # ruff: noqa: ARG002  # the signatures are the change's
 
@@ -30,7 +30,7 @@ from recovery.strategy import DecisionKind, Strategy
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What was chosen and what came of it; ``elected`` is None where nothing was to be sent.
+    """The choices and their results; ``elected`` is None if there was nothing to send.
 
     ``moved`` are the rows of the choice that were refused when they were compared again. ``file`` is where the plan
     was saved before it was carried out.
@@ -55,7 +55,7 @@ class Recovery:
 
     @property
     def stale(self) -> bool:
-        """Everything that was chosen moved, and nothing was sent: a new choice is wanted."""
+        """All chosen rows were stale, and nothing was sent: survey and choose again."""
         return self.elected is None and any(check.decision is RowDecision.STALE for check in self.refused)
 
     @property
@@ -68,7 +68,7 @@ class Recovery:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many partitions ended how, those for which nothing was sent too."""
+        """The number of partitions by outcome, those for which nothing was sent included."""
         found = Counter(str(row.verdict) for row in self.choices.plan.not_elected)
         found.update(str(check.decision) for check in self.moved)
         elected = self.elected.counts if self.elected is not None else {}
@@ -96,7 +96,7 @@ async def survey_and_choose(
 
 
 class Chosen(NamedTuple):
-    """A choice, and how its plan stands beside the cluster."""
+    """A choice, and its plan compared with the cluster."""
 
     choices: Choices
     prepared: PreparedPlan

@@ -1,4 +1,4 @@
-"""The voters of a healthy quorum, remembered for the day when it cannot be described any more."""
+"""Remembers the voters of a healthy quorum, for a later time when it cannot be described."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def remember_new_voters(membership: Membership) -> None:
 
 
 async def leaderless(membership: Membership, cluster_id: str, error: NoLeader) -> NotDone:
-    """What to tell where nobody leads: no change can be committed, and who must come back."""
+    """The message for a quorum without a leader: no change can be committed, and which voters must come back."""
     found = await lost(membership, cluster_id, recall(cluster_id, MEMORY))
     seen = f" (voters as last seen {found.seen_at})" if found.certain else ""
     return NotDone(f"{found.sentence}{seen}; nothing was sent ({error})")

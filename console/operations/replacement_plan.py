@@ -22,9 +22,9 @@ from recovery.membership.voters import ReplicaKey, VoterEndpoint
 from recovery.model import Unknown, Why
 
 BROKERS = "the brokers"
-"""What all of them are called where none is asked: through the controllers."""
+"""The name for all brokers if none can be asked, because the cluster is reached through its controllers."""
 SECOND_LOOK = 1.0
-"""Seconds to a second look where the first found somebody late."""
+"""Seconds before a second reading if a voter's fetch was late in the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def joins_of(nodes: Sequence[ClusterNode]) -> dict[int, bool]:
 
 
 def settings_of(node: ClusterNode) -> NodeSettings | None:
-    """What a node runs with; None where it would not tell."""
+    """The settings of a running node; None if it does not report them."""
     if not isinstance(node.answer, NodeProbe) or isinstance(node.answer.settings, Unknown):
         return None
     return node.answer.settings

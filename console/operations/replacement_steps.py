@@ -1,4 +1,5 @@
-"""Going through a replacement: each step starts when its condition holds, and what is done is seen in the cluster.
+"""Going through a replacement: each step starts when its condition holds, and the cluster shows when it is
+done.
 
 Nothing is remembered between runs: a run that was killed at any point goes on from where the cluster is. Who
 watches is told by calls (:class:`Watcher`), and nothing is printed here.
@@ -42,11 +43,13 @@ class Watcher(Protocol):
         ...
 
     def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
-        """It is not done yet; called at every look. ``seen.caught`` of ``seen.target`` for a progress bar."""
+        """The step is not done yet; called at every reading. ``seen.caught`` of ``seen.target`` for a
+        progress bar.
+        """
         ...
 
     def unseen(self, step: ReplacementStep, why: BackendError) -> None:
-        """The quorum could not be looked at just now: it is looked at again."""
+        """The quorum could not be read just now; it is read again."""
         ...
 
     def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
@@ -62,7 +65,7 @@ class Watcher(Protocol):
         ...
 
     def changed(self, step: ReplacementStep, changed: Changed) -> None:
-        """What came of what was sent; it was not, where ``changed.answer`` is None."""
+        """The result of what was sent; nothing was sent if ``changed.answer`` is None."""
         ...
 
     def ends(self, step: ReplacementStep) -> None:
@@ -117,7 +120,7 @@ async def go_through(
     while not stop:
         result = await run.on()
         if result is not None:
-            # A signal ends the question too: that is nobody's no.
+            # A signal ends the question too: that is not an answer "no".
             return (
                 replace(result, reason=StopReason.STOPPED)
                 if stop and result.reason is StopReason.DECLINED
@@ -129,7 +132,7 @@ async def go_through(
 async def standing(
     membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int] = frozenset()
 ) -> tuple[QuorumPicture, ReplacementStep | None]:
-    """Where a replacement stands now, for a look without a run. Raises BackendError."""
+    """The current state of a replacement, read without a run. Raises BackendError."""
     picture = await _picture(membership, plan, confirmed, None)
     return picture, current(plan, picture)
 
@@ -175,7 +178,7 @@ class _Run:
                     self._seen |= {step.number}
 
     async def on(self) -> ReplacementResult | None:
-        """One look, and what follows from it; None: go on."""
+        """Reads the cluster once and acts on it; None: go on."""
         step = current(self._plan, self.picture)
         if step is None:
             self._turn(None)
@@ -192,7 +195,7 @@ class _Run:
         return None
 
     def _turn(self, step: ReplacementStep | None, seen: StepSituation | None = None) -> None:
-        """Tells who watches where the course is."""
+        """Reports the current step to the watcher."""
         if self.step is not None and (step is None or step.number > self.step.number):
             self._watcher.ends(self.step)
         if step is not None and seen is not None and (self.step is None or step.number != self.step.number):
@@ -243,7 +246,7 @@ class _Run:
         try:
             await self.look()
         except BackendError as error:
-            # A leader that was just removed has resigned: there is another one in a moment.
+            # A leader that was just removed has resigned; another leader is elected soon.
             self._watcher.unseen(step, error)
 
 

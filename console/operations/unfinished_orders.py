@@ -1,4 +1,4 @@
-"""Finishing what an earlier run left half done: assignment orders that still stand as the election needed them."""
+"""Finishes what an earlier run left half done: restores assignments that are still in an election's order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_DOUBT: Mapping[TopicPartition, datetime] = {}
 
 
 class Fate(StrEnum):
-    """What became of an assignment that a run may have left in the order of its election."""
+    """The result for an assignment that a run may have left in the order of its election."""
 
     RESTORED = "restored"
     LEFT = "still open"
@@ -31,7 +31,7 @@ class Fate(StrEnum):
 
 
 class Row(NamedTuple):
-    """One partition's fate, with the reason where there is one."""
+    """One partition's result, with the reason if there is one."""
 
     tp: TopicPartition
     fate: Fate
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SettledOrders:
-    """Every partition that was looked at, once, and how many other requests were closed."""
+    """Every partition that was checked, once, and the number of other requests that were closed."""
 
     rows: tuple[Row, ...] = ()
     entries: int = 0
@@ -66,9 +66,10 @@ async def settle_first(
 ) -> SettledOrders:
     """Before anything else is sent: what earlier runs left is finished, orders only where ``put_back`` says so.
 
-    An assignment still in our order would be taken for its own. ``resume`` is the command that finishes them.
-    Raises HalfDone where orders stand that are not to be put back, and BackendError. Where an order could not be
-    put back either, what is returned is :attr:`SettledOrders.open`: see :func:`refuse_open`.
+    Otherwise an assignment that is still in our order would be taken for the original one. ``resume`` is the
+    command that finishes them. Raises HalfDone where orders stand that are not to be put back, and
+    BackendError. Where an order could not be put back either, what is returned is :attr:`SettledOrders.open`:
+    see :func:`refuse_open`.
     """
     if found.nothing:
         remember_settled(journal.path)
@@ -84,15 +85,14 @@ async def settle_first(
 
 
 def refuse_open(settled: SettledOrders) -> None:
-    """Raises NotDone where an order of an earlier run still stands."""
+    """Raises NotDone if an order of an earlier run is not restored."""
     if settled.open:
         raise NotDone("the earlier run could not be finished; nothing else was sent")
 
 
 async def settle(backend: Backend, found: Unfinished, journal: Journal) -> SettledOrders:
-    """Looks at every open order and restores it where it is the one that was written, or seems restored already.
-
-    Requests whose end was not known are closed: what they may have left is in the orders. Raises
+    """Reads every open order and restores it if the assignment is in the order that was written, or seems
+    restored already. Requests without a recorded end are closed: their only effect is in the orders. Raises
     BackendError where nothing could be asked.
     """
     in_doubt = {
@@ -167,7 +167,7 @@ def _written(election: Election, own: Set[TopicPartition]) -> Row:
     return Row(election.tp, *((Fate.ALREADY, "") if election.tp in own else (Fate.RESTORED, election.detail)))
 
 
-# What counts where several orders of one partition were looked at.
+# The result that counts if several orders of one partition were checked.
 _WEIGHT = {fate: weight for weight, fate in enumerate(Fate)}
 
 

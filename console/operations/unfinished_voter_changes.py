@@ -1,4 +1,4 @@
-"""What earlier runs sent to the quorum, with no end recorded: each change is looked for among the voters."""
+"""Voter changes of earlier runs without a recorded end: checks whether the voter set shows each of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADD, REMOVE, UPGRADE = "add-voter", "remove-voter", "upgrade-feature"
 
 
 class Looked(NamedTuple):
-    """An entry, whether it can be ``closed``, and what is ``seen`` of it in the quorum."""
+    """An entry, whether it can be ``closed``, and what the quorum shows of it (``seen``)."""
 
     entry: OpenEntry
     closed: bool
@@ -23,7 +23,7 @@ class Looked(NamedTuple):
 
 
 async def look_for(membership: Membership, entries: Sequence[OpenEntry]) -> tuple[Looked, ...]:
-    """Looks at the voters once for all of ``entries``. Raises NoLeader, BackendError."""
+    """Reads the voters once for all of ``entries``. Raises NoLeader, BackendError."""
     if not entries:
         return ()
     quorum = (await settled_quorum(membership)).quorum

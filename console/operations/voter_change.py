@@ -1,4 +1,4 @@
-"""One change of the voters: prepared, its preflight obeyed, sent once, and looked at afterwards."""
+"""One change of the voters: prepare, preflight, send once, read the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ POLL = 0.2
 SECOND_LOOK = 1.0
 """Seconds to a second preflight where the first found somebody late: one late fetch is no failure."""
 FRESH_MS = 500
-"""How old a preflight may be when its change is sent, by the leader's clock. Who is asked takes longer."""
+"""The maximum age of a preflight when its change is sent, by the leader's clock. After a question it is
+always older.
+"""
 
 
 class VoterChange(StrEnum):
@@ -71,9 +73,8 @@ class PreparedChange:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What came of a change. ``done``: the set is as it was asked for, and committed; None: that is not known.
-
-    ``cause`` is what stands behind a timeout, ``after`` the quorum as it was seen last.
+    """The result of a change. ``done``: the requested voter set is committed; None: that is not known.
+    ``cause`` is the cause of a timeout, ``after`` the last reading of the quorum.
     """
 
     prepared: PreparedChange
@@ -102,9 +103,11 @@ async def carry_out(
     recorder: Recorder,
     tell: Callable[[str], None] = lambda _said: None,
 ) -> Changed:
-    """Sends the change, if its preflight allows it and holds still, and looks until it is known what came of it.
+    """Sends the change if its preflight allows it and is still valid, then reads the quorum until the result
+    is known.
 
-    Never sends twice. ``tell`` hears what is waited for. Raises BackendError only where nothing was sent.
+    Never sends twice. ``tell`` is called with what is being waited for. Raises BackendError only where
+    nothing was sent.
     """
     against = "; ".join(prepared.verdict.refused) or await _since_shown(membership, prepared, tell)
     if against:
@@ -194,7 +197,7 @@ async def look_endpoints(membership: Membership, quorum: Quorum, node_id: int) -
 
 
 async def probe_endpoint(membership: Membership, endpoint: VoterEndpoint, node_id: int) -> EndpointProbe:
-    """Who answers there, as the preflight wants it."""
+    """The node that answers at that endpoint, for the preflight."""
     answer = await membership.probe(endpoint.host, endpoint.port, node_id)
     return EndpointProbe(endpoint, answer if isinstance(answer, Unknown) else answer.identity)
 

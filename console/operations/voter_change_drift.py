@@ -1,4 +1,4 @@
-"""What is worse, or other, about a change of the voters than it was when it was shown."""
+"""What has become worse or different about a voter change since it was shown to the operator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _differences(shown: PreparedChange, now: PreparedChange) -> Iterator[str]:
 
 
 def _lost(shown: PreflightResult, now: PreflightResult) -> Iterator[object]:
-    """Who was up and is not."""
+    """The voters that were up and are down now."""
     return (key for key in now.before.down if key in shown.before.up)
 
 

@@ -1,4 +1,4 @@
-"""Running one incident of a drill under one arm, and what it cost."""
+"""Runs one incident of a drill under one arm, and measures the lost records and the downtime."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int
 
 
 class _Costs:
-    """Watches a world for what is written and for how long nobody leads."""
+    """Counts written records and the time without a leader in a simulated world."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -44,7 +44,7 @@ class ArmSetup(NamedTuple):
 
 
 def arm_setup(arm: Arm) -> ArmSetup:
-    """What the arm comes to. Where a person decides, the controller runs shipped 4.3 with ELR."""
+    """The setup of an arm. Where a person decides, the controller runs shipped 4.3 with ELR."""
     shipped = ControllerRules()
     return {
         Arm.NONE: ArmSetup(_kip(UncleanRecoveryStrategy.NONE)),

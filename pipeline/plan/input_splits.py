@@ -45,7 +45,7 @@ class InputSplit(NamedTuple):
 
 
 def split_files(chains: Sequence[Chain], cores: int) -> list[InputSplit]:
-    """The files of whole snapshots, cut for so many cores; a file without rows has none."""
+    """The files of whole snapshots, split for this number of cores; a file without rows has no split."""
     files = [(chain, part) for chain in chains for part in chain.full.parts if part.table == "partitions"]
     share = math.ceil(sum(part.size for _, part in files) / (A_CORE * cores))
     size = min(max(share, SMALLEST), LARGEST)

@@ -37,7 +37,7 @@ class PlanFiles:
                 for batch in rows:
                     writer.write_batch(batch)
         except BaseException as error:
-            # What went wrong first is what is told.
+            # The first error is the one that is reported.
             with suppress(PipelineError):
                 file.remove()
             if isinstance(error, OSError):

@@ -60,7 +60,7 @@ class PlanTarget(DataSource):
 
 
 class PlanWriter(DataSourceArrowWriter):
-    """Plans what it is given; a file counts once :meth:`commit` was told of it."""
+    """Plans the given rows; a file counts only after :meth:`commit` got its name."""
 
     def __init__(self, parts: PlanFiles, rules: DecisionRules | None) -> None:
         self._parts = parts

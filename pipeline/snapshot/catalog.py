@@ -1,4 +1,4 @@
-"""Which snapshots lie below a root, and which one stands for a cluster at a time."""
+"""The snapshots below a root, and the one that is valid for a cluster at a given time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot's manifest: written last, and with it the snapshot is there. Without it, nothing is."""
+"""A snapshot's manifest. It is written last: a directory without one is not a snapshot."""
 
 from __future__ import annotations
 

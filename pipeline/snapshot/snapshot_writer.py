@@ -143,7 +143,7 @@ class SnapshotWriter:
         offline: int | None = None,
         replaces: str = "",
     ) -> Manifest:
-        """Ends the files and writes the manifest: from then on the snapshot is there. Raises PipelineError."""
+        """Closes the files and writes the manifest: from then on the snapshot exists. Raises PipelineError."""
         parts: list[SnapshotFile] = []
         for name, table in self._tables.items():
             self._end(table)

@@ -1,1 +1,1 @@
-"""What stands around the panes: title, tabs, filter, the same as a command, and what is said."""
+"""The bars around the panes: title, tabs, filter, the equivalent command, and messages."""

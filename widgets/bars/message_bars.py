@@ -1,4 +1,4 @@
-"""The bottom of the screen: the same thing as a command, and what is said."""
+"""The bottom of the screen: the equivalent command, and messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MessageBar(Lines):
         self._timer: Timer | None = None
 
     def say(self, text: str, tone: Tone = Tone.INFO) -> None:
-        """Says it; what is no error goes by itself."""
+        """Shows a message; it disappears after a while unless it is an error."""
         self._stop()
         self.text = printable(text)
         sign = {Tone.BAD: "ERROR ", Tone.WARN: "! "}.get(tone, "")
@@ -52,7 +52,7 @@ class MessageBar(Lines):
             self._timer = self.set_timer(self.SECONDS, self.clear_said)
 
     def clear_said(self) -> None:
-        """Nothing is said any more."""
+        """Removes the message."""
         self._stop()
         self.text = ""
         self.show(lambda width: [()])  # noqa: ARG005  # every width is as empty

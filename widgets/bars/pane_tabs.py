@@ -1,4 +1,4 @@
-"""Where one is: the panes with their keys, and the way down to what is shown."""
+"""The panes with their keys, and the path to what is shown."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _tab(tab: Tab, current: str, *, counts: bool, titled: bool) -> Piece:
 
 
 class Crumbs(Lines):
-    """The way down: cluster, pane, what is open."""
+    """The path to what is shown: cluster, pane, open item."""
 
     DEFAULT_CSS = """
     Crumbs { height: 1; }
@@ -81,6 +81,6 @@ class Crumbs(Lines):
         super().__init__(id=id, focusable=False)
 
     def update(self, parts: Sequence[str]) -> None:
-        """Shows the way; its end is never cut off."""
+        """Shows the path; its end is never cut off."""
         way = " > ".join(printable(part) for part in parts)
         self.show(lambda width: [line(Piece(fit(way, width).rstrip(), Tone.INFO))])

@@ -20,7 +20,7 @@ from recovery.strategy import clean_electors
 
 
 class DiskWord(StrEnum):
-    """What is known of the disk that a broker would come back with."""
+    """What is known about the disk of a broker that is down."""
 
     HOLDS_LOG = "answers, and its log is there"
     EMPTY = "answers, and its log is EMPTY"

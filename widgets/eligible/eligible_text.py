@@ -60,7 +60,7 @@ def returns(rows: Iterable[EligibleRow]) -> Returns:
 
 
 def summary(found: Returns, width: int) -> list[Line]:
-    """First of all: whose return would end how many of them without a loss."""
+    """Shown first: which broker's return brings how many partitions online without loss."""
     lines = unknown_min_isr_lines(found.unknown_min_isr, width)
     if not found.offline:
         return [line(Piece("  no partition waits for a leader", Tone.GOOD)), *lines]
@@ -110,7 +110,9 @@ def _sets(row: EligibleRow) -> tuple[Piece, ...]:
 
 
 def _clean_return(row: EligibleRow, width: int) -> list[Line]:
-    """Whose return ends it, and what comes of an empty disk: brokers of which the same holds share one line."""
+    """Which broker's return elects a leader cleanly, and what happens with an empty disk; equal brokers share
+    a line.
+    """
     if not row.clean:
         text = "Nobody's return ends this without an unclean election: ISR and ELR name nobody who is away."
         return fold(line(Piece(text, Tone.WARN)), width, "  ")

@@ -52,7 +52,7 @@ _DECISION_WORDS = {
 
 
 def status(row: PlannedRow) -> str:
-    """What became of it, or how it stands against the cluster of now."""
+    """The result of the row, or how it compares with the cluster now."""
     if row.outcome is not None:
         return row.outcome.word
     if isinstance(row.row, NotElected):

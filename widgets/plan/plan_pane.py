@@ -1,4 +1,6 @@
-"""Pane 6: what was chosen, what each choice loses, how it stands now, what was sent and what came of it."""
+"""Pane 6: the chosen leaders, what each choice loses, whether the rows still hold, and the results of their
+elections.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the cursor stands and what is marked, by identity: a refresh never moves either onto another row."""
+"""The position of the cursor and the marked rows, by identity: a refresh never moves either onto another row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table tells. Handlers are named after it: ``on_row_table_cursor_moved``."""
+"""The messages that a table posts. Handler names follow this pattern: ``on_row_table_cursor_moved``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TableMessage(Message, namespace="row_table"):
 
 
 class CursorMoved(TableMessage, namespace="row_table"):
-    """The cursor stands on another row, or its row has other values. None on a heading and in an empty table."""
+    """The cursor is on another row, or its row has other values. None on a heading and in an empty table."""
 
     def __init__(self, table: RowTable[Any], key: Hashable | None, row: Any) -> None:
         super().__init__(table)

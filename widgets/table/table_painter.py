@@ -1,4 +1,4 @@
-"""The lines of a table as they stand on the screen: widths, layout, marks of groups, matches of the filter."""
+"""The lines of a table as drawn on the screen: widths, layout, marks of groups, matches of the filter."""
 
 from __future__ import annotations
 

@@ -47,13 +47,13 @@ BACKOFF = SECOND
 READ_BACK_FOR = 10 * SECOND
 READ_BACK_PAUSE = 20 * MILLISECOND
 LOGS_WITHIN = 3.0
-"""Seconds of virtual time in which every replica has to tell its log right before an election."""
+"""Seconds of virtual time in which every replica has to return its log end right before an election."""
 
 Ended = dict[TopicPartition, Election]
 
 
 class Elections:
-    """Everything that is sent is recorded first, by the recorder and in the kept state."""
+    """Everything that is sent is recorded first, by the recorder and in the saved state."""
 
     def __init__(self, asking: OperatorClient, kept: SessionStore) -> None:
         self._asking = asking
@@ -160,7 +160,7 @@ class Elections:
         recorder: Recorder,
         ended: Ended,
     ) -> list[PlanRow]:
-        """Ends each row, for now or for good; returns those that may be tried again."""
+        """Gives each row a result; returns the rows that may be retried."""
         again: list[PlanRow] = []
         try:
             ready = await self._judged(look, rows, ranking, ended, again)

@@ -1,4 +1,6 @@
-"""The state file of a simulation: which scenario and seed it belongs to, and the files beside it."""
+"""The state file of a simulation: its scenario and seed, and the checkpoint and lock files in the same
+directory.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def beside(path: Path, what: str) -> Path:
 
 
 def forget(path: Path) -> None:
-    """Delete the state and the files beside it. Raises StateError."""
+    """Delete the state file, its checkpoint and its lock. Raises StateError."""
     try:
         path.unlink()
         beside(path, "checkpoint").unlink(missing_ok=True)

@@ -31,7 +31,7 @@ class NoOpRecord(NamedTuple):
 
 
 class MetadataRecord(NamedTuple):
-    """The payload of a controller; the quorum does not look into it."""
+    """The payload of a controller; the quorum does not read it."""
 
     payload: Any
 

@@ -268,8 +268,8 @@ class QuorumLog:
         self.context.hosts[controller] = replace(self.context.hosts[controller], **changed)
 
     def hand_over(self, to: int) -> None:
-        """The leader resigns in favour of ``to`` when ``to`` has its log; without a leader ``to`` stands at
-        once.
+        """The leader resigns in favour of ``to`` when ``to`` has its log; without a leader ``to`` becomes a
+        candidate at once.
 
         Does nothing if ``to`` does not run, is not a voter, or leads already. Kafka has no such request; this
         is the quickest succession under its rules.

@@ -33,7 +33,9 @@ class RaftElections:
             self._timer = None
 
     def wait(self) -> None:
-        """Wait for one to two election timeouts, at random, so that voters seldom stand at the same time."""
+        """Wait for one to two election timeouts, at random, so that voters rarely become candidates at the
+        same time.
+        """
         loop = self._context.loop
         timeout = self._context.config.controller_election_timeout
         if self._timer is not None:

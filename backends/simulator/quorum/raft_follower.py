@@ -67,7 +67,9 @@ class RaftFollower:
         self._deadline = self._context.loop.now + self._context.config.controller_fetch_timeout
 
     def leader_resigned(self, successors: tuple[ReplicaKey, ...]) -> None:
-        """The leader has resigned: its first successor stands at once, the others with growing delays."""
+        """The leader has resigned: its first successor becomes a candidate at once, the others after growing
+        delays.
+        """
         place = next((at for at, key in enumerate(successors) if key == self._state.key), len(successors))
         backoff = 0 if place == 0 else SUCCESSION_BACKOFF * 2**place
         self._deadline = min(self._deadline, self._context.loop.now + backoff)

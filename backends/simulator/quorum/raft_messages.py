@@ -40,7 +40,7 @@ class BeginQuorumEpoch(NamedTuple):
 
 
 class EndQuorumEpoch(NamedTuple):
-    """The leader resigns. ``successors`` are voters; the first should stand first."""
+    """The leader resigns. ``successors`` are voters; the first one should become a candidate first."""
 
     cluster_id: str
     epoch: int

@@ -1,4 +1,4 @@
-"""Virtual time that follows the real clock, or stands still until a step."""
+"""Virtual time that follows the real clock, or stops until a step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLICE = 0.02
 STEP = 5 * MILLISECOND
 """Virtual µs between two reads of the real clock."""
 STILL = 200 * MILLISECOND
-"""Virtual µs that an answer may take while time stands still; a longer one waits for a step."""
+"""Virtual µs that an answer may take while time is stopped; a longer one waits for a step."""
 FAR_BEHIND = 2 * SECOND
 """A machine that is too slow for the requested speed catches up at most this many virtual µs."""
 
@@ -60,7 +60,7 @@ class Clock:
 
     @property
     def speed(self) -> float:
-        """Virtual seconds per second; 0: time stands still."""
+        """Virtual seconds per second; 0: time is stopped."""
         return self._speed
 
     def start(self) -> None:
