@@ -1,4 +1,4 @@
-"""What the controller thinks of a replica, as far as it can be seen from outside."""
+"""Whether the controller would elect a replica, as far as clients can see."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def standing(state: PartitionState, broker: int, brokers: Mapping[int, Broker]) 
 
 
 def standing_later(replica: Replica, was_offline: bool, is_offline: bool) -> Standing:
-    """The standing after a later look at the state alone, whose ``offline_replicas`` show fenced brokers too.
+    """The standing after a later reading of the partition state alone, whose ``offline_replicas`` show fenced
+    brokers too.
 
     ``was_offline`` and ``is_offline``: whether the replica was among them before, and is now.
     """

@@ -19,7 +19,7 @@ class Strategy(StrEnum):
 
 
 class DecisionKind(StrEnum):
-    """What to do with one partition."""
+    """The decision for one partition."""
 
     ELECT = "elect"
     ALREADY_ONLINE = "already online"

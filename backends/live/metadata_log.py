@@ -94,7 +94,9 @@ class LiveMetadataLog:
     async def _oldest_snapshot(
         self, conn: BrokerConnection, leader_epoch: int, log_start: int
     ) -> SnapshotId | None:
-        """The snapshot that the log goes on from. Its epoch is told nowhere: at most that of the next record."""
+        """The snapshot that the log continues from. No API returns its epoch; it is at most that of the next
+        record.
+        """
         if log_start <= 0:
             return None
         part = await fetch_metadata_log(conn, leader_epoch, log_start + 1, leader_epoch)

@@ -1,7 +1,8 @@
 """The metadata log as it lies in a directory ``__cluster_metadata-0`` of a controller or a broker.
 
-Segments (``.log``) and snapshots (``.checkpoint``) are files of record batches (KIP-98, KIP-630). The node may be
-running: a batch that is not whole yet, or is damaged, ends what is read, and is told. Nothing is written.
+Segments (``.log``) and snapshots (``.checkpoint``) are files of record batches (KIP-98, KIP-630). The node
+may be running: a batch that is not whole yet, or is damaged, ends the reading, and is reported. Nothing is
+written.
 
 The high watermark is in no file: the newest records of a node's log may not be committed yet.
 """

@@ -44,7 +44,7 @@ class LockHolder(NamedTuple):
 
 
 OWNER = "lock.owner"
-"""The file that keeps runs on other hosts out, beside the lock."""
+"""The file next to the lock that keeps out runs on other hosts."""
 
 
 class ClusterLock:

@@ -43,7 +43,7 @@ class JournalRun:
 
 
 LOCK = "lock"
-"""The lock's file, beside the runs of its cluster."""
+"""The lock file, in the directory of the cluster's runs."""
 AHEAD = 8
 """How many lines as long as that of a reorder must find room on the disk: its own, the election's and the way
 back's, of several parts at once.

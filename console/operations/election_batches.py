@@ -209,7 +209,8 @@ async def _look_until_shown(
 ) -> Mapping[TopicPartition, RowState]:
     """Looks when the brokers have heard of what was just written.
 
-    The last orders were restored a moment ago; what is still not shown after some seconds is told as it is.
+    The last orders were restored a moment ago; a state that is still old after some seconds is reported as it
+    is.
     """
     done = {e.tp for e in elections if e.outcome is Outcome.ELECTED and e.restored}
     meant = {row.tp: (row.leader, row.replicas) for row in plan.rows if row.tp in done}
@@ -244,7 +245,7 @@ async def survey_rows(
 
 
 async def described(backend: Backend, partitions: Sequence[TopicPartition]) -> Partitions:
-    """The states of those partitions only, beside all that could not be seen of their topics."""
+    """The states of those partitions only, and everything of their topics that could not be read."""
     wanted = set(partitions)
     found = await backend.partitions(tuple(dict.fromkeys(tp.topic for tp in partitions)))
     return replace(found, states=tuple(state for state in found.states if state.tp in wanted))

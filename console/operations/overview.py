@@ -39,7 +39,7 @@ class BrokerView(NamedTuple):
 
 
 class QuorumView(NamedTuple):
-    """A voter or observer beside the leader: offsets and ms behind it, None where either is not told."""
+    """A voter or observer, with offsets and ms behind the leader; None if the leader does not report them."""
 
     replica: QuorumReplica
     leads: bool

@@ -38,7 +38,7 @@ GIVE_UP = "give up"
 
 
 class ReplacementStanding(NamedTuple):
-    """A plan beside the quorum: ``step`` is the next one, None where all is done."""
+    """A plan and its next ``step``; None: all steps are done."""
 
     planned: Planned
     quorum: Quorum | None = None

@@ -21,7 +21,7 @@ class _Agreed(NamedTuple):
 class Consent:
     """In between the two a voter is missing: nobody is asked for the second while all is as it was agreed to.
 
-    Who watches a replacement hands on what it is told: each preflight, and what came of what was sent.
+    The watcher of a replacement passes on each preflight, and the result of each request.
     """
 
     def __init__(self, plan: ReplacementPlan) -> None:

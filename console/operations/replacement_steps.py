@@ -2,7 +2,7 @@
 done.
 
 Nothing is remembered between runs: a run that was killed at any point goes on from where the cluster is. Who
-watches is told by calls (:class:`Watcher`), and nothing is printed here.
+watches is informed by calls (:class:`Watcher`), and nothing is printed here.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Series:
     async def _counted(
         self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
     ) -> Manifest:
-        """One that fails is told of by the next: between them nobody looked."""
+        """A failed snapshot is recorded in the next one: between the two the cluster was not read."""
         try:
             manifest = await self._take(kind, prints, progress)
         except BaseException:

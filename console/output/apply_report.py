@@ -39,7 +39,7 @@ def prepared_lines(prepared: PreparedPlan, limit: int) -> Iterator[str]:
 
 
 def check_counts(checks: tuple[Judgement, ...]) -> str:
-    """How many rows hold, and what became of the others."""
+    """How many rows may be applied, and why the others may not."""
     counts = {one: sum(1 for check in checks if check.decision is one) for one in RowDecision}
     return f"{counted(len(checks), 'partition')} of the plan: " + ", ".join(
         f"{count:,} {decision}" for decision, count in counts.items() if count
@@ -68,7 +68,7 @@ def check_table(checks: tuple[Judgement, ...]) -> Iterator[str]:
 
 
 def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
-    """What came of the elections."""
+    """The results of the elections."""
     if applied.elected is None:
         yield "nothing was sent"
         return

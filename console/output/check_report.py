@@ -30,7 +30,7 @@ def checked_lines(checked: CheckReport) -> Iterator[str]:
 
 
 def problems(checked: CheckReport) -> list[str]:
-    """What is not as it should be, a line each, with what to do."""
+    """Each problem on one line, with what to do."""
     lines = [
         f"broker {reach.broker} at {reach.address} was not reached ({printable(str(reach.problem))});"
         f" --broker {reach.broker}=HOST:PORT gives another address"

@@ -47,7 +47,7 @@ def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
 
 
 def _end_text(run: RunRecord, *, going_on: bool) -> str:
-    """How a run ended, and what it came to, as far as its file tells."""
+    """How a run ended, and its result counts, as far as its file has them."""
     if not run.ended:
         return "is still going on" if going_on else "did not end"
     status = "-" if run.status is None else run.status
@@ -69,7 +69,9 @@ def _event_text(event: EntryBegun | EntryEnded | EntriesSettled) -> str:
 
 
 def _about(event: EntryBegun) -> str:
-    """What else an intention was about: a voter with its directory, a replacement's plan, a feature's level."""
+    """The object of an entry that is not about partitions: a voter with its directory, a replacement's plan,
+    a feature's level.
+    """
     detail = event.detail
     if "voter" in detail:
         return f" {ReplicaKey(int(detail['voter']), str(detail.get('directoryId', '')))}"

@@ -53,7 +53,7 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
 
 
 def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
-    """What the failures would come to, the worst first."""
+    """The effects of the failures, the worst first."""
     yield f"if {' and '.join(map(str, found.places))} failed:"
     for broker in found.stopped:
         yield f"  broker {broker} would stop altogether"
@@ -83,7 +83,7 @@ def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
 
 
 def swap_lines(found: DiskSwap, disks: Disks, limit: int) -> Iterator[str]:
-    """What must be recovered first, the steps, and how far it is."""
+    """What must be recovered first, the steps, and the progress."""
     left = waiting(disks.partitions.states, found.place, found.held)
     yield (
         f"{found.place}: {counted(len(found.held), 'replica')} known to belong there, {len(left):,} of them not"

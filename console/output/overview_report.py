@@ -30,7 +30,7 @@ from recovery.wording.cluster_health_text import STALE_STATES, health_line
 from recovery.wording.quantity_text import counted, printable
 
 AT_MOST = 8
-"""Rows of each kind beside the partitions: the whole stays on one screen."""
+"""Rows of each kind other than partitions: few, so that the overview fits on one screen."""
 
 
 def overview_counts(view: Overview) -> dict[str, int]:

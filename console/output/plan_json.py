@@ -1,4 +1,4 @@
-"""Plans, elections and what was seen afterwards as JSON (docs/output.md). Keys as in the plan file."""
+"""Plans, elections and the states read afterwards as JSON (docs/output.md). Keys as in the plan file."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def not_elected_json(row: NotElected) -> dict[str, object]:
 
 
 def result_json(result: Result) -> dict[str, object]:
-    """How one election ended, and what was seen afterwards."""
+    """The result of one election, and the state read afterwards."""
     election = result.election
     return {
         **tp_json(election.tp),
@@ -111,7 +111,7 @@ def elected_json(elected: Elected) -> dict[str, object]:
 
 
 def state_json(state: RowState) -> dict[str, object]:
-    """What has become of one row (``ktriage verify``)."""
+    """The state of one row (``ktriage verify``)."""
     return {
         **tp_json(state.tp),
         "leader": state.leader,

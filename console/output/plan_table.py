@@ -1,4 +1,4 @@
-"""A plan's rows, what they lose, and what became of them, as text."""
+"""A plan's rows, their losses and their results, as text."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def not_elected_table(rows: Iterable[NotElected]) -> Iterator[str]:
 
 
 def elected_lines(elected: Elected, limit: int) -> Iterator[str]:
-    """What came of the elections: counts, then what went wrong, then the rest."""
+    """The results of the elections: counts, then failures, then the rest."""
     yield outcome_counts(elected.counts)
     if elected.not_seen:
         yield f"not checked afterwards: {printable(elected.not_seen)}"
@@ -121,13 +121,13 @@ def elected_lines(elected: Elected, limit: int) -> Iterator[str]:
 
 
 def outcome_counts(counts: Mapping[Outcome, int]) -> str:
-    """How many ended how, in one line."""
+    """The number of elections by outcome, in one line."""
     parts = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts.get(outcome)]
     return f"{counted(sum(counts.values()), 'election')}: " + (", ".join(parts) or "none")
 
 
 def state_counts(states: Sequence[RowState]) -> Iterator[str]:
-    """Led, usable and replicated are three things."""
+    """The counts of partitions with a leader, usable, and fully replicated: three different states."""
     if states:
         usable = sum(1 for state in states if state.usable is True)
         replicated = sum(1 for state in states if state.replicated)

@@ -1,4 +1,4 @@
-"""What came of a change of the voters, as text and as JSON (``ktriage.quorum-add/1``, ``quorum-remove/1``)."""
+"""The result of a voter change, as text and as JSON (``ktriage.quorum-add/1``, ``quorum-remove/1``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recovery.wording.quantity_text import printable
 
 
 def changed_lines(changed: Changed) -> Iterator[str]:
-    """One line for what happened, and what it means where it did not."""
+    """One line with the result; if the change failed, also what that means."""
     if changed.answer is None:
         if changed.detail:
             yield printable(f"not sent: {changed.detail}")

@@ -27,7 +27,9 @@ from recovery.strategy import clean_electors, return_words
 
 
 def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
-    """What was seen and chosen; ``show``: every replica, of the ``rows`` worst partitions, or of all (0)."""
+    """The surveyed partitions and the choices; ``show``: every replica, of the ``rows`` worst partitions, or
+    of all (0).
+    """
     picture = choices.picture
     yield from count_lines(picture)
     if show:
@@ -48,7 +50,7 @@ def waiting_lines(surveys: Iterable[Survey]) -> Iterator[str]:
 
 
 def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
-    """What came of the elections."""
+    """The results of the elections."""
     if recovery.elected is not None:
         yield ""
         yield from elected_lines(recovery.elected, rows)

@@ -31,7 +31,7 @@ COLUMNS = (
 
 
 def replica_table(surveys: Iterable[Survey], contacts: Sequence[Contact]) -> Iterator[str]:
-    """One line for each replica. The last column says why what is missing is not known."""
+    """One line for each replica. The last column says why a value is missing."""
     calls = {contact.broker: contact.call for contact in contacts}
     rows = [_cells(survey, replica, calls) for survey in surveys for replica in survey.replicas]
     return table(COLUMNS, rows)

@@ -1,4 +1,4 @@
-"""What an earlier run left open, and what finishing it came to."""
+"""What an earlier run left open, and the result of finishing it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ SHOWN = 5
 
 
 def open_lines(found: Unfinished, running: LockHolder | None) -> Iterator[str]:
-    """The same to whoever only looks: what a run that is going on has open is no earlier run's."""
+    """The same for a command that only reads. The open entries of a run that is still going on are not shown
+    as left by an earlier run.
+    """
     if running is None:
         yield from unfinished_lines(found)
         return

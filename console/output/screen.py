@@ -1,4 +1,4 @@
-"""The two streams. stdout carries results and nothing else; everything said beside them goes to stderr."""
+"""The two streams. stdout carries results and nothing else; all other messages go to stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A picture of partitions: counts, the worst ones, and who did not answer."""
+"""Surveyed partitions as text: counts, the worst ones, and the brokers that did not answer."""
 
 from __future__ import annotations
 

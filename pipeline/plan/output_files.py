@@ -1,4 +1,4 @@
-"""The plan's Parquet files: each task writes one, and those count that the driver was told of.
+"""The plan's Parquet files: each task writes one, and only files reported to the driver count.
 
 Rows that went back through Spark would be taken apart one by one, which takes longer than planning them does.
 """

@@ -1,4 +1,4 @@
-"""Whether a plan still holds: every row judged against the cluster as it is."""
+"""Whether a plan may still be applied: every row is judged against the current cluster."""
 
 from __future__ import annotations
 

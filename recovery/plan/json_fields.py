@@ -1,6 +1,6 @@
 """Reading fields of a parsed JSON object, each with its bounds.
 
-What is wrong is told as a path and what was expected there: ``partitions[3].candidates[0].logEnd: …``.
+An error names the path and what was expected there: ``partitions[3].candidates[0].logEnd: …``.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def items(fields: Object, key: str) -> list[object]:
 
 
 def objects(fields: Object, key: str, read: Callable[[Object], T]) -> tuple[T, ...]:
-    """Each object of the list at ``key``, as ``read`` makes it; its errors are told with their place."""
+    """Each object of the list at ``key``, as ``read`` makes it; errors name the position in the list."""
     values = []
     for index, value in enumerate(items(fields, key)):
         try:

@@ -10,8 +10,8 @@ silent or could not be elected when the plan was made and now can be.
 What may change and does no harm, because the controller bumps no leader epoch for it and no log moves: a
 broker is fenced or unfenced, a replica leaves ELR or LastKnownELR (KIP-966: "Change of the ELR does not
 require a leader epoch bump"), a log start or a high watermark rises, a candidate that was not chosen stops
-answering (a log that nobody leads cannot grow meanwhile). The last two are told as notes. A leader epoch that did
-move means that somebody led in between, or that replicas were removed: every log may be another.
+answering (a log that nobody leads cannot grow meanwhile). The last two are reported as notes. A leader epoch
+that did move means that somebody led in between, or that replicas were removed: every log may be another.
 """
 
 from __future__ import annotations
@@ -355,7 +355,7 @@ def _not_possible(row: PlanRow, now: Survey, means: ElectionMeans) -> Judgement 
     if member is None:
         return None
     detail = (
-        f"this release elects only {member}, the dead last-known leader (KAFKA-19522, mended in 4.1):"
+        f"this release elects only {member}, the dead last-known leader (KAFKA-19522, fixed in 4.1):"
         f" bring {member} back, or upgrade the controllers"
     )
     return Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.LAST_KNOWN_LEADER, detail)

@@ -1,4 +1,4 @@
-"""Making a plan from what was seen and what was decided."""
+"""Makes a plan from surveys and decisions."""
 
 from __future__ import annotations
 

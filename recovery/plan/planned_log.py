@@ -8,10 +8,9 @@ from recovery.plan.values import PlanCandidate, PlanRow
 
 
 def lost_of_planned_log(row: PlanRow, survey: Survey) -> int | Unknown:
-    """How many offsets of the chosen log, as it was planned, the present leader does not hold: at least so many.
-
-    Told from the leader's epoch lineage where it reaches down to the chosen log's last epoch. Otherwise from the
-    plan, if this is the first leader since the plan was made: without a leader its log could not change.
+    """The minimum number of offsets of the planned log that the current leader does not have. Computed from
+    the leader's epoch lineage where it reaches down to the chosen log's last epoch. Otherwise from the plan,
+    if this is the first leader since the plan was made: without a leader its log could not change.
     """
     state, chosen = survey.state, row.candidate(row.leader)
     if chosen is None or chosen.last_epoch is None:

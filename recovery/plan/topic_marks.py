@@ -1,4 +1,4 @@
-"""What an unclean election takes from a topic beside the offsets that are counted."""
+"""Damage that an unclean election may do to a topic in addition to the counted offsets."""
 
 from __future__ import annotations
 

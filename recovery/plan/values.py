@@ -32,7 +32,9 @@ _UNKNOWN = Loss(0, None, (), (), ())
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where a plan comes from. ``made_at`` is aware, in UTC; identifiers and time are handed in."""
+    """Who made a plan, when, and for which cluster. ``made_at`` is aware, in UTC; identifiers and time are
+    handed in.
+    """
 
     plan_id: str
     cluster_id: str
@@ -180,7 +182,7 @@ class PlanRow(NamedTuple):
 
     @property
     def written_order(self) -> WrittenOrder:
-        """What has to be put back where the order was written for the election."""
+        """The assignment to restore if the order was written for the election."""
         return WrittenOrder(self.tp, self.topic_id, self.replicas, self.order)
 
     def candidate(self, broker: int) -> PlanCandidate | None:

@@ -1,4 +1,4 @@
-"""Whether a plan came out as it was meant.
+"""Whether the elections of a plan had the planned result.
 
 The right leader, readable and writable, and fully replicated are three different things: below min ISR the
 high watermark stands still. And a right leader can have lost records in the moment between the last check and
@@ -31,7 +31,7 @@ _AS_PLANNED = (Leading.RIGHT, Leading.CLEAN)
 
 
 class Order(StrEnum):
-    """The assignment as it stands: back in its own order, still in ours, or changed by somebody else."""
+    """The current assignment: in its original order, still in ours, or changed by somebody else."""
 
     RESTORED = "restored"
     NOT_RESTORED = "not restored"
@@ -40,7 +40,7 @@ class Order(StrEnum):
 
 
 class RowState(NamedTuple):
-    """What has become of one row.
+    """The state of one row after its election.
 
     ``usable``: ISR ≥ min ISR. ``gap`` counts the offsets below the planned log end of whoever leads that are
     gone from its log all the same; above 0 is a failure. ``missing`` says what is not as it should be. ``lost``,

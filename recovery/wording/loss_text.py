@@ -1,4 +1,4 @@
-"""What a choice loses, in words."""
+"""The loss of a choice, in words."""
 
 from __future__ import annotations
 

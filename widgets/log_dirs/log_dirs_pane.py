@@ -1,4 +1,4 @@
-"""Pane 5: what is on each log dir, what was on a failed one, and what if a healthy one failed."""
+"""Pane 5: the replicas on each log dir, those lost with a failed one, and the effect if a healthy one failed."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _progress(view: PlanView, width: int) -> list[Line]:
 
 
 def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
-    """One row in full: how it stands, every candidate, what its topic's marks mean."""
+    """One row in full: its current state, every candidate, the meaning of its topic's marks."""
     head = line(Piece(f"{row.tp}: ", Tone.STRONG), Piece(f"{status(row)}; {note(row)}"))
     lines = fold(head, width, "  ")
     if row.check is not None:

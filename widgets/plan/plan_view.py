@@ -1,4 +1,4 @@
-"""A plan as this pane shows it: its rows, what became of them, and how far its application is."""
+"""A plan as this pane shows it: its rows, their results, and the progress of applying it."""
 
 from __future__ import annotations
 

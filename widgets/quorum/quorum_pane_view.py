@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class QuorumRole(StrEnum):
-    """What a node is to the quorum."""
+    """A node's role in the quorum."""
 
     LEADER = "leader"
     VOTER = "voter"

@@ -35,7 +35,7 @@ class Bar(NamedTuple):
 
 
 def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
-    """The logs, where they part, and what electing each of them would cut off, in ``width`` columns."""
+    """The logs, where they diverge, and what electing each of them would cut off, in ``width`` columns."""
     bars = [Bar(r.broker, r.log) for r in survey.replicas if isinstance(r.log, ReplicaLog)]
     if not bars:
         return [line(Piece("no replica answered: there is nothing to draw", Tone.WARN))]
@@ -171,7 +171,7 @@ def _joined(cells: Sequence[tuple[str, Tone]]) -> list[Piece]:
 
 
 def _parting(bars: Sequence[Bar], order: Sequence[int], axis: Axis, width: int) -> Iterator[Line]:
-    """Where the others part from the best log, end before it, or go on behind it."""
+    """Where the others diverge from the best log, end before it, or continue after its end."""
     logs = {bar.broker: bar.log for bar in bars if isinstance(bar.log.lineage, Lineage)}
     best = next((broker for broker in order if broker in logs), None)
     if best is None or len(logs) < 2:

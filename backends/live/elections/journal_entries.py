@@ -35,20 +35,22 @@ def record(recorder: Recorder, action: str, rows: Sequence[WrittenOrder]) -> str
 
 
 def failed(rows: Sequence[_Named], error: BackendError) -> Mapping[str, object]:
-    """The journal's end of a request that failed as a whole."""
+    """The journal's end entry for a request that failed as a whole."""
     how = "refused" if surely_not_done(error) else "unknown"
     return {how: {row.tp: str(error) for row in rows}}
 
 
 def not_sent(rows: Sequence[_Named], why: str) -> Mapping[str, object]:
-    """The journal's end of rows that were left out of a request, or of a request that was not sent."""
+    """The journal's end entry for rows that were left out of a request, or for a request that was not sent."""
     return {"refused": {row.tp: f"not sent: {why}" for row in rows}}
 
 
 def answered(
     answers: Mapping[TopicPartition, ElectionRefusal | None], left_out: Sequence[TopicPartition] = ()
 ) -> Mapping[str, object]:
-    """The journal's end of an answered request, by partition; ``left_out`` were not part of the sent request."""
+    """The journal's end entry for an answered request, by partition; ``left_out`` were not part of the sent
+    request.
+    """
     refused = dict.fromkeys(left_out, "not sent") | {
         tp: str(answer) for tp, answer in answers.items() if answer is not None and not answer.doubtful
     }

@@ -22,8 +22,8 @@ async def check_cluster(conn: BrokerConnection, cluster_id: str, *, timeout: flo
 async def check_node(conn: BrokerConnection, *, timeout: float) -> None:
     """Raise BrokerError where another broker than ``conn.broker`` answers; set ``conn.verified``.
 
-    A node's id is told by no call that everybody may make: DescribeConfigs of a broker is answered by that
-    broker only, and needs DESCRIBE_CONFIGS on the cluster. Without it ``verified`` stays False.
+    No API without a permission returns a node's id: DescribeConfigs of a broker is answered by that broker
+    only, and needs DESCRIBE_CONFIGS on the cluster. Without it ``verified`` stays False.
     """
     if conn.broker is not None and conn.highest(DESCRIBE_CONFIGS, (4,)) is not None:
         conn.verified = await _is_node(conn, conn.broker, timeout)

@@ -143,7 +143,7 @@ async def _native(
         ends.update(found)
         left = [tp for tp in waiting if tp not in found]
         if not answer.has_more_data or len(left) == len(waiting):
-            break  # what is left out for no reason is told by its absence
+            break  # missing partitions show that the answer is incomplete
         waiting = left
     return ends
 

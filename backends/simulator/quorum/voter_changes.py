@@ -51,7 +51,7 @@ class LeaderLog(Protocol):
         ...
 
     def append_and_wait(self, bodies: tuple[RecordBody, ...], done: Callable[[bool], None]) -> None:
-        """As ``append``; ``done`` is told whether they were committed."""
+        """As ``append``; ``done`` is called with whether they were committed."""
         ...
 
     def successors(self) -> list[ReplicaKey]:

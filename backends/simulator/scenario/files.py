@@ -13,7 +13,7 @@ from backends.simulator.scenario.build import Scenario, build
 from backends.simulator.scenario.errors import Misplaced, ScenarioError, UnknownScenario
 from backends.simulator.scenario.file_model import ScenarioModel
 
-# pydantic's kind of mistake → what a person who writes YAML is told.
+# pydantic's kind of mistake → the message for a person who writes YAML.
 _PLAIN = {
     "union_tag_not_found": "do: is expected, which says what happens",
     "model_type": "a mapping is expected",
