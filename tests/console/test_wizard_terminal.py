@@ -25,7 +25,7 @@ def sends(terminal: Terminal) -> None:
     terminal.sees("[ Cancel ]")
     terminal.moves_on("BTab")
     terminal.types("102")
-    terminal.sees("space confirms")
+    terminal.sees("then Space")
     terminal.moves_on()
     terminal.types("Space")
 

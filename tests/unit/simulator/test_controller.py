@@ -86,7 +86,7 @@ def test_a_replaced_disk_is_replicated_again() -> None:
     world = _two_dirs()
     world.break_log_dir(1, 0)
     until(world, lambda: foo(world).isr == (2, 3))
-    with pytest.raises(ValueError, match="runs"):
+    with pytest.raises(ValueError, match="is running"):
         world.replace_log_dir(1, 0)
     world.kill_broker(1)
     world.replace_log_dir(1, 0)
