@@ -20,6 +20,7 @@ from backends.live.quorum_backend import QuorumOnly
 from recovery.membership.preflight import LivenessLimits, VoterSetStrength, strength
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, health
+from recovery.membership.replacement_state import STOPPED_MS
 from testbed.kafka import KafkaCluster, wait_until
 from tests.unit.cli.command_process import Ended, command_line, environment
 
@@ -122,12 +123,18 @@ class QuorumWatcher:
 
         return self.until(seen, f"node {node} to fetch")
 
-    def silent(self, node: int) -> None:
-        """Waits until the voter of that node no longer fetches."""
-        self.until(
-            lambda q: node in {key.id for key in strength(q, q.voters, LivenessLimits()).down},
-            f"node {node} to be silent",
-        )
+    def stopped(self, node: int) -> None:
+        """Waits until nobody who looks every few seconds can have missed that the node does not fetch.
+
+        An operator changes a disk in minutes. Where the new process fetches a moment after the old one counts as
+        stopped, the command cannot tell that the disk was changed, and goes on waiting.
+        """
+
+        def seen(quorum: Quorum) -> bool:
+            newest = max((r.last_fetch_ms for r in quorum.progress if r.key.id == node), default=-1)
+            return newest <= 0 or quorum.now_ms - newest > 3 * STOPPED_MS
+
+        self.until(seen, f"node {node} to be stopped for a while")
 
     def ghost(self, node: int) -> None:
         """Waits until the node is listed as a ghost, which no longer fetches."""

@@ -45,7 +45,7 @@ def test_a_disk_is_swapped_by_its_procedure_and_nothing_is_sent(
     def swap(title: str) -> None:
         if title.startswith("replace the disk"):
             cluster.node(node).stop()
-            watched.silent(node)
+            watched.stopped(node)
             cluster.format_again(node)
             cluster.node(node).start()
 
