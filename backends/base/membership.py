@@ -118,6 +118,11 @@ class Membership(Protocol):
     def simulated(self) -> bool: ...
 
     @property
+    def asks_brokers(self) -> bool:
+        """Whether :meth:`nodes` asks brokers too; a route through the controllers only does not."""
+        ...
+
+    @property
     def rules(self) -> MembershipRules:
         """Which of KIP-853's rules this quorum follows; real Kafka refuses a second voter of the same node."""
         ...

@@ -65,6 +65,10 @@ class ReadOnlyMembership:
         return self._membership.simulated
 
     @property
+    def asks_brokers(self) -> bool:
+        return self._membership.asks_brokers
+
+    @property
     def rules(self) -> MembershipRules:
         return self._membership.rules
 

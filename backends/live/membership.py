@@ -128,6 +128,10 @@ class LiveMembership:
         self._cluster_id = ""
         self._dynamic = False
 
+    @property
+    def asks_brokers(self) -> bool:
+        return self._fleet is not None
+
     async def open(self) -> str:
         """Find the cluster, by the addresses that were given."""
         self._cluster_id = await self._route.open()

@@ -115,7 +115,7 @@ def servers_of(
     """What each node runs with as controller.quorum.bootstrap.servers, but for those that go.
 
     A controller that was removed and stopped stays registered: it is no voter, does not answer, and does not count.
-    Where the brokers were not asked they are there as one that would not tell.
+    Where no broker is listed (none was asked, or all of them are restarting) they stand as one that did not answer.
     """
     gone = {key.id for key in leaving}
     voters = {key.id for key in quorum.voters.keys}
@@ -131,9 +131,10 @@ def servers_of(
     return found
 
 
-def mute_of(nodes: Sequence[ClusterNode]) -> frozenset[str]:
-    """Those of :func:`servers_of` that will not tell: brokers that are not asked, and who does not allow it."""
-    return frozenset((BROKERS, *(f"{node.role} {node.id}" for node in nodes if _refuses(node.answer))))
+def mute_of(nodes: Sequence[ClusterNode], *, asks_brokers: bool) -> frozenset[str]:
+    """Those of :func:`servers_of` that will never answer: brokers that are not asked, and who does not allow it."""
+    refusing = (f"{node.role} {node.id}" for node in nodes if _refuses(node.answer))
+    return frozenset(refusing) if asks_brokers else frozenset((BROKERS, *refusing))
 
 
 def _refuses(answer: NodeProbe | Unknown) -> bool:

@@ -272,5 +272,6 @@ async def _picture(
     if step is not None and step.kind in (StepKind.SERVERS, StepKind.STAY_OUT):
         nodes = await membership.nodes()
         servers = servers_of(nodes, quorum, plan.wanted.leaving)
-        return replace(picture, servers=servers, joins=joins_of(nodes), mute=mute_of(nodes))
+        mute = mute_of(nodes, asks_brokers=membership.asks_brokers)
+        return replace(picture, servers=servers, joins=joins_of(nodes), mute=mute)
     return picture

@@ -32,7 +32,7 @@ def test_every_panes_command_line_runs(home: Path, pane: str) -> None:
     )
     program, *words = shlex.split(line)
     ended = invoke(home, program, *words)
-    assert ended.status in (0, 1), ended
+    assert ended.status in (0, 1), str(ended)
     assert "payments" in ended.out or pane != REPLICAS
 
 
@@ -47,7 +47,7 @@ def test_the_plans_command_line_makes_the_plan_that_is_shown(home: Path) -> None
     )
     program, *words = shlex.split(line)
     ended = invoke(home, program, *words)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert "--strategy" in words
 
 
@@ -68,4 +68,4 @@ def test_the_command_line_of_the_first_pane_lists_what_it_lists(home: Path, rows
     assert told[: len(words.split())] == words.split()
     assert told[len(words.split()) :] == ["--simulate", SCENARIO]
     ended = invoke(home, program, *told)
-    assert ended.status in (0, 1), ended
+    assert ended.status in (0, 1), str(ended)

@@ -34,7 +34,7 @@ class CommandRunner:
     def json(self, name: str, *arguments: str) -> tuple[int, dict[str, Any]]:
         """The status and the document; docs/output.md has every key of it."""
         ended = self(name, *arguments, "--output", "json")
-        assert ended.out, ended
+        assert ended.out, str(ended)
         document: dict[str, Any] = json.loads(ended.out)
         undocumented = set(document) - {"schema"} - documented(document["schema"])
         assert not undocumented, f"{document['schema']}: {undocumented}"

@@ -56,7 +56,7 @@ def console(disaster: KafkaCluster, tmp_path: Path) -> Iterator[CommandRunner]:
 def plan(console: CommandRunner, topic: str) -> str:
     """Writes the plan of the topic and returns its file's name."""
     ended = console("plan", "--topic", topic, "--strategy", "aggressive", f"{topic}.json")
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     return f"{topic}.json"
 
 
@@ -71,7 +71,7 @@ def killed(console: CommandRunner, moment: str, *words: str) -> None:
         check=False,
         timeout=120,
     )
-    assert ended.returncode == -signal.SIGKILL, ended
+    assert ended.returncode == -signal.SIGKILL, str(ended)
 
 
 def apply_words(file: str) -> tuple[str, ...]:
@@ -219,5 +219,5 @@ def test_with_every_replica_dead_nothing_is_elected_and_each_is_named(
     incident_steps.kill(disaster, 2)
     disaster.node(3).kill()
     ended = console("recover", "--all-offline-partitions", "--automated-recovery")
-    assert ended.status == 3, ended
+    assert ended.status == 3, str(ended)
     assert all(str(node.port) in ended.err for node in disaster.brokers.values())

@@ -224,7 +224,7 @@ def test_the_manual_file_is_elected_by_the_election_tool(
     ended = console(
         "kafka-elect-leaders", "--election-type", "DESIGNATED", "--path-to-json-file", "leaders.json"
     )
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert "2 elections: 2 elected" in ended.out
     assert {disaster.metadata.wait_caught_up().partition(LOST, p).leader for p in (5, 6)} == {SURVIVOR}
 
@@ -234,7 +234,7 @@ def test_the_specifications_bare_file_is_asked_afresh_and_elected(
 ) -> None:
     path = designated(console.home, (7, SURVIVOR), (8, SURVIVOR))
     ended = console("kafka-elect-leaders", "--election-type", "designated", "--path-to-json-file", path)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert "2 to elect" in ended.out
     assert {disaster.metadata.wait_caught_up().partition(LOST, p).leader for p in (7, 8)} == {SURVIVOR}
 
@@ -359,7 +359,7 @@ def test_preferred_leaders_come_back_when_their_brokers_do(
     ended = console(
         "kafka-elect-leaders", "--election-type", "preferred", "--topic", LOST, "--partition", "0"
     )
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert disaster.metadata.wait_caught_up().partition(LOST, 0).leader == 1
     # What the elected replica held is what everybody holds now: its older log, and no more.
     assert len(disaster.client.consume(LOST, 1)) == 100

@@ -130,7 +130,7 @@ def test_a_caller_without_any_right_sees_no_empty_cluster(disaster: KafkaCluster
     console = As(disaster, NOBODY, tmp_path)
     for arguments in (("kafka-unclean-recovery", *ELECT), ("plan", "p.json"), ("replicas",)):
         ended = console(*arguments)
-        assert ended.status == 3, ended
+        assert ended.status == 3, str(ended)
         assert ended.out == ""
         assert "needs DESCRIBE on Cluster:kafka-cluster" in ended.err
     checked = console("check")
@@ -153,6 +153,6 @@ def test_a_wrong_password_is_status_3_and_is_not_shown(disaster: KafkaCluster, t
 def test_with_all_rights_both_are_recovered(disaster: KafkaCluster, tmp_path: Path) -> None:
     console = As(disaster, ALL_RIGHTS, tmp_path)
     ended = console("kafka-unclean-recovery", *ELECT)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert leaders(disaster) == {1}
     assert console.kept_the_secret()

@@ -123,7 +123,7 @@ def _as_the_rules_have_it(home: Path, plan: Plan) -> None:
 def _as_asked_afresh(console: CommandRunner, home: Path, plan: Plan) -> None:
     """And the one that asking the cluster makes."""
     ended = console("plan", "--strategy", "aggressive", "fresh.json")
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     fresh = read(home / "fresh.json")
     assert isinstance(fresh, Plan)
     assert {row.tp: _plain(row) for row in fresh.rows} == {row.tp: row for row in plan.rows}

@@ -155,7 +155,7 @@ def test_a_follower_gets_a_new_disk_though_the_tool_is_killed_between_remove_and
     cluster.node(follower).kill()
     hosts = HostOperator(cluster)
     ended = replaced(console.home, console, hosts, str(follower), "--why", "disk", die="add-voter")
-    assert ended.status == -signal.SIGKILL, ended
+    assert ended.status == -signal.SIGKILL, str(ended)
     assert follower not in watched.voters()
     assert "ktriage resume" in console("quorum", "status").err
     assert console("resume").status == 1  # no voter is changed unasked
@@ -173,7 +173,7 @@ def test_the_leader_gets_a_new_disk(
 ) -> None:
     before, first = watched.voters(), watched.leader()
     ended = replaced(through.home, through, HostOperator(cluster), str(first), "--why", "disk")
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     after = watched.voters()
     assert set(after) == set(before)
     assert after[first] != before[first]
@@ -189,10 +189,10 @@ def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
     hosts = HostOperator(cluster, (*kept, 103))
     words = (str(gone), "--why", "host", "--with", "103")
     ended = replaced(console.home, console, hosts, *words, die="remove-voter")
-    assert ended.status == -signal.SIGKILL, ended
+    assert ended.status == -signal.SIGKILL, str(ended)
     assert set(watched.voters()) == {100, 101, 102, 103}
     ended = ReplaceCommand(console.home, ("resume", *YES, *console.connection), hosts).ended()
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert set(watched.voters()) == {*kept, 103}
     assert any(title.startswith("change controller.quorum") for title in hosts.did)
     cluster.metadata.wait_live([1])

@@ -41,10 +41,10 @@ def killed_and_gone_on(
     plan = str(console.home / "plan.json")
     first = ("quorum", "replace", *words, "--plan", plan, "--confirmed", servers, *YES, *console.connection)
     ended = ReplaceCommand(console.home, first, hosts, die).ended()
-    assert ended.status == -signal.SIGKILL, ended
+    assert ended.status == -signal.SIGKILL, str(ended)
     again = ("quorum", "replace", "--plan", plan, "--confirmed", servers, *YES, *console.connection)
     ended = ReplaceCommand(console.home, again, hosts).ended()
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     return ended
 
 
@@ -58,7 +58,7 @@ def test_from_one_to_three(cluster: KafkaCluster, console: CommandRunner, watche
 def test_from_three_to_five(cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher) -> None:
     words = ("quorum", "replace", "--why", "grow", "--with", "103", "--with", "104", "--confirmed", "7")
     ended = ReplaceCommand(console.home, (*words, *YES, *console.connection), HostOperator(cluster)).ended()
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert set(watched.voters()) == {100, 101, 102, 103, 104}
     assert watched.all_up().spare == 2
 
@@ -73,7 +73,7 @@ def test_from_five_to_three_one_removal_after_the_other(
         else:
             line = ("quorum", "replace", *words, "--confirmed", "1", *YES, *console.connection)
             ended = ReplaceCommand(console.home, line, HostOperator(cluster)).ended()
-            assert ended.status == 0, ended
+            assert ended.status == 0, str(ended)
         assert not cluster.node(node).is_running
     assert set(watched.voters()) == {100, 101, 102}
 
@@ -85,15 +85,15 @@ def test_a_controller_moves_to_another_host(
     words = ("quorum", "replace", "101", "--why", "planned", "--with", "103", *YES, *console.connection)
     ended = ReplaceCommand(console.home, words, hosts).ended()
     # The brokers are not asked here, and nobody can type that their settings are changed.
-    assert ended.status == 1, ended
+    assert ended.status == 1, str(ended)
     assert "nobody said that it is done at step 4" in ended.err
     assert "resume --confirmed 4" in ended.err.splitlines()[-1]
     ended = ReplaceCommand(
         console.home, ("resume", "--confirmed", "4", *YES, *console.connection), hosts, "remove-voter"
     ).ended()
-    assert ended.status == -signal.SIGKILL, ended
+    assert ended.status == -signal.SIGKILL, str(ended)
     ended = ReplaceCommand(console.home, ("resume", *YES, *console.connection), hosts).ended()
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert set(watched.voters()) == {100, 102, 103}
     assert not cluster.node(101).is_running
 
@@ -118,7 +118,7 @@ def test_a_disk_of_a_controller_that_joins_by_itself(
     before = watched.voters()
     line = ("quorum", "replace", "104", "--why", "disk", *YES, *console.connection)
     ended = ReplaceCommand(console.home, line, HostOperator(cluster)).ended()
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert "joins by itself" in ended.out
     after = watched.voters()
     assert set(after) == set(before)

@@ -51,7 +51,7 @@ def test_a_disk_is_swapped_by_its_procedure_and_nothing_is_sent(
 
     words = ("quorum", "replace", str(node), "--why", "disk", *YES, *console.connection)
     ended = ReplaceCommand(console.home, words, swap).ended()
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert console.sent() == ["replace-controller"]
     assert status(console)["well"] is True
     refused = console("quorum", "replace", str(node), "--why", "host", "--with", "110", *YES)
@@ -91,7 +91,7 @@ def test_a_voter_tells_its_new_address_itself(
     cluster.node(node).restart()
     wait_listening(cluster, node)
     ended = waiting.ended()
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     voters = {m["id"]: m["endpoints"] for m in status(console)["members"] if m["endpoints"]}
     assert voters[node][0]["host"] == "localhost"
     assert console.sent() == []

@@ -69,6 +69,7 @@ class SimulatedMembership:
     """Implements :class:`backends.base.membership.Membership` on a simulation."""
 
     simulated = True
+    asks_brokers = True
 
     def __init__(self, backend: SimulationHolder, store: SessionStore, denied: tuple[str, ...]) -> None:
         self.title = backend.title

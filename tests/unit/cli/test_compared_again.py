@@ -60,7 +60,7 @@ def test_the_longest_log_is_not_elected_once_a_better_one_is_back(call: Caller, 
     backend.logs = {1: log(100), 2: log(100), 3: SILENT}
     meanwhile.append(lambda: setattr(backend, "logs", {**backend.logs, 3: log(500)}))
     ended = call.on(backend)("kafka-elect-leaders", *LONGEST_LOG, *ANY)
-    assert ended.status == 4, ended
+    assert ended.status == 4, str(ended)
     assert elected(backend) == []
     assert "broker 3 was silent when the plan was made and answers now with a better log" in ended.err
     assert "next: ktriage plan --all-offline-partitions --strategy aggressive" in ended.err
@@ -71,7 +71,7 @@ def test_the_longest_log_is_elected_where_nothing_moved(call: Caller, meanwhile:
     moved = backend.states[tp(1)]._replace(leader=2, leader_epoch=9, isr=(2,))
     meanwhile.append(lambda: backend.states.update({tp(1): moved}))
     ended = call.on(backend)("kafka-elect-leaders", *LONGEST_LOG, *ANY)
-    assert elected(backend) == [0, 2], ended
+    assert elected(backend) == [0, 2], str(ended)
 
 
 def test_an_unclean_election_is_not_held_where_another_would_be_elected(
@@ -83,7 +83,7 @@ def test_an_unclean_election_is_not_held_where_another_would_be_elected(
     backend.states[tp(0)] = returned._replace(offline_replicas=(1,))
     meanwhile.append(lambda: backend.states.update({tp(0): returned}))
     ended = call.on(backend)("kafka-elect-leaders", *UNCLEAN, *ANY)
-    assert ended.status == 4, ended
+    assert ended.status == 4, str(ended)
     assert "offline_replicas was [1] and is [1, 2]" in ended.err
     assert "nothing was sent" in ended.err
 
@@ -99,6 +99,6 @@ def test_a_broker_that_is_back_with_acknowledged_records_is_not_overridden(
     network.cut([OPERATOR], [node(1)])
     meanwhile.append(lambda: network.heal([OPERATOR], [node(1)]))
     ended = call.on(backend)("kafka-elect-leaders", *LONGEST_LOG, "--recovery-duration-ms", "3000", *ANY)
-    assert ended.status == 4, ended
+    assert ended.status == 4, str(ended)
     assert f"not recovered: {partition}: stale: broker 1 was silent" in ended.err
     assert world.image.partitions[partition].leader == -1

@@ -30,7 +30,7 @@ def tp(partition: int, topic: str = "orders") -> TopicPartition:
 
 def planned(call: Caller, backend: MemoryBackend, name: str = "plan.json") -> str:
     ended = call.on(backend)("ktriage", "plan", *ANY, name)
-    assert ended.status in (0, 1), ended
+    assert ended.status in (0, 1), str(ended)
     return name
 
 
@@ -58,7 +58,7 @@ def test_a_part_of_a_plan_is_applied_and_the_rest_is_not_touched(call: Caller) -
     backend = cluster_of(10)
     plan = planned(call, backend)
     ended = call("ktriage", "apply", *ANY, plan, *AGREED, "--first", "3")
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert [row.tp.partition for rows in backend.designated for row in rows] == [0, 1, 2]
     assert call("ktriage", "apply", *ANY, plan, *AGREED).status == 0
     assert sent(backend) == 10
@@ -133,7 +133,7 @@ def test_where_all_that_is_left_is_stale_a_new_plan_is_named_and_not_the_old_one
     backend.states[tp(0)] = backend.states[tp(0)]._replace(leader=1)
     backend.states[tp(1)] = backend.states[tp(1)]._replace(leader_epoch=9)
     ended = call("ktriage", "apply", *ANY, plan, *AGREED)
-    assert ended.status == 1, ended
+    assert ended.status == 1, str(ended)
     assert sent(backend) == 0
     assert "next: ktriage plan --topic orders" in ended.err
     assert "next: ktriage verify" not in ended.err
@@ -206,7 +206,7 @@ def test_a_plan_whose_topic_may_not_be_seen_any_more_wants_a_permission_and_no_n
     backend.states.clear()
     backend.hidden = ("orders",)
     ended = call("ktriage", "apply", *ANY, plan, *AGREED)
-    assert ended.status == 3, ended
+    assert ended.status == 3, str(ended)
     assert "needs DESCRIBE on topic orders" in ended.err and "Make a new plan" not in ended.err
 
 
@@ -253,7 +253,7 @@ def test_an_unclean_election_of_all_is_held_for_exactly_those_that_were_counted(
     simulated = ("--simulate", "last-replica-standing")
     words = ("elect", "--election-type", "unclean", "--all-topic-partitions", *simulated)
     ended = typing(tmp_path, command_line("ktriage", *words), "1")
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert "each of the 1 offline partitions" in ended.err
     told = invoke(tmp_path, "ktriage", "journal", *simulated, "--output", "json")
     (asked,) = [e for run in json.loads(told.out)["runs"] for e in run["events"] if e["kind"] == "before"]
@@ -275,7 +275,7 @@ def test_a_disk_that_is_full_at_the_very_end_does_not_swallow_what_was_done(
 
     monkeypatch.setattr(_LineFile, "_write", staticmethod(full))
     ended = call("ktriage", "apply", *ANY, plan, *AGREED)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert "1 elections: 1 elected" in ended.out or "1 election: 1 elected" in ended.out
     assert "the journal is not complete, what was done is told here only" in ended.err
     assert "No space left" in ended.err

@@ -47,7 +47,7 @@ def test_a_recovery_in_one_go_says_so_too(call: Caller, fails: dict[Any, str], s
     backend = cluster_of(2)
     backend.fails = fails
     ended = call.on(backend)("ktriage", "recover", *ANY, "--all-offline-partitions", "--automated-recovery")
-    assert ended.status == last(call)["status"] == status, ended
+    assert ended.status == last(call)["status"] == status, str(ended)
     assert last(call)["counts"] == ({"elected": 2} if not fails else {"elected": 1, "failed": 1})
 
 
@@ -57,7 +57,7 @@ def test_a_run_that_was_refused_has_the_status_of_its_refusal(call: Caller) -> N
     (call.home / "bare.json").write_text(json.dumps({"partitions": [row]}))
     words = ("elect", "--election-type", "designated", "--path-to-json-file", "bare.json")
     ended = call("ktriage", *words, *ANY)
-    assert ended.status == last(call)["status"] == 2, ended
+    assert ended.status == last(call)["status"] == 2, str(ended)
     assert last(call)["counts"] == {}
 
 

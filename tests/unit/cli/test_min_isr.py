@@ -35,7 +35,7 @@ def test_under_min_isr_lists_what_may_be_too(
     path = tmp_path / "missing.yaml"
     path.write_text(SCENARIO.format(denied=denied), encoding="utf-8")
     ended = call("ktriage", "replicas", "--under-min-isr", "--simulate", str(path))
-    assert ended.status == status, ended
+    assert ended.status == status, str(ended)
     assert says in ended.out
     assert ("payments-0" in ended.out) == bool(denied)
     assert "whole-0" not in ended.out

@@ -186,7 +186,7 @@ def test_elections_take_every_mix_that_the_specification_allows(
 )
 def test_wrong_usage_is_one_line_and_status_2(call: Caller, arguments: tuple[str, ...], said: str) -> None:
     ended = call("ktriage", *arguments)
-    assert ended.status == 2, ended
+    assert ended.status == 2, str(ended)
     assert ended.out == ""
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
@@ -208,7 +208,7 @@ def test_a_file_that_cannot_be_used_is_refused_before_anything_is_asked(
 ) -> None:
     (tmp_path / "a.json").write_text(text)
     ended = call(RECOVER, *CLOSED, "--path-to-json-file", "a.json", "--automated-recovery")
-    assert ended.status == 2, ended
+    assert ended.status == 2, str(ended)
     assert "a.json" in ended.err
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
@@ -249,7 +249,7 @@ def test_a_file_with_designated_leaders_is_refused_for_every_other_type_of_elect
 ) -> None:
     (call.home / "plan.json").write_text(f'{{"partitions": [{rows}]}}')
     ended = call(ELECT, *CLOSED, "--election-type", kind, "--path-to-json-file", "plan.json")
-    assert ended.status == 2, ended
+    assert ended.status == 2, str(ended)
     assert ended.out == ""
     assert len(ended.err.splitlines()) == 1
     assert "plan.json" in ended.err

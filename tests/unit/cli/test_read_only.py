@@ -96,9 +96,9 @@ def test_no_command_sends_a_change_to_a_read_only_cluster(
 ) -> None:
     target = () if name in ("simulate", "pipeline") else ("--cluster", "production")
     ended = call("ktriage", name, *given, *target)
-    assert cluster.sent == [], ended
+    assert cluster.sent == [], str(ended)
     if COMMANDS[name].changes and given[:1] not in [(verb,) for verb in READING_VERBS]:
-        assert ended.status == 2, ended
+        assert ended.status == 2, str(ended)
         assert "this would change the cluster, and the profile 'production'" in ended.err
 
 

@@ -41,7 +41,7 @@ def applied(call: Caller, *arguments: str) -> MemoryBackend:
     backend = cluster_of(1)
     plan = planned(call, backend)
     ended = call("ktriage", "apply", *arguments, plan, *AGREED)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     return backend
 
 
@@ -51,7 +51,7 @@ def test_the_option_names_where_the_journal_is_and_the_next_command_has_it(
     backend = cluster_of(2)
     plan = planned(call, backend)
     ended = call("ktriage", "apply", *ANY, "--state-dir", str(shared), plan, *AGREED, "--first", "1")
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert f"--state-dir {shared}" in ended.err
     assert len(runs(call, "--state-dir", str(shared))) == 1
     assert runs(call) == [], "another operator who shares nothing does not see it"
@@ -129,5 +129,5 @@ def test_a_directory_that_is_missing_stops_no_look_at_the_cluster_and_is_no_empt
     assert call.on(backend)("ktriage", "replicas", *ANY, *missing).status == 0
     for command in (("journal", "--cluster-id", CLUSTER_ID), ("journal",), ("resume", *ANY)):
         ended = call("ktriage", *command, *missing)
-        assert ended.status == 2, ended
+        assert ended.status == 2, str(ended)
         assert "not-mounted" in ended.err

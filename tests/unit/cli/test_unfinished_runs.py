@@ -71,7 +71,7 @@ def test_on_a_terminal_it_offers_to_finish_the_earlier_run_first(
     ended = typing(
         call.home, [sys.executable, "-m", "tests.unit.cli.stoppable_jobs", "never", *recover], answer
     )
-    assert ended.status == status, ended
+    assert ended.status == status, str(ended)
     assert "may have left 1 assignment in the order of an election: orders-0" in ended.err
     assert ("3 elections: 3 elected" in ended.out) == (answer == "yes")
     assert unfinished(CLUSTER_ID).nothing == (answer == "yes")

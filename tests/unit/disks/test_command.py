@@ -79,7 +79,7 @@ def test_a_last_copy_is_told_with_the_disks_that_it_was_on(call: Caller, tmp_pat
     alone = SCENARIO.replace("replication_factor: 3, records: 10, min_isr: 2", "replicas: [[1]], records: 10")
     file.write_text(alone.replace("partitions: 6", "partitions: 1").replace("log_dir: 1", "log_dir: 0"))
     ended = call("ktriage", "log-dirs", "--simulate", str(file))
-    assert "LOST THEIR LAST COPY: 1 partition\n" in ended.out, ended
+    assert "LOST THEIR LAST COPY: 1 partition\n" in ended.out, str(ended)
     assert "; it was on the disk of broker 1\n" in ended.out
 
 

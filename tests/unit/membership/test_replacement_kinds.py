@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from backends.base.errors import BackendError
+from backends.base.membership import ClusterNode, Membership, ProcessRole
 from backends.simulator.adapter import SimulatorBackend
 from console.operations.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.replacement_steps import StopReason, go_through, standing
@@ -15,6 +16,7 @@ from recovery.membership.replacement import (
     ReplacementKind,
     ReplacementPlan,
     ReplacementStep,
+    StepKind,
 )
 from recovery.membership.replacement_state import StepSituation
 from tests.unit.membership.audited_quorum import Audited, Rehearsed
@@ -227,6 +229,41 @@ async def test_a_newcomer_that_stops_fetching_is_not_added() -> None:
     assert notes.actions == []
     quorum = await backend.membership.describe()
     assert {key.id for key in quorum.voters.keys} == set(THREE)
+
+
+class BrokersNotListed:
+    """A quorum whose brokers are all restarting: the cluster lists none of them."""
+
+    def __init__(self, membership: Membership, *, asks_brokers: bool) -> None:
+        self._membership = membership
+        self.asks_brokers = asks_brokers
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._membership, name)
+
+    async def nodes(self) -> tuple[ClusterNode, ...]:
+        found = await self._membership.nodes()
+        return tuple(node for node in found if node.role is not ProcessRole.BROKER)
+
+
+@pytest.mark.parametrize(
+    ("asks_brokers", "reason"), [(True, StopReason.TOO_LONG), (False, StopReason.UNCONFIRMED)]
+)
+async def test_brokers_that_restart_are_waited_for_and_those_that_are_never_asked_are_not(
+    asks_brokers: bool, reason: StopReason
+) -> None:
+    backend, plan = await begun(STORIES["a host that is lost"])
+
+    class Restarting(Operator):
+        @property
+        def confirmed(self) -> frozenset[int]:
+            return frozenset()
+
+    membership: Any = BrokersNotListed(backend.membership, asks_brokers=asks_brokers)
+    operator = Restarting(backend.simulation.world, plan)
+    gone = await go_through(membership, plan, Notes(), operator, Never(), patience=30.0, attended=False)
+    assert gone.step is not None
+    assert (gone.step.kind, gone.reason) == (StepKind.SERVERS, reason)
 
 
 async def test_what_cannot_be_planned_is_refused_in_one_line() -> None:

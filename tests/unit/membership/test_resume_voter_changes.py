@@ -32,7 +32,7 @@ def test_a_change_whose_end_is_not_known_is_looked_for_among_the_voters(
     killed(tmp_path, cluster_id, "remove-voter", {"voter": 102, "directoryId": directory})
     killed(tmp_path, cluster_id, "add-voter", {"voter": 102, "directoryId": directory})
     ended = call("ktriage", "resume", *BC)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert f"remove-voter: 102-{directory} is a voter: the change was not made" in ended.err
     assert f"add-voter: 102-{directory} is a voter: the change was made" in ended.err
     assert "2 requests of earlier runs closed" in ended.out

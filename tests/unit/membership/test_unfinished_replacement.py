@@ -136,7 +136,7 @@ def test_a_replacement_in_the_way_is_given_up_by_the_command_that_is_named(
     assert "resume" in ended.err
     assert "--give-up" in ended.err
     ended = call("ktriage", "resume", "--give-up", *BC)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert "given up: the voters stay as they are" in ended.err
     assert "another replacement" not in call("ktriage", *other).err
     assert call("ktriage", "resume", "--give-up", "--simulate", "controller-disk-failure").status == 1
@@ -199,7 +199,7 @@ def test_the_journal_names_the_voter_and_is_found_through_controllers(
     half_done(backend)
     call("ktriage", "resume", *YES, *BC)
     ended = call("ktriage", "journal", *BC)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert "add-voter 103-" in ended.out
     assert "remove-voter 100-" in ended.out
     assert "0 partitions" not in ended.out

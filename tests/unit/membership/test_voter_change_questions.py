@@ -83,7 +83,7 @@ def test_a_removal_that_is_still_safe_is_sent_and_says_what_it_waits_for(
 
     at_a_terminal(monkeypatch, answers)
     ended = call("ktriage", "quorum", "remove", "102", *BC)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert "sent: remove voter 102-" in ended.err
 
 
@@ -110,7 +110,7 @@ def test_a_disk_is_asked_for_once_for_its_removal_and_its_addition(
 ) -> None:
     asked = at_a_terminal(monkeypatch, lambda question: "yes" if "Type yes" in question else "102")
     ended = call("ktriage", "quorum", "replace", "102", "--why", "disk", *DISK)
-    assert ended.status == 0, ended
+    assert ended.status == 0, str(ended)
     assert len(asked) == 2
     assert "To remove voter 102-" in asked[1]
     assert " and then add voter 102-" in asked[1]
