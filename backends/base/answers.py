@@ -145,6 +145,26 @@ class Election(NamedTuple):
     reason: Reason | None = None
 
 
+class LogPosition(NamedTuple):
+    """An offset of one partition's log on one broker."""
+
+    tp: TopicPartition
+    offset: int
+
+
+class RawBatches(NamedTuple):
+    """Record batches as they lie in a replica's log (magic 2, KIP-98), compression and leader epochs untouched.
+
+    The first batch holds the offset that was asked for, and may begin before it; the last one may be cut, as
+    brokers send them. Empty at the log's end, and where other partitions used up the answer's room. Offsets -1
+    if not known.
+    """
+
+    data: bytes
+    log_start: int = -1
+    high_watermark: int = -1
+
+
 class LogDirReplica(NamedTuple):
     """One replica in a log dir: ``size`` in bytes, ``offset_lag`` in records, ``future`` while it is moved."""
 

@@ -10,7 +10,9 @@ from backends.base.answers import (
     ClusterInfo,
     Election,
     LogDir,
+    LogPosition,
     Partitions,
+    RawBatches,
     Reassignment,
     SurveyRequest,
     SurveyResult,
@@ -97,6 +99,17 @@ class Backend(Protocol):
         """First and newest timestamp (ms since the epoch) of the batch that holds each record.
 
         Records without a timestamp are left out; it never raises for single records.
+        """
+        ...
+
+    async def read_batches(
+        self, broker: int, positions: Sequence[LogPosition], max_bytes: int
+    ) -> Mapping[TopicPartition, RawBatches | Unknown]:
+        """Record batches of the replicas on ``broker``, from each position towards the log's end: leader or not,
+        and beyond the high watermark. About ``max_bytes`` in all, in the order given; at least one whole batch of
+        the first position that has any. A partition stands in ``positions`` once.
+
+        Needs READ on the topics. Raises BackendError if the broker cannot be asked.
         """
         ...
 

@@ -14,7 +14,9 @@ from backends.base.answers import (
     ClusterInfo,
     Election,
     LogDir,
+    LogPosition,
     Partitions,
+    RawBatches,
     Reassignment,
     SurveyRequest,
     SurveyResult,
@@ -184,6 +186,11 @@ class ReadOnlyBackend:
         self, records: Sequence[tuple[TopicPartition, Witness]]
     ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
         return await self._backend.record_times(records)
+
+    async def read_batches(
+        self, broker: int, positions: Sequence[LogPosition], max_bytes: int
+    ) -> Mapping[TopicPartition, RawBatches | Unknown]:
+        return await self._backend.read_batches(broker, positions, max_bytes)
 
     async def log_dirs(
         self, brokers: Sequence[int] | None = None

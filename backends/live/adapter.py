@@ -11,7 +11,9 @@ from backends.base.answers import (
     ClusterInfo,
     Election,
     LogDir,
+    LogPosition,
     Partitions,
+    RawBatches,
     Reassignment,
     SurveyRequest,
     SurveyResult,
@@ -208,6 +210,14 @@ class LiveBackend:
             )
         except BackendError:
             return  # timestamps are for the reader only; nothing depends on them
+
+    async def read_batches(
+        self, broker: int, positions: Sequence[LogPosition], max_bytes: int
+    ) -> Mapping[TopicPartition, RawBatches | Unknown]:
+        """Over a connection of its own, so that no other question waits for the bytes."""
+        from backends.live.replica_batches import fetch_batches  # for a rescue only
+
+        return await fetch_batches(await self._fleet.bulk_connection(broker), positions, max_bytes)
 
     async def log_dirs(
         self, brokers: Sequence[int] | None = None

@@ -13,8 +13,10 @@ from backends.base.answers import (
     ClusterInfo,
     Election,
     LogDir,
+    LogPosition,
     Offered,
     Partitions,
+    RawBatches,
     Reassignment,
     SurveyRequest,
     SurveyResult,
@@ -39,10 +41,12 @@ from backends.simulator.operate.operator_client import (
 from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.operate.survey import SimulatedSurvey
 from backends.simulator.operator_messages import (
+    BatchesFetched,
     ConfigsDescribed,
     DescribeConfigs,
     DescribeLogDirs,
     DescribeQuorum,
+    FetchBatches,
     ListReassignments,
     LogDirsDescribed,
     ReadTimes,
@@ -284,6 +288,16 @@ class SimulatorBackend:
                 found.update({record: times for record, times in told if times is not None})
         return await self._done(found)
 
+    async def read_batches(
+        self, broker: int, positions: Sequence[LogPosition], max_bytes: int
+    ) -> Mapping[TopicPartition, RawBatches | Unknown]:
+        """Records of the scenario's own producers are made when they are read, always the same."""
+        answer = self._client.one(node(broker), FetchBatches(tuple(positions), max_bytes))
+        if not isinstance(answer, BatchesFetched):
+            raise Unreachable(f"broker {broker}: {silence(answer).detail}")
+        rows = zip(positions, answer.rows, strict=True)
+        return await self._done({position.tp: _batches(position, row) for position, row in rows})
+
     async def log_dirs(
         self, brokers: Sequence[int] | None = None
     ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
@@ -376,3 +390,11 @@ def _refused(topic: str, error: Error) -> Unknown:
     if error is Error.UNKNOWN_TOPIC_OR_PARTITION:
         return Unknown(Why.FAILED, f"topic {topic} does not exist")
     return denied(error, "DESCRIBE", f"topic {topic}", "DescribeTopicPartitions")
+
+
+def _batches(position: LogPosition, row: RawBatches | Error | None) -> RawBatches | Unknown:
+    if row is None:
+        return Unknown(Why.FAILED, f"the log does not hold offset {position.offset}")
+    if isinstance(row, Error):
+        return denied(row, "READ", f"topic {position.tp.topic}", "Fetch")
+    return row

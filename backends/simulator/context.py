@@ -12,6 +12,7 @@ from backends.simulator.loop import Loop
 from backends.simulator.metadata_log import MetadataLog
 from backends.simulator.network import Network
 from backends.simulator.permissions import any_topic
+from backends.simulator.record_batches import RecordContents
 from backends.simulator.record_times import RecordTimes
 
 
@@ -45,3 +46,4 @@ class Context:
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     denied: DeniedPermissions = field(default_factory=DeniedPermissions)
     times: RecordTimes = field(default_factory=RecordTimes)
+    contents: RecordContents = field(default_factory=RecordContents)

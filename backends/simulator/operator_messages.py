@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from backends.base.answers import LogDir
+from backends.base.answers import LogDir, LogPosition, RawBatches
 from backends.simulator.messages import Error
 from recovery.model import Lineage, PartitionState, TopicPartition
 
@@ -101,6 +101,19 @@ class TimesRead(NamedTuple):
     """For each record the (first, newest) timestamp of its batch in ms, None if unknown."""
 
     times: tuple[tuple[int, int] | None, ...]
+
+
+class FetchBatches(NamedTuple):
+    """Fetch as replica -3: up to the log end. Needs READ on the topics."""
+
+    positions: tuple[LogPosition, ...]
+    max_bytes: int
+
+
+class BatchesFetched(NamedTuple):
+    """For each position its batches, or the error; None: the log does not hold that offset."""
+
+    rows: tuple[RawBatches | Error | None, ...]
 
 
 class DescribeLogDirs(NamedTuple):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from backends.base.answers import Depth, Election, SurveyRequest
+from kio.records.readers import read_batch
+
+from backends.base.answers import Depth, Election, RawBatches, SurveyRequest
 from backends.base.protocol import Backend
-from recovery.model import PartitionState, Survey
+from recovery.model import PartitionState, Survey, Unknown
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
@@ -91,3 +93,15 @@ async def designate(
     return await backend.designate(
         rows, Ranking.LAST_RECORD, record or MemoryRecorder(), attempts=0, stop=StopFlag(stopped)
     )
+
+
+def offsets_of(found: RawBatches | Unknown) -> list[int]:
+    """The offsets of all records, whose batches must be whole."""
+    assert isinstance(found, RawBatches), found
+    offsets: list[int] = []
+    at = 0
+    while at < len(found.data):
+        batch, size = read_batch(found.data, at)
+        offsets += [record.offset for record in batch.records]
+        at += size
+    return offsets

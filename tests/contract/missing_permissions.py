@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base.answers import RIGHTS_NOT_TOLD, SurveyRequest
+from backends.base.answers import RIGHTS_NOT_TOLD, LogPosition, SurveyRequest
 from backends.base.errors import NotAllowed
 from recovery.loss import Witness
 from recovery.model import Lineage, TopicPartition, Unknown, Why
-from tests.contract.backend_requests import MemoryRecorder, aggressive_choice, state, survey
+from tests.contract.backend_requests import MemoryRecorder, aggressive_choice, offsets_of, state, survey
 from tests.contract.cluster_driver import BROKERS, ClusterDriver
 
 OPEN, CLOSED = TopicPartition("open", 0), TopicPartition("closed", 0)
@@ -53,6 +53,10 @@ class MissingPermissionTests:
             found = await survey(backend, "closed")
             opened = await survey(backend, "open")
             times = await backend.record_times([(OPEN, Witness(1, 3)), (CLOSED, Witness(1, 3))])
+            read = await backend.read_batches(1, [LogPosition(CLOSED, 0), LogPosition(OPEN, 0)], 1 << 20)
+        refused = read[CLOSED]
+        assert isinstance(refused, Unknown) and refused.why is Why.NOT_ALLOWED and "READ" in refused.detail
+        assert offsets_of(read[OPEN]) == list(range(10))
         for broker in (1, 2):
             log = found.log(broker)
             assert log is not None and log.log_end_offset == 10

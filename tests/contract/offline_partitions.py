@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base.answers import Outcome
+from backends.base.answers import LogPosition, Outcome
 from backends.base.errors import NotAllowed
-from recovery.model import TopicPartition
+from recovery.model import TopicPartition, Unknown, Why
 from recovery.plan.judgement import Reason
 from tests.contract.backend_requests import (
     MemoryRecorder,
     aggressive_choice,
     choices,
     designate,
+    offsets_of,
     state,
     states,
     survey,
@@ -71,6 +72,20 @@ class OfflinePartitionTests:
         assert first is not None and second is not None
         assert (first.log_end_offset, second.log_end_offset) == (10, 20)
         assert surveyed.log(3) is None
+
+    async def test_a_leaderless_replica_lets_its_whole_log_be_read(self, incident: ClusterDriver) -> None:
+        """Beyond its high watermark too, and several partitions in one answer, the first of them in any case."""
+        ends = {TopicPartition("stopped", 0): 20, TopicPartition("last", 0): 20}
+        async with incident.backend() as backend:
+            whole = await backend.read_batches(2, [LogPosition(tp, 0) for tp in ends], 1 << 20)
+            tail = await backend.read_batches(2, [LogPosition(tp, 15) for tp in ends], 1)
+            at_end = await backend.read_batches(2, [LogPosition(tp, 20) for tp in ends], 1 << 20)
+            beyond = await backend.read_batches(2, [LogPosition(tp, 21) for tp in ends], 1 << 20)
+        for tp, end in ends.items():
+            assert offsets_of(whole[tp]) == list(range(end))
+            assert offsets_of(at_end[tp]) == []
+            assert beyond[tp] == Unknown(Why.FAILED, "the log does not hold offset 21")
+        assert 15 in offsets_of(tail[next(iter(ends))])
 
     async def test_the_designated_leader_is_elected_and_the_order_stands_as_before(
         self, incident: ClusterDriver

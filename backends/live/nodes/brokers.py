@@ -51,9 +51,9 @@ class BrokerAnswer(NamedTuple, Generic[T]):
 class BrokerFleet:
     """The brokers of one cluster. Connections are opened when first needed, and again when they are gone.
 
-    There are three pools, so that a slow controller cannot block replica queries, and a long Fetch no election:
+    There are four pools, so that a slow controller cannot block replica queries, and a long Fetch no election:
     ``own`` for what only that broker can answer (:meth:`connection`, :meth:`send`), ``common`` for what any broker
-    can answer (:meth:`any`), ``forwarding`` for what a broker forwards to the controller.
+    can answer (:meth:`any`), ``forwarding`` for what a broker forwards to the controller, ``bulk`` for records.
     """
 
     def __init__(self, settings: ClientSettings, overrides: Mapping[int, Address] | None = None) -> None:
@@ -61,7 +61,7 @@ class BrokerFleet:
         self.addresses = BrokerAddresses(settings.bootstrap, overrides)
         self._connector = BrokerConnector(settings, self.addresses)
         connect, fits = self._connector.connect, self.addresses.fits
-        self._own, self._common, self._forwarding = (Pool(connect, fits) for _ in range(3))
+        self._own, self._common, self._forwarding, self._bulk = (Pool(connect, fits) for _ in range(4))
         self._failed: dict[int, float] = {}
         self._forwards: Counter[int] = Counter()
         self._leftovers: set[asyncio.Task[Any]] = set()
@@ -100,6 +100,7 @@ class BrokerFleet:
         await self._own.close()
         await self._common.close()
         await self._forwarding.close()
+        await self._bulk.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def address(self, broker: int) -> Address | None:
@@ -118,6 +119,10 @@ class BrokerFleet:
     async def connection(self, broker: int) -> BrokerConnection:
         """That broker's own connection, opened if need be and its identity checked. Raises BrokerError."""
         return await self._own.get(broker)
+
+    async def bulk_connection(self, broker: int) -> BrokerConnection:
+        """That broker's connection for reading records, as :meth:`connection`. Raises BrokerError."""
+        return await self._bulk.get(broker)
 
     async def send(
         self, broker: int, request: RequestPayload, response_type: type[R], *, timeout: float | None = None

@@ -84,6 +84,7 @@ class BrokerProcess:
             config=config,
             denied=context.denied,
             times=context.times,
+            contents=context.contents,
             topic_configs=context.topic_configs,
         )
         self.access = BrokerAccess(state, storage, self.leader, endpoint)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from backends.base.answers import LogDir, LogDirReplica
+from backends.base.answers import LogDir, LogDirReplica, LogPosition, RawBatches
 from backends.simulator import operator_messages as ask
 from backends.simulator.broker.broker_state import BrokerState
 from backends.simulator.broker.controller_channel import ControllerChannel
 from backends.simulator.broker.describe import describe_configs, describe_page
 from backends.simulator.broker.log_storage import LogStorage
-from backends.simulator.broker.replica_log import Log
+from backends.simulator.broker.replica_log import Log, read
 from backends.simulator.config import Config
 from backends.simulator.context import DeniedPermissions
 from backends.simulator.messages import (
@@ -25,6 +25,7 @@ from backends.simulator.messages import (
     SetConfig,
     UpdateFeature,
 )
+from backends.simulator.record_batches import RecordContents
 from backends.simulator.record_times import RecordTimes
 from backends.simulator.rpc import Answer
 from recovery.controller.transition_targets import ElectionKind
@@ -38,6 +39,8 @@ BYTES_A_RECORD = 100
 """Size of a record in a simulated log dir."""
 TOTAL_BYTES = 1 << 40
 """Size of a simulated log dir."""
+MOST_RECORDS = 10_000
+"""Records of one partition in one answer."""
 
 
 class OperatorRequests:
@@ -55,6 +58,7 @@ class OperatorRequests:
         config: Config,
         denied: DeniedPermissions,
         times: RecordTimes,
+        contents: RecordContents,
         topic_configs: Mapping[str, Mapping[str, str]],
     ) -> None:
         self._state = state
@@ -63,6 +67,7 @@ class OperatorRequests:
         self._config = config
         self._denied = denied
         self._times = times
+        self._contents = contents
         self._served: dict[type, Callable[[Any], Any]] = {
             ask.DescribeCluster: lambda _: self._cluster(),
             ask.DescribeTopicPartitions: lambda body: describe_page(
@@ -71,6 +76,7 @@ class OperatorRequests:
             ask.GetReplicaLogInfo: self._log_info,
             ask.ReadLineage: self._lineage,
             ask.ReadTimes: self._read_times,
+            ask.FetchBatches: self._fetch_batches,
             ask.DescribeLogDirs: lambda _: self._log_dirs(),
             ask.DescribeConfigs: lambda body: describe_configs(
                 self._state.image, topic_configs, body, self._denied
@@ -173,6 +179,39 @@ class OperatorRequests:
         spans = self._storage.log(tp).spans
         epoch = next((span.epoch for span in spans if span.start <= offset < span.end), None)
         return None if epoch is None else self._times.of(tp, epoch, offset)
+
+    def _fetch_batches(self, body: ask.FetchBatches) -> ask.BatchesFetched:
+        room = body.max_bytes
+        rows: list[RawBatches | Error | None] = []
+        for position in body.positions:
+            row = self._batches_from(position, room)
+            if isinstance(row, RawBatches):
+                room -= len(row.data)
+            rows.append(row)
+        return ask.BatchesFetched(tuple(rows))
+
+    def _batches_from(self, position: LogPosition, room: int) -> RawBatches | Error | None:
+        """Whole batches: at least one while there is room at all (KIP-74)."""
+        tp, offset = position
+        if f"READ topic {tp.topic}" in self._denied:
+            return Error.TOPIC_AUTHORIZATION_FAILED
+        error = self._log_error(tp)
+        if error is not None:
+            return error
+        log = self._storage.log(tp)
+        if not log.start <= offset <= log.end:
+            return None
+        data = bytearray()
+        for span in read(log, offset, MOST_RECORDS) if room > 0 else ():
+
+            def time_of(at: int, epoch: int = span.epoch) -> int:
+                return self._times.of(tp, epoch, at)[0]
+
+            for batch in self._contents.read(tp, span, time_of):
+                if data and len(data) + len(batch) > room:
+                    return RawBatches(bytes(data), log.start, log.high_watermark)
+                data += batch
+        return RawBatches(bytes(data), log.start, log.high_watermark)
 
     def _for_the_controller(self, body: LogInfoRequest) -> LogInfoReply:
         """GetReplicaLogInfo of KIP-966, with the epoch of the last record."""

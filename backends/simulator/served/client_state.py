@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from backends.simulator.broker.replica_log import Log
-from backends.simulator.served.record_batches import ProducedBatch, RecordContents
+from backends.simulator.record_batches import ProducedBatch
 from recovery.model import EpochSpan, TopicPartition
 
 REMEMBERED = 5
@@ -81,12 +81,10 @@ class ClientState:
     """``configs`` are the values of resources, by (type, name), that the simulator does not act on."""
 
     def __init__(self) -> None:
-        self.contents = RecordContents()
         self.producers = IdempotentProducers()
         self.configs: dict[tuple[int, str], dict[str, str]] = defaultdict(dict)
 
     def forget(self, topic: str, resource: int) -> None:
         """The topic was deleted: a new one of its name starts with nothing."""
-        self.contents.forget(topic)
         self.producers.forget(topic)
         self.configs.pop((resource, topic), None)

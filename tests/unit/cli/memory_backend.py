@@ -17,8 +17,10 @@ from backends.base.answers import (
     Contact,
     Election,
     LogDir,
+    LogPosition,
     Outcome,
     Partitions,
+    RawBatches,
     Reassignment,
     SurveyRequest,
     SurveyResult,
@@ -125,6 +127,11 @@ class MemoryBackend:
         self, records: Sequence[tuple[TopicPartition, Witness]]
     ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
         return {}
+
+    async def read_batches(
+        self, broker: int, positions: Sequence[LogPosition], max_bytes: int
+    ) -> Mapping[TopicPartition, RawBatches | Unknown]:
+        raise AssertionError("not asked for here")
 
     async def log_dirs(
         self, brokers: Sequence[int] | None = None

@@ -143,13 +143,13 @@ def _data(reader: FetchReader, tp: TopicPartition, replica: HostedReplica, asked
 
 
 def _batches(call: ServedCall, tp: TopicPartition, spans: Iterable[EpochSpan]) -> Iterator[bytes]:
-    times = call.context.world.context.times
+    world = call.context.world.context
     for span in spans:
 
         def time_of(offset: int, epoch: int = span.epoch) -> int:
-            return call.context.in_epoch_ms(times.of(tp, epoch, offset)[0])
+            return call.context.in_epoch_ms(world.times.of(tp, epoch, offset)[0])
 
-        yield from call.context.client_state.contents.read(tp, span, time_of)
+        yield from world.contents.read(tp, span, time_of)
 
 
 def _answer(call: ServedCall, topics: Topics) -> Values | bytes:

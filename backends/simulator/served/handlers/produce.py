@@ -14,9 +14,9 @@ from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply
 from backends.simulator.messages import Produce as Append
 from backends.simulator.partition_table import id_of, topics_of
+from backends.simulator.record_batches import BadRecords, Compressed, ProducedBatch, read_produced
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
-from backends.simulator.served.record_batches import BadRecords, Compressed, ProducedBatch, read_produced
 from backends.simulator.served.served_call import ServedCall, code
 from recovery.model import EpochSpan, TopicPartition
 
@@ -118,7 +118,7 @@ class _Appending:
         after = broker.storage.disk.logs.get(tp)
         if before is not None and after is not None and after.end == before.end + batch.records:
             span = EpochSpan(after.last_epoch, before.end, after.end)
-            self._call.context.client_state.contents.add(tp, span, batch)
+            self._call.context.world.context.contents.add(tp, span, batch)
             if batch.producer_id >= 0:
                 producers.appended(tp, batch, span)
         if self._acks == 0:

@@ -212,6 +212,7 @@ async def _delete(call: ServedCall, name: str | None, by_id: str | None) -> Valu
     refusal = refusal_of(await call.ask(DeleteTopic(name)))
     if refusal is None:
         call.context.client_state.forget(name, TOPIC)
+        call.context.world.context.contents.forget(name)
     return _deleted(name, made, code(refusal), message(refusal))
 
 

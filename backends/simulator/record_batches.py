@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from io import BytesIO
 from struct import Struct
-from typing import NamedTuple
-
-from kio.records.readers import read_batch
-from kio.records.schema import NewRecordBatch, Record, RecordBatch
-from kio.records.writers import write_new_batch
-from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
+from typing import TYPE_CHECKING, NamedTuple
 
 from recovery.model import EpochSpan, TopicPartition
+
+if TYPE_CHECKING:
+    from kio.records.schema import Record, RecordBatch
 
 _BASE = Struct(">q")
 _EPOCH = Struct(">i")
@@ -51,6 +49,8 @@ class ProducedBatch(NamedTuple):
 
 def read_produced(data: bytes) -> ProducedBatch:
     """The one batch of a produce request. Raises BadRecords."""
+    from kio.records.readers import read_batch  # noqa: PLC0415  # only where records are read or made
+
     if len(data) < _HEADER.size:
         raise BadRecords("a batch that is cut")
     head = _HEADER.unpack_from(data)
@@ -117,6 +117,8 @@ class RecordContents:
 
 def _part(data: bytes, span: EpochSpan) -> bytes:
     """The part of a batch that a truncation has left."""
+    from kio.records.readers import read_batch  # noqa: PLC0415
+
     batch, _ = read_batch(data, 0)
     kept = [record for record in batch.records if span.start <= record.offset < span.end]
     return _written(span, kept, batch)
@@ -129,6 +131,9 @@ def _same_time(start: int, end: int, time_of: Callable[[int], int]) -> int:
 
 
 def _made_up(span: EpochSpan, time_ms: int) -> bytes:
+    from kio.records.schema import Record  # noqa: PLC0415
+    from kio.static.primitive import TZAwareMicros, i8, i64  # noqa: PLC0415
+
     # kio truncates a float to milliseconds; a tenth more avoids the next lower one.
     timestamp = TZAwareMicros.parse(datetime.fromtimestamp(time_ms / 1000 + 0.0001, UTC))
     records = [
@@ -146,6 +151,10 @@ def _made_up(span: EpochSpan, time_ms: int) -> bytes:
 
 
 def _written(span: EpochSpan, records: list[Record], whole: RecordBatch | None) -> bytes:
+    from kio.records.schema import NewRecordBatch  # noqa: PLC0415
+    from kio.records.writers import write_new_batch  # noqa: PLC0415
+    from kio.static.primitive import i16, i32, i64  # noqa: PLC0415
+
     buffer = BytesIO()
     batch = NewRecordBatch(
         producer_id=i64(-1) if whole is None else whole.producer_id,
