@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
 
 from aiokafka.errors import KafkaError
 from aiokafka.record.default_records import DefaultRecordBatch
 
+from backends.log_segments.segment_reader import SegmentReader
+from backends.log_segments.segment_source import SegmentBytes
 from recovery.metadata_log.history import IN_SNAPSHOT, MetadataLogRecord
-
-_HEADER = Struct(">qiiB")
-"""Base offset, length, leader epoch, magic."""
-_LENGTH_BEFORE = 12
-"""Bytes of a batch that its length does not count."""
-_SMALLEST_BATCH = 61
-_MAGIC = 2
 
 
 class BatchReader:
@@ -24,21 +18,25 @@ class BatchReader:
     """
 
     def __init__(self, data: bytes) -> None:
-        self._data = memoryview(data)
+        self._data = data
         self.next_offset = 0
         self.epoch = 0
         self.problem: str | None = None
 
     def data_records(self, *, in_snapshot: bool = False) -> Iterator[MetadataLogRecord]:
         """Every data record, up to the first batch that is cut, damaged or compressed: that is the problem."""
-        for base, batch in self._batches():
-            if batch.compression_type != DefaultRecordBatch.CODEC_NONE:
+        batches = SegmentReader(SegmentBytes(self._data))
+        for found in batches:
+            base = found.header.base_offset
+            self.epoch = found.header.leader_epoch
+            if found.header.compression != "none":
                 self.problem = f"the batch at offset {base} is compressed; a metadata log never is"
                 return
-            self.next_offset = batch.next_offset
-            if batch.is_control_batch:
+            self.next_offset = found.header.next_offset
+            if found.header.is_control:
                 continue
             try:
+                batch = DefaultRecordBatch(batches.raw(found))
                 records = [(record.offset, record.timestamp, record.value) for record in batch]
             except (KafkaError, ValueError, OverflowError) as error:
                 self.problem = f"the batch at offset {base} cannot be read: {type(error).__name__}"
@@ -48,26 +46,5 @@ class BatchReader:
                     yield MetadataLogRecord(
                         offset, time_ms, IN_SNAPSHOT if in_snapshot else base, bytes(value)
                     )
-
-    def _batches(self) -> Iterator[tuple[int, DefaultRecordBatch]]:
-        at = 0
-        while at < len(self._data):
-            left = len(self._data) - at
-            if left < _SMALLEST_BATCH:
-                self.problem = f"the last {left} bytes are no whole batch"
-                return
-            base, length, epoch, magic = _HEADER.unpack_from(self._data, at)
-            size = _LENGTH_BEFORE + length
-            if magic != _MAGIC or size < _SMALLEST_BATCH or base < 0:
-                self.problem = f"byte {at} is not the beginning of a batch"
-                return
-            if size > left:
-                self.problem = f"the batch at offset {base} is cut short ({left} of {size} bytes)"
-                return
-            batch = DefaultRecordBatch(bytes(self._data[at : at + size]))
-            if not batch.validate_crc():
-                self.problem = f"the batch at offset {base} is damaged: its checksum is wrong"
-                return
-            self.epoch = epoch
-            yield base, batch
-            at += size
+        if batches.defect is not None:
+            self.problem = batches.defect.text

@@ -1,0 +1,107 @@
+"""Header of a record batch of magic 2 (KIP-98; kafka.apache.org/documentation/#recordbatch)."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+HEADER = Struct(">qiiBIhiqqqhii")
+HEADER_SIZE = 61
+LENGTH_BEFORE = 12
+"""Bytes of a batch that its length does not count."""
+MAGIC_AT = 16
+CHECKED_FROM = 21
+"""Position in a batch from which on the checksum counts. The base offset and the leader epoch stand before it: a
+broker sets them without a new checksum."""
+MAGIC = 2
+OLD_MAGICS = (0, 1)
+"""Message sets of Kafka before 0.11, which Kafka 4.0 no longer reads."""
+_LAST_OFFSET = (1 << 63) - 1
+_COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+_COMPRESSION = 0x07
+_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_DELETE_HORIZON = 0x40
+
+
+class BatchHeader(NamedTuple):
+    """The fields as they stand in the batch. Timestamps are milliseconds since 1970, -1 for none. Producer
+    id, epoch and sequence are -1 for a producer that is not idempotent. The leader epoch is -1 where none was set.
+
+    Base offset and leader epoch are not covered by the checksum.
+    """
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return LENGTH_BEFORE + self.length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """One beyond the last offset."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> str:
+        """none, gzip, snappy, lz4 or zstd; ``unknown-N`` for a codec of a later release."""
+        codec = self.attributes & _COMPRESSION
+        return _COMPRESSIONS[codec] if codec < len(_COMPRESSIONS) else f"unknown-{codec}"
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """The batch holds a marker (commit, abort, leader change, …) and no records of a client."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """The broker set the timestamps (``max_timestamp`` counts for every record), not the producer."""
+        return bool(self.attributes & _APPEND_TIME)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """The base timestamp is the time from which on the cleaner may delete the batch's tombstones."""
+        return bool(self.attributes & _DELETE_HORIZON)
+
+
+def parse_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
+    """The 61 bytes at ``at`` as a header, whatever they hold: see :func:`header_defect`."""
+    return BatchHeader._make(HEADER.unpack_from(data, at))
+
+
+def header_defect(header: BatchHeader) -> str | None:
+    """Why no broker can have written this header, None where it is plausible. The checksum is not looked at."""
+    offsets = header.last_offset_delta + 1
+    if header.magic != MAGIC:
+        return f"its magic is {header.magic}"
+    if header.length < HEADER_SIZE - LENGTH_BEFORE:
+        return f"its length is {header.length}"
+    if header.base_offset < 0 or offsets < 1 or header.last_offset >= _LAST_OFFSET:
+        return "its offsets are not between 0 and 2^63"
+    if not 0 <= header.record_count <= offsets:
+        return f"it counts {header.record_count} records for {offsets} offsets"
+    if header.leader_epoch < -1:
+        return f"its leader epoch is {header.leader_epoch}"
+    return None
