@@ -22,6 +22,8 @@ REDACTED = "[redacted]"
 _SECRET_KEY = re.compile(r"(?i)passw|passphrase|secret|token|jaas|credential|private.?key|assertion")
 
 REORDER, ELECT, RESTORE = "reorder", "elect", "restore"
+FOUND_ORDER = "found-order"
+"""Sends nothing: orders that a run on another host wrote, at the moment when they were first seen."""
 ROW_LISTS = ("applied", "refused", "unknown")
 """How the rows of an entry ended; a row in none of them is unknown."""
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from console.journal.journal_lines import ELECT, REORDER, RESTORE
+from console.journal.journal_lines import ELECT, FOUND_ORDER, REORDER, RESTORE
 from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord, read_unsettled_runs
 from console.plan_files import without_collection
 from recovery.assignment_order import WrittenOrder
@@ -27,6 +27,7 @@ class OpenOrder(NamedTuple):
 
     ``applied``: whether the cluster said that it took the order; None: it is not known. ``election_at``: since when
     an election of the partition is in doubt (sent without an answer, it may still be carried out); None: none is.
+    For the order of a run on another host, whose journal is not here, that is the moment when it was first seen.
     """
 
     run_id: str
@@ -120,7 +121,9 @@ class _Book:
         return order if at is None else order._replace(election_at=datetime.fromisoformat(at))
 
     def before(self, run_id: str, event: EntryBegun) -> None:
-        if event.action == REORDER:
+        if event.action in (REORDER, FOUND_ORDER):
+            if event.action == FOUND_ORDER:
+                self._in_doubt.update((row.tp, event.at) for row in event.rows)
             for row in event.rows:
                 order = OpenOrder(run_id, event.entry, event.at, row, None)
                 self._orders.setdefault(row.tp, []).append(order)

@@ -31,11 +31,15 @@ class Fate(StrEnum):
 
 
 class Row(NamedTuple):
-    """One partition's result, with the reason if there is one."""
+    """One partition's result, with the reason if there is one.
+
+    ``until``: nobody leads, and an election of the earlier run may be carried out until then; None: none can be.
+    """
 
     tp: TopicPartition
     fate: Fate
     why: str
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,16 @@ class SettledOrders:
     @property
     def open(self) -> bool:
         return any(row.fate is Fate.LEFT for row in self.rows)
+
+    @property
+    def elections_alive(self) -> Mapping[TopicPartition, datetime]:
+        """The partitions whose order stays for an election that may still be carried out, and until when it may."""
+        return {row.tp: row.until for row in self.rows if row.until is not None}
+
+    def then(self, later: SettledOrders) -> SettledOrders:
+        """These results with those of a later look."""
+        rows = {row.tp: row for row in (*self.rows, *later.rows)}
+        return SettledOrders(tuple(rows.values()), self.entries + later.entries)
 
 
 class HalfDone(NotDone):
@@ -99,12 +113,11 @@ async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settl
         order.written.tp: order.election_at for order in found.orders if order.election_at is not None
     }
     settled = await restore(backend, [order.written for order in found.orders], journal, in_doubt)
-    journal.settle(
-        "a later run looked at it",
-        entries=[entry.entry for entry in found.entries],
-        rows=[row.tp for row in settled.rows if row.fate is not Fate.LEFT],
-    )
-    return replace(settled, entries=len(found.entries))
+    entries = [entry.entry for entry in found.entries]
+    rows = [row.tp for row in settled.rows if row.fate is not Fate.LEFT]
+    if entries or rows:
+        journal.settle("a later run looked at it", entries=entries, rows=rows)
+    return replace(settled, entries=len(entries))
 
 
 async def restore(
@@ -205,10 +218,10 @@ def _election_alive(row: WrittenOrder, state: PartitionState, sent_at: datetime)
         return None
     until = sent_at + timedelta(seconds=ELECTION_ALIVE_FOR)
     why = (
-        f"nobody leads, and an election that was sent without an answer may be carried out until"
-        f" {until:%H:%M:%S} UTC; broker {row.leader} stays first until then. Run this again afterwards"
+        f"nobody leads, and an election of the earlier run may be carried out until {until:%H:%M:%S} UTC;"
+        f" broker {row.leader} stays first until then. Run this again afterwards"
     )
-    return Row(row.tp, Fate.LEFT, why)
+    return Row(row.tp, Fate.LEFT, why, until)
 
 
 def _compared(row: WrittenOrder, replicas: tuple[int, ...]) -> Row | None:

@@ -11,7 +11,7 @@ from console.operations.unfinished_orders import Fate, SettledOrders
 from console.output.json_document import document
 from console.output.plan_json import tp_json
 from console.output.text_table import TextColumn, table
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import counted, printable, some_of
 
 SHOWN = 5
 
@@ -30,11 +30,10 @@ def open_lines(found: Unfinished, running: LockHolder | None) -> Iterator[str]:
 def unfinished_lines(found: Unfinished) -> Iterator[str]:
     """What an earlier run left, in a few lines."""
     if found.orders:
-        names = ", ".join(str(order.written.tp) for order in found.orders[:SHOWN])
-        more = f" and {len(found.orders) - SHOWN:,} more" if len(found.orders) > SHOWN else ""
+        names = some_of([order.written.tp for order in found.orders], SHOWN)
         yield (
             f"an earlier run ({found.orders[0].at}) may have left"
-            f" {counted(len(found.orders), 'assignment')} in the order of an election: {names}{more}"
+            f" {counted(len(found.orders), 'assignment')} in the order of an election: {names}"
         )
     for half_done in found.replacements[-1:]:
         file = half_done.detail.get("file")

@@ -39,6 +39,12 @@ def _joined(brokers: Sequence[int], word: str) -> str:
     return f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
+def some_of(names: Sequence[object], shown: int = 5) -> str:
+    """``a, b, c, d, e and 7 more``."""
+    more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
+    return ", ".join(str(name) for name in names[:shown]) + more
+
+
 def offset(value: int) -> str:
     """An offset with its thousands apart; "?" where it is not known."""
     return f"{value:,}" if value >= 0 else "?"

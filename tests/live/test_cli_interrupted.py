@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from tests.live.command_runner import CommandRunner
 from tests.unit.cli.command_process import command_line, environment
 
 CLUSTER = ClusterSpec(jvm=("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
-SMALL = ("released", "kill-elect", "kill-restore", "kill-changed", "kill-plan", "dead")
+SMALL = ("released", "kill-elect", "kill-restore", "kill-changed", "kill-plan", "kill-late", "dead")
 MANY, MANY_PARTITIONS = "many", 3000
 OWN, WRITTEN = (1, 2, 3), (3, 2, 1)
 
@@ -87,6 +88,37 @@ def journal_written_earlier(console: CommandRunner, by: timedelta) -> None:
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
+@contextmanager
+def waiting(console: CommandRunner, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command, once it waits because an election may still be carried out."""
+    with subprocess.Popen(
+        [*command_line("ktriage", *words), *console.connection],
+        env=environment(console.home),
+        cwd=console.home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if "Ctrl-C ends the waiting" in line:
+                break
+        else:
+            raise AssertionError("".join(said))
+        yield process
+
+
+def interrupt_waiting(console: CommandRunner, *words: str) -> None:
+    """An operator presses Ctrl-C while it waits, and is told the command for later."""
+    with waiting(console, *words) as process:
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT, said
+    assert said.splitlines()[-1].strip() == f"ktriage resume {' '.join(console.connection)}"
+
+
 def order(cluster: KafkaCluster, topic: str) -> tuple[int, ...]:
     return tuple(cluster.metadata.wait_caught_up().partition(topic, 0).replicas)
 
@@ -104,8 +136,7 @@ def test_killed_before_the_election_the_next_run_says_so_and_resume_restores(
     assert "ktriage resume" in again.err
 
     # The journal cannot tell whether the election was sent: its order stays while a broker may still carry it out.
-    early = console("resume")
-    assert early.status == 1, early
+    interrupt_waiting(console, "resume")
     assert order(disaster, "kill-elect") == WRITTEN
 
     journal_written_earlier(console, timedelta(minutes=3))
@@ -159,9 +190,38 @@ def test_from_another_host_the_plan_tells_what_was_written(
     elsewhere = CommandRunner(
         tmp_path_factory.mktemp("elsewhere"), disaster.bootstrap(), disaster.metadata.wait_caught_up
     )
-    resumed = elsewhere("resume", "--plan", str(console.home / file))
+    words = ("resume", "--plan", str(console.home / file))
+    interrupt_waiting(elsewhere, *words)
+    assert order(disaster, "kill-plan") == WRITTEN, "the other host's election may still be carried out"
+
+    journal_written_earlier(elsewhere, timedelta(minutes=3))
+    resumed = elsewhere(*words)
     assert resumed.status == 0, resumed
     assert order(disaster, "kill-plan") == OWN
+
+
+def test_an_order_is_restored_while_resume_waits_as_soon_as_the_partition_has_a_leader(
+    disaster: KafkaCluster, console: CommandRunner
+) -> None:
+    killed(console, "elect", *apply_words(plan(console, "kill-late")))
+    with waiting(console, "resume") as process:
+        assert order(disaster, "kill-late") == WRITTEN
+        disaster.tools(
+            *(
+                "kafka-leader-election",
+                "--election-type",
+                "unclean",
+                "--topic",
+                "kill-late",
+                "--partition",
+                "0",
+            ),
+            check=True,
+        )
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert order(disaster, "kill-late") == OWN
+    assert disaster.metadata.wait_caught_up().partition("kill-late", 0).leader == 3
 
 
 def test_released_kafka_tools_ignore_the_designated_leader_and_the_plan_says_so(

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from backends.base.answers import ELECTION_ALIVE_FOR
 from backends.simulator.broker.replica_log import Log, missing
 from backends.simulator.config import Config
 from backends.simulator.events import Event, MetadataCommitted
@@ -256,9 +257,10 @@ class Incident:
             directory=self.directory,
         )
         ending = asyncio.ensure_future(run.ended())
-        if not (await asyncio.wait((ending,), timeout=LIMIT))[0]:
+        limit = LIMIT + ELECTION_ALIVE_FOR * ("resume" in words)
+        if not (await asyncio.wait((ending,), timeout=limit))[0]:
             run.kill()
-            self.wrong.append(f"{name} did not come to an end within {LIMIT:g} s")
+            self.wrong.append(f"{name} did not come to an end within {limit:g} s")
         ended = await ending
         self._run = None
         self._statuses[run.pid] = ended.status

@@ -42,7 +42,9 @@ def resume(
     replica order of assignments that an election had reordered, without asking. An assignment is written only
     where its order is exactly the one that the earlier run wrote; what somebody else has changed since is
     reported and left alone. The journal of this host says what is unfinished; for a run on another host, --plan
-    names the plan that it was applying.
+    names the plan that it was applying. An order stays while nobody leads and an election of that run may still be
+    carried out: the command waits, at most 2.5 minutes (with --plan: from when this host first saw the order).
+    Ctrl-C ends the waiting; run the command again later.
 
     Then it continues a controller replacement from where the cluster is now. Voters are changed after a person
     has agreed, or, without a terminal, with --yes and --reason. A step that the cluster cannot show is reported

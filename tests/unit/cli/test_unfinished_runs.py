@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
-from backends.base.answers import Reassignment
+from backends.base.answers import Partitions, Reassignment
+from backends.base.errors import Unreachable
 from console.journal.journal import Journal, JournalRun
+from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import unfinished
+from console.operations import restore_orders, unfinished_orders
 from recovery.assignment_order import WrittenOrder
 from recovery.model import Unknown, Why
-from tests.unit.cli.command_process import Caller, typing
-from tests.unit.cli.memory_backend import CLUSTER_ID, cluster_of, offline
+from tests.unit.cli.command_process import Caller, Ended, environment, typing
+from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, log, offline
 from tests.unit.cli.test_election_failures import AGREED, ANY, planned, sent, tp
 
 
@@ -104,16 +112,48 @@ def test_somebody_elses_reassignment_is_left_alone_and_stops_no_other_recovery(c
     assert call(*recover).status == 0
 
 
-def left_in_doubt(seconds_ago: float, **ended: object) -> None:
+def left_in_doubt(
+    seconds_ago: float, ended: Mapping[str, object] = MappingProxyType({}), order: WrittenOrder | None = None
+) -> None:
     """A run that wrote an order, sent an election and had no answer, so many seconds ago."""
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
     run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
-    rows = (reordered(0),)
+    rows = (order or reordered(0),)
     with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
         journal.after(journal.before("reorder", {"rows": rows}), {"applied": [tp(0)]})
         entry = journal.before("elect", {"rows": rows})
         if ended:
             journal.after(entry, ended)
+
+
+class LeaderLater(MemoryBackend):
+    """Somebody leads every partition from the fourth reading of the states on."""
+
+    readings = 0
+
+    def at_reading(self, number: int) -> None:
+        """Nothing happens."""
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        self.readings += 1
+        self.at_reading(self.readings)
+        if self.readings >= 4:
+            self.states = {tp: state._replace(leader=2, leader_epoch=5) for tp, state in self.states.items()}
+        return await super().partitions(topics)
+
+
+class SilentForAMoment(LeaderLater):
+    """No broker answers the third reading."""
+
+    def at_reading(self, number: int) -> None:
+        assert self.restored == []
+        if number == 3:
+            raise Unreachable("broker 1 does not answer")
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restore_orders, "LOOK_SECONDS", 0.001)
 
 
 @pytest.mark.parametrize("ended", [{}, {"unknown": {tp(0): "no answer"}}])
@@ -122,21 +162,77 @@ def test_while_an_election_may_still_be_carried_out_the_chosen_one_stays_first(
 ) -> None:
     backend = cluster_of(1)
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
-    left_in_doubt(30, **ended)
-    held = call.on(backend)("ktriage", "resume", *ANY)
-    assert held.status == 1
-    assert "may be carried out until" in held.err and "broker 2 stays first until then" in held.err
-    assert backend.restored == []
+    left_in_doubt(30, ended)
     recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
-    assert call(*recover).status == 1, "nothing else is sent meanwhile"
+    assert call.on(backend)(*recover).status == 1, "nothing else is sent meanwhile"
     assert sent(backend) == 0
+    assert backend.restored == []
+
+
+def interrupt_waiting(call: Caller, *words: str) -> Ended:
+    """Runs ``resume`` on three partitions without a leader in the order 1, 2, 3; sends SIGINT while it waits."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.unit.cli.stoppable_jobs", "never", "resume", *ANY, *words],
+        env=environment(call.home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        err = "".join(until(process.stderr, "waiting for it"))
+        process.send_signal(signal.SIGINT)
+        out, more = process.communicate(timeout=60)
+    return Ended(process.returncode, out, err + more)
+
+
+def until(lines: Iterable[str], what: str) -> Iterator[str]:
+    for line in lines:
+        yield line
+        if what in line:
+            return
+    raise AssertionError(f"{what!r} was not said")
+
+
+@pytest.mark.parametrize("ended", [{}, {"unknown": {tp(0): "no answer"}}])
+def test_resume_waits_and_control_c_says_what_to_run_later(call: Caller, ended: dict[str, object]) -> None:
+    left_in_doubt(30, ended, WrittenOrder(tp(0), "orders-id", (2, 1, 3), (1, 2, 3)))
+    stopped = interrupt_waiting(call)
+    assert stopped.status == 128 + signal.SIGINT, stopped
+    assert "may be carried out until" in stopped.err and "broker 1 stays first until then" in stopped.err
+    assert stopped.err.splitlines()[-1].strip() == "ktriage resume --bootstrap-server kafka:9092"
+    assert "1 still open" in stopped.out
+    assert len(unfinished(CLUSTER_ID).orders) == 1
+    assert actions() == ["reorder", "elect"]
+
+
+def actions() -> list[str]:
+    """What the journal's runs were about to send, in order."""
+    events = (event for run in read_runs(CLUSTER_ID) for event in run.events)
+    return [event.action for event in events if isinstance(event, EntryBegun)]
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("kind", [LeaderLater, SilentForAMoment])
+def test_resume_waits_until_somebody_leads_also_where_no_broker_answers_for_a_moment(
+    call: Caller, kind: type[LeaderLater]
+) -> None:
+    backend = kind({tp(0): offline("orders", 0, (2, 1, 3))})
+    left_in_doubt(30)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert backend.readings == 4
+    assert "Ctrl-C ends the waiting" in ended.err
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
 
 
 def test_once_it_leads_the_order_is_put_back(call: Caller) -> None:
     backend = cluster_of(1)
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))._replace(leader=2, leader_epoch=5)
     left_in_doubt(30)
-    assert call.on(backend)("ktriage", "resume", *ANY).status == 0
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0
+    assert "waiting" not in ended.err
     assert backend.states[tp(0)].replicas == (1, 2, 3)
 
 
@@ -149,21 +245,77 @@ def test_once_it_is_certainly_dead_the_order_is_put_back(
 ) -> None:
     backend = cluster_of(1)
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
-    left_in_doubt(seconds_ago, **ended)
+    left_in_doubt(seconds_ago, ended)
     assert call.on(backend)("ktriage", "resume", *ANY).status == 0
     assert backend.states[tp(0)].replicas == (1, 2, 3)
 
 
-def test_another_host_is_finished_by_its_plan(call: Caller) -> None:
-    backend = cluster_of(2)
+def other_host(call: Caller, backend: MemoryBackend) -> str:
+    """A run on another host left orders-1 in the order of its plan, which is returned, and orders-0 in no order of
+    its.
+    """
+    backend.logs = {1: log(90), 2: log(100), 3: log(80)}
     plan = planned(call, backend)
     order = json.loads(Path(plan).read_text())["partitions"][1]["order"]
+    assert order == [2, 1, 3]
     backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
     backend.states[tp(1)] = offline("orders", 1, tuple(order))
+    return plan
+
+
+def two_offline() -> LeaderLater:
+    return LeaderLater(cluster_of(2).states)
+
+
+def test_another_hosts_run_is_finished_by_its_plan_once_its_election_is_certainly_dead(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = cluster_of(2)
+    plan = other_host(call, backend)
+    monkeypatch.setattr(unfinished_orders, "ELECTION_ALIVE_FOR", 0.5)
+    began = time.monotonic()
     ended = call("ktriage", "resume", *ANY, "--plan", plan)
+    assert time.monotonic() - began >= 0.5, "counted from when the order was first seen"
+    assert "nobody leads 1 partition (orders-1)" in ended.err
     assert ended.status == 1, "orders-0 was changed by somebody else"
     assert backend.states[tp(0)].replicas == (3, 2, 1)
     assert backend.states[tp(1)].replicas == (1, 2, 3)
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_another_hosts_order_is_restored_as_soon_as_somebody_leads(call: Caller) -> None:
+    backend = two_offline()
+    plan = other_host(call, backend)
+    backend.readings = 0
+    call("ktriage", "resume", *ANY, "--plan", plan)
+    assert backend.readings > 3
+    assert {row.tp for row in backend.restored} == {tp(1)}
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_another_hosts_order_that_stays_is_finished_without_the_plan_and_without_waiting_anew(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(call, cluster_of(3))
+    document = json.loads(Path(plan).read_text())
+    for row in document["partitions"]:
+        row["replicas"], row["order"] = [3, 1, 2], [1, 2, 3]
+    Path(plan).write_text(json.dumps(document))
+    stopped = interrupt_waiting(call, "--plan", plan)
+    assert stopped.status == 128 + signal.SIGINT, stopped
+    assert stopped.err.splitlines()[-1].strip() == "ktriage resume --bootstrap-server kafka:9092"
+    assert actions() == ["found-order"], "nothing was written to the cluster"
+    first_seen = {order.election_at for order in unfinished(CLUSTER_ID).orders}
+
+    again = interrupt_waiting(call, "--plan", plan)
+    assert again.status == 128 + signal.SIGINT, again
+    assert {order.election_at for order in unfinished(CLUSTER_ID).orders} == first_seen
+
+    backend = cluster_of(3)
+    monkeypatch.setattr(unfinished_orders, "ELECTION_ALIVE_FOR", 0.0)
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 0
+    assert {row.tp for row in backend.restored} == {tp(0), tp(1), tp(2)}
+    assert unfinished(CLUSTER_ID).nothing
 
 
 def test_a_run_in_progress_keeps_others_out(call: Caller) -> None:
