@@ -36,7 +36,7 @@ class MetadataUpdate(NamedTuple):
     """An entry of the metadata log: the whole state after it, and what it changed.
 
     ``last_epoch`` is the highest broker epoch so far. ``placed`` are those of ``touched`` that are new or have
-    other replicas now.
+    other replicas now. ``written`` is the virtual time in µs at which the leader appended it.
     """
 
     image: ClusterImage
@@ -45,6 +45,7 @@ class MetadataUpdate(NamedTuple):
     last_epoch: int
     why: str
     placed: frozenset[TopicPartition] = frozenset()
+    written: int = 0
 
 
 # From a broker to the active controller.

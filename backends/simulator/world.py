@@ -7,6 +7,7 @@ from typing import Any
 
 from backends.simulator.broker.broker_process import BrokerProcess
 from backends.simulator.clients import Consumer, Producer
+from backends.simulator.committed_records import CommittedRecords
 from backends.simulator.context import Context, DeniedPermissions
 from backends.simulator.controller.controller_process import ControllerProcess
 from backends.simulator.events import BrokerStopped, DiskLost, EventBus, MetadataCommitted, MetadataDiskLost
@@ -15,7 +16,7 @@ from backends.simulator.initial_state import initial_state
 from backends.simulator.loop import Loop
 from backends.simulator.messages import MetadataUpdate, NotController
 from backends.simulator.network import OPERATOR, Network, NetworkNode, NetworkRole
-from backends.simulator.quorum.quorum_log import QuorumLog
+from backends.simulator.quorum.quorum_log import FIRST_EPOCH, QuorumLog
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import BrokerSpec, Topology, directory_id
 from recovery.controller.cluster_image import ClusterImage
@@ -25,8 +26,8 @@ from recovery.model import NO_LEADER, TopicPartition
 class World:
     """One cluster at time 0, running as its topology says. Time moves with ``loop``.
 
-    ``image`` is the newest committed metadata. Faults may be requested in any state: a stopped node stays
-    stopped.
+    ``image`` is the newest committed metadata, and ``committed_records`` the metadata log so far. Faults may be
+    requested in any state: a stopped node stays stopped.
     """
 
     def __init__(self, topology: Topology, seed: int) -> None:
@@ -39,6 +40,10 @@ class World:
         self.image: ClusterImage = loaded.metadata.image
         self.disks = loaded.disks
         self.specs: dict[int, BrokerSpec] = {spec.id: spec for spec in topology.brokers}
+        racks = {spec.id: spec.rack for spec in topology.brokers}
+        self.committed_records = CommittedRecords(
+            loaded.metadata, FIRST_EPOCH, topology.controllers[0], racks
+        )
         self.quorum = QuorumLog(
             topology,
             self.loop,
@@ -83,8 +88,9 @@ class World:
             for number, spec in enumerate(self.topology.consumers)
         ]
 
-    def _committed(self, controller: int, update: MetadataUpdate) -> None:
+    def _committed(self, epoch: int, controller: int, update: MetadataUpdate) -> None:
         before, self.image = self.image, update.image
+        self.committed_records.add(epoch, controller, update)
         self.history.add(f"controller-{controller}", f"{update.why}; {len(update.touched)} partitions")
         self.events.emit(MetadataCommitted(before, update.image, update.touched, update.why))
 

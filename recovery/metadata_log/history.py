@@ -47,6 +47,15 @@ class MetadataLogRecord(NamedTuple):
     value: bytes
 
 
+class DecodedRecord(NamedTuple):
+    """As :class:`MetadataLogRecord`, with the value decoded."""
+
+    offset: int
+    time_ms: int
+    batch: int
+    record: MetadataRecord
+
+
 class PartitionSubject(NamedTuple):
     """A partition by topic id: a topic that is created again under the same name is a different one."""
 
@@ -131,7 +140,7 @@ class MetadataHistory:
         self._topics: dict[str, str] = {}
         self._partitions: dict[str, dict[PartitionSubject, None]] = {}
         self._changes_decoder = _PartitionChanges()
-        self._transaction: list[tuple[MetadataLogRecord, MetadataRecord]] | None = None
+        self._transaction: list[tuple[MetadataLogRecord | DecodedRecord, MetadataRecord]] | None = None
         self._unknown: dict[tuple[int, int], int] = {}
         self._read = self._malformed = self._aborted = 0
 
@@ -222,7 +231,13 @@ class MetadataHistory:
                 continue
             self._take(record, decoded)
 
-    def _take(self, record: MetadataLogRecord, decoded: MetadataRecord) -> None:
+    def extend_decoded(self, records: Iterable[DecodedRecord]) -> None:
+        """As :meth:`extend`, for records that were never bytes."""
+        for record in records:
+            self._read += 1
+            self._take(record, record.record)
+
+    def _take(self, record: MetadataLogRecord | DecodedRecord, decoded: MetadataRecord) -> None:
         match decoded:
             case Skipped():
                 if not decoded.known:
@@ -241,7 +256,7 @@ class MetadataHistory:
             case _:
                 self._apply(record, decoded)
 
-    def _add(self, record: MetadataLogRecord, subject: Subject, change: Change) -> None:
+    def _add(self, record: MetadataLogRecord | DecodedRecord, subject: Subject, change: Change) -> None:
         at = len(self._offsets)
         self._offsets.append(record.offset)
         self._times.append(record.time_ms)
@@ -255,7 +270,7 @@ class MetadataHistory:
                 self._partitions.setdefault(subject.topic_id, {})[subject] = None
         rows.append(at)
 
-    def _apply(self, record: MetadataLogRecord, decoded: MetadataRecord) -> None:
+    def _apply(self, record: MetadataLogRecord | DecodedRecord, decoded: MetadataRecord) -> None:
         match decoded:
             case PartitionChangeRecord(topic_id, partition, change):
                 self._add(record, PartitionSubject(topic_id, partition), change)

@@ -120,7 +120,8 @@ class ActiveController:
         self.image = effect.image
         moved = (tp for tp, change in effect.changes.items() if change.replicas is not None)
         placed = frozenset((*moved, *created))
-        update = MetadataUpdate(effect.image, touched, tuple(brokers), self._last_epoch, why, placed)
+        now = self._context.loop.now
+        update = MetadataUpdate(effect.image, touched, tuple(brokers), self._last_epoch, why, placed, now)
         self._context.emit(MetadataWritten(before, effect.image, effect.changes, why))
 
         def done(committed: bool) -> None:

@@ -58,8 +58,8 @@ class QuorumLog:
     """Implements :class:`backends.simulator.metadata_log.MetadataLog` with one replica per controller.
 
     At time 0 the quorum is running: the first controller leads epoch 1, and ``first`` is committed.
-    ``committed`` is called once for each committed payload, in order, with the id of the leader that committed
-    it. ``registered`` are the controllers that were ever started.
+    ``committed`` is called once for each committed payload, in order, with its epoch and the id of the leader
+    that committed it. ``registered`` are the controllers that were ever started.
     """
 
     listener = LISTENER
@@ -72,7 +72,7 @@ class QuorumLog:
         emit: Emit,
         *,
         first: Any,
-        committed: Callable[[int, Any], None],
+        committed: Callable[[int, int, Any], None],
         brokers_without: Callable[[int], list[int]],
     ) -> None:
         self._loop = loop
@@ -230,7 +230,7 @@ class QuorumLog:
         # Static voters may lose committed records; a newer epoch then commits others at lower offsets.
         if at > self._reported_end:
             self._reported_end = at
-            self._report(controller, payload)
+            self._report(at.epoch, controller, payload)
 
     # Faults and changes of controllers.
 

@@ -1,0 +1,99 @@
+"""The simulator's metadata log: folded, it is the state of the simulated controllers at every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends.simulator.committed_records import HistoryFolder
+from backends.simulator.events import Event, MetadataCommitted
+from backends.simulator.fuzz import prepare, run
+from backends.simulator.partition_table import id_of
+from backends.simulator.world import World
+from recovery.controller.cluster_image import BrokerRegistration
+from recovery.controller.registration import Registration
+from recovery.metadata_log.history import (
+    ConfigSubject,
+    MetadataHistory,
+    PartitionSubject,
+    TopicSubject,
+    applied,
+)
+from recovery.metadata_log.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    RegisterBrokerRecord,
+    ResourceType,
+)
+
+SEEDS = 50
+SHARDS = 5
+
+
+class FoldedState:
+    """The state that a history ends in, read row by row."""
+
+    def __init__(self, history: MetadataHistory) -> None:
+        self.history = history
+        self.partitions: dict[PartitionSubject, Registration | None] = {}
+        self.brokers: dict[int, BrokerRegistration] = {}
+        self.configs: dict[ConfigSubject, str | None] = {}
+        self._read = 0
+
+    def catch_up(self) -> None:
+        for row in self.history.rows(self._read):
+            if isinstance(row.subject, PartitionSubject):
+                self.partitions[row.subject] = applied(self.partitions.get(row.subject), row.change)
+            elif isinstance(row.change, RegisterBrokerRecord):
+                told = row.change
+                self.brokers[told.broker] = BrokerRegistration(
+                    told.broker_epoch, told.fenced, told.in_controlled_shutdown, told.directories
+                )
+            elif isinstance(row.change, BrokerRegistrationChangeRecord):
+                self._change(row.change)
+            elif isinstance(row.change, ConfigRecord) and isinstance(row.subject, ConfigSubject):
+                self.configs[row.subject] = row.change.value
+        self._read = len(self.history)
+
+    def _change(self, told: BrokerRegistrationChangeRecord) -> None:
+        now = self.brokers[told.broker]
+        assert told.broker_epoch == now.epoch
+        self.brokers[told.broker] = now._replace(
+            fenced=now.fenced if told.fenced is None else told.fenced,
+            in_controlled_shutdown=now.in_controlled_shutdown or bool(told.in_controlled_shutdown),
+            directories=now.directories if told.directories is None else told.directories,
+        )
+
+
+def check_equal(state: FoldedState, world: World) -> None:
+    image = world.image
+    partitions = {
+        PartitionSubject(id_of(image, tp.topic), tp.partition): held for tp, held in image.partitions.items()
+    }
+    assert {key: held for key, held in state.partitions.items() if held is not None} == partitions
+    assert state.brokers == {
+        number: held._replace(incarnation=None) for number, held in image.brokers.items()
+    }
+    for topic, value in image.min_isr.topics.items():
+        assert state.configs[ConfigSubject(ResourceType.TOPIC, topic, "min.insync.replicas")] == str(value)
+        assert list(state.history.of(TopicSubject(id_of(image, topic))))
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_the_folded_log_is_the_controllers_state_at_every_step(shard: int) -> None:
+    for seed in range(shard, SEEDS, SHARDS):
+        world, _checker = prepare(seed)
+        folder = HistoryFolder(world.committed_records)
+        state = FoldedState(folder.history)
+
+        def look(
+            event: Event, folder: HistoryFolder = folder, state: FoldedState = state, world: World = world
+        ) -> None:
+            if isinstance(event, MetadataCommitted):
+                folder.catch_up()
+                state.catch_up()
+                check_equal(state, world)
+
+        look(MetadataCommitted(world.image, world.image, (), "loaded"))
+        world.events.subscribers.append(look)
+        run(world, seed, 30)
+        assert len(state.history) > len(state.partitions)
