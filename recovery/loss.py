@@ -204,6 +204,21 @@ def union(spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
     return tuple(merged)
 
 
+def without(spans: Iterable[EpochSpan], others: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
+    """The parts of ``spans`` that none of ``others`` of the same epoch covers."""
+    left = list(spans)
+    for epoch, start, end in others:
+        cut: list[EpochSpan] = []
+        for span in left:
+            if span.epoch != epoch:
+                cut.append(span)
+                continue
+            below, above = span._replace(end=min(span.end, start)), span._replace(start=max(span.start, end))
+            cut.extend(piece for piece in (below, above) if piece.start < piece.end)
+        left = cut
+    return tuple(left)
+
+
 def count(spans: Iterable[EpochSpan]) -> int:
     """How many (epoch, offset) pairs the spans hold; they must not overlap."""
     return sum(span.end - span.start for span in spans)

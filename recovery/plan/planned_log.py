@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recovery.loss import count, union
-from recovery.model import EpochSpan, Lineage, Survey, Unknown, Why
+from recovery.loss import count, union, without
+from recovery.model import Lineage, Survey, Unknown, Why
 from recovery.plan.values import PlanCandidate, PlanRow
 
 
@@ -35,23 +35,5 @@ def _planned_loss(elected: PlanCandidate | None, chosen: PlanCandidate) -> int:
     """What the chosen log holds and the elected one did not: the loss of one choice without that of the other."""
     if elected is None:
         return 0
-    kept_by_neither = {*chosen.loss.tail, *chosen.loss.head}
-    lost = union((*elected.loss.tail, *elected.loss.head))
-    return sum(count(_without(span, kept_by_neither)) for span in lost)
-
-
-def _without(span: EpochSpan, others: set[EpochSpan]) -> list[EpochSpan]:
-    """The parts of ``span`` that none of ``others`` of the same epoch covers."""
-    left = [span]
-    for other in others:
-        if other.epoch != span.epoch:
-            continue
-        cut: list[EpochSpan] = []
-        for epoch, start, end in left:
-            pieces = (
-                EpochSpan(epoch, start, min(end, other.start)),
-                EpochSpan(epoch, max(start, other.end), end),
-            )
-            cut.extend(piece for piece in pieces if piece.start < piece.end)
-        left = cut
-    return left
+    kept_by_neither = (*chosen.loss.tail, *chosen.loss.head)
+    return count(without(union((*elected.loss.tail, *elected.loss.head)), kept_by_neither))

@@ -1,0 +1,37 @@
+"""Whether a compacted log may lack records within its own offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.acknowledged.verdict import Condition, ConditionKind
+from recovery.model import ReplicaLog
+
+
+def compaction_condition(
+    facts: PartitionFacts, logs: Mapping[int, ReplicaLog], broker: int
+) -> Condition | None:
+    """The condition under which the candidate's range of offsets stands for its records; None: it needs none.
+
+    The log cleaner removes a record where the same log holds a newer one of its key. If that newer one is
+    truncated later, the log lacks both. It is doubtful where another log over the same offsets has another size.
+    """
+    if facts.compacted is False:
+        return None
+    mine = logs[broker]
+    differs = tuple(
+        other
+        for other, log in logs.items()
+        if other != broker and _same_offsets(log, mine) and -1 not in (log.size, mine.size)
+        if log.size != mine.size
+    )
+    return Condition(ConditionKind.NO_COMPACTION_HOLES, (broker,), doubtful=bool(differs))
+
+
+def _same_offsets(one: ReplicaLog, other: ReplicaLog) -> bool:
+    return (one.log_start_offset, one.log_end_offset, one.lineage) == (
+        other.log_start_offset,
+        other.log_end_offset,
+        other.lineage,
+    )

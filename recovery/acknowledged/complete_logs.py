@@ -1,0 +1,91 @@
+"""Proofs that one known log holds every acknowledged record, without the metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.acknowledged.verdict import Condition, ConditionKind, Evidence, EvidenceKind
+from recovery.model import Lineage, ReplicaLog, Unknown
+
+
+class CompleteLog(NamedTuple):
+    """``broker``'s log holds every acknowledged record, if ``conditions`` hold.
+
+    ``ranks``: then every log that ranks as high by (epoch of the last record, log end) holds them too. It needs
+    that each leader was elected with all acknowledged records.
+    """
+
+    broker: int
+    evidence: tuple[Evidence, ...]
+    conditions: tuple[Condition, ...]
+    ranks: bool = True
+
+
+UNCHECKED_HISTORY = (
+    Condition(ConditionKind.MIN_ISR_NEVER_LOWER),
+    Condition(ConditionKind.NO_UNCLEAN_ELECTION),
+    Condition(ConditionKind.SAME_REPLICAS),
+)
+"""What only the metadata log tells."""
+
+
+def key(log: ReplicaLog) -> tuple[int, int]:
+    """(epoch of the last record, log end offset)."""
+    assert isinstance(log.lineage, Lineage)
+    return log.lineage.last_epoch, log.log_end_offset
+
+
+def proofs_without_history(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> list[CompleteLog]:
+    """What follows from the present state and the known logs.
+
+    Nothing where the topic elects uncleanly by itself, or a reassignment is in progress: then it is likely that a
+    leader was elected that lacked records, or that the replicas changed.
+    """
+    if facts.unclean_elections is True or facts.survey.reassigning is True:
+        return []
+    found = list(_in_sync_now(facts, logs))
+    few_silent = _few_silent(facts, logs)
+    if few_silent is not None:
+        found.append(few_silent)
+    return found
+
+
+def _in_sync_now(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> list[CompleteLog]:
+    """Every member of ISR and ELR holds what was committed (KIP-966, "ELR invariants")."""
+    state = facts.survey.state
+    return [
+        CompleteLog(
+            broker,
+            (Evidence(EvidenceKind.IN_SYNC_NOW, (broker,)),),
+            (*UNCHECKED_HISTORY, Condition(ConditionKind.RECORDS_KEPT, (broker,))),
+        )
+        for broker in (*state.isr, *(state.elr or ()))
+        if broker in logs and not _emptied(facts, logs, broker)
+    ]
+
+
+def _few_silent(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> CompleteLog | None:
+    """Overlap: an acknowledged record was on min ISR replicas, so on one of those whose log is known.
+
+    An emptied log is no witness, and counts as silent.
+    """
+    min_isr = facts.survey.min_isr
+    witnesses = tuple(broker for broker in logs if not _emptied(facts, logs, broker))
+    others = len(facts.survey.replicas) - len(witnesses)
+    if isinstance(min_isr, Unknown) or not witnesses or others >= min_isr:
+        return None
+    best = max(witnesses, key=lambda broker: key(logs[broker]))
+    kept = Condition(ConditionKind.RECORDS_KEPT, witnesses, tolerated=min_isr - others - 1)
+    evidence = Evidence(EvidenceKind.FEW_SILENT, witnesses)
+    return CompleteLog(best, (evidence,), (*UNCHECKED_HISTORY, kept))
+
+
+def _emptied(facts: PartitionFacts, logs: Mapping[int, ReplicaLog], broker: int) -> bool:
+    """Whether the log holds nothing although others do: its disk may have been replaced."""
+    if broker in facts.emptied_disks:
+        return True
+    log = logs[broker]
+    empty = log.log_start_offset >= log.log_end_offset
+    return empty and any(other.log_end_offset > log.log_end_offset for other in logs.values())

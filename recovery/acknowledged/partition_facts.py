@@ -1,0 +1,41 @@
+"""What is known of one partition when its candidates are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
+
+NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """The input of a verdict. Unknown is a value of its own, never a default.
+
+    ``elr_enabled``: the feature ``eligible.leader.replicas.version``. ``unclean_elections``: the topic's effective
+    ``unclean.leader.election.enable``. ``failed_disks`` are brokers whose log dir with this replica failed;
+    ``emptied_disks`` those whose dir was replaced by an empty one since. ``read_disks`` are the logs of brokers
+    that are down, as read from their disks: they count as answered, and can never be chosen. ``compacted``:
+    whether ``cleanup.policy`` contains compact.
+    """
+
+    survey: Survey
+    elr_enabled: bool | Unknown = NOT_ASKED
+    unclean_elections: bool | Unknown = NOT_ASKED
+    failed_disks: frozenset[int] = frozenset()
+    emptied_disks: frozenset[int] = frozenset()
+    read_disks: Mapping[int, ReplicaLog] = field(default_factory=dict)
+    compacted: bool | Unknown = NOT_ASKED
+
+    def known_logs(self) -> dict[int, ReplicaLog]:
+        """The logs that can be compared, in assignment order: answered or read from a disk, with their epochs."""
+        logs: dict[int, ReplicaLog] = {}
+        for replica in self.survey.replicas:
+            log = replica.log
+            if isinstance(log, Unknown):
+                log = self.read_disks.get(replica.broker, log)
+            if isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage):
+                logs[replica.broker] = log
+        return logs

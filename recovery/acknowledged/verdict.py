@@ -1,0 +1,177 @@
+"""The verdict of one choice: what it loses of the acknowledged records, the evidence, and what was not checked.
+
+*Acknowledged*: told to an acks=all producer as written, and then on every member of an ISR of at least min ISR.
+*Committed*: below a leader's high watermark, so readable by consumers.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.model import EpochSpan
+
+
+class VerdictKind(StrEnum):
+    """NONE: no acknowledged record that still exists anywhere is lost, if the conditions hold. SOME: at least so
+    many committed offsets are lost. OPEN: neither is proved.
+    """
+
+    NONE = "none"
+    SOME = "some"
+    OPEN = "open"
+
+
+class EvidenceKind(StrEnum):
+    """What a verdict rests on.
+
+    - HIGH_WATERMARK: ``brokers`` had a high watermark of ``offset``: everything below it was committed.
+    - EVERY_REPLICA_ANSWERED: nothing that the candidate lacks can be on a log that is not known.
+    - IN_SYNC_NOW: ``brokers`` are in the ISR or ELR, and hold everything that was committed.
+    - FEW_SILENT: fewer replicas than min ISR hold a log that is not known, so every acknowledged record is on one
+      of ``brokers``, and the best of their logs has them all.
+    - NEVER_MIN_ISR_WITHOUT: since ``brokers`` left the ISR (at ``since_ms``) the ISR never reached min ISR, so
+      nothing was acknowledged without them (metadata log).
+    - MIN_ISR_WITHOUT: since ``since_ms`` the ISR reached min ISR without the candidate (metadata log): records
+      may have been acknowledged that it lacks.
+    - UNCLEAN_ELECTION: of ``brokers`` at ``since_ms`` (metadata log): records of before may be on other replicas.
+    """
+
+    HIGH_WATERMARK = "high watermark"
+    EVERY_REPLICA_ANSWERED = "every replica answered"
+    IN_SYNC_NOW = "in ISR or ELR"
+    FEW_SILENT = "fewer silent replicas than min ISR"
+    NEVER_MIN_ISR_WITHOUT = "ISR never at min ISR without it"
+    MIN_ISR_WITHOUT = "ISR at min ISR without it"
+    UNCLEAN_ELECTION = "unclean election"
+
+
+class Evidence(NamedTuple):
+    """One thing that is known. ``offset`` -1 and ``since_ms`` None: not of this kind."""
+
+    kind: EvidenceKind
+    brokers: tuple[int, ...] = ()
+    offset: int = -1
+    since_ms: int | None = None
+
+
+class ConditionKind(StrEnum):
+    """What a verdict takes for granted because it could not be checked.
+
+    - MIN_ISR_NEVER_LOWER: min ISR was never lower than it is now.
+    - NO_UNCLEAN_ELECTION: no leader was elected that lacked acknowledged records; with ``since_ms``: before that.
+    - SAME_REPLICAS: the replica set did not change while replicas were out of the ISR.
+    - RECORDS_KEPT: at most ``tolerated`` of ``brokers`` lost records that they had: unflushed ones because their
+      host lost power, or all because a disk was replaced.
+    - NO_COMPACTION_HOLES: the log cleaner removed no record from ``brokers`` whose newer one was truncated.
+    """
+
+    MIN_ISR_NEVER_LOWER = "min ISR was never lower"
+    NO_UNCLEAN_ELECTION = "no unclean election"
+    SAME_REPLICAS = "same replicas"
+    RECORDS_KEPT = "no unflushed records lost"
+    NO_COMPACTION_HOLES = "no compaction holes"
+
+
+class Condition(NamedTuple):
+    """``doubtful``: something was seen that makes it uncertain: these brokers started again after the time in
+    question without a controlled shutdown (RECORDS_KEPT), or the compacted logs differ in size.
+    """
+
+    kind: ConditionKind
+    brokers: tuple[int, ...] = ()
+    tolerated: int = 0
+    since_ms: int | None = None
+    doubtful: bool = False
+
+
+class DeciderKind(StrEnum):
+    """What would decide an open verdict: one of ``brokers`` answering, the disk of one of them being read, the
+    metadata log, the topic's min.insync.replicas, or permission to read the epochs of their logs.
+    """
+
+    BROKER_ANSWER = "a broker's answer"
+    BROKER_DISK = "a broker's disk"
+    METADATA_LOG = "the metadata log"
+    MIN_ISR = "min.insync.replicas"
+    LINEAGE = "the epochs of a log"
+
+
+class Decider(NamedTuple):
+    """``every``: all of ``brokers`` are needed, not any one of them."""
+
+    kind: DeciderKind
+    brokers: tuple[int, ...] = ()
+    every: bool = False
+
+
+class Verdict(NamedTuple):
+    """What electing one replica loses.
+
+    ``committed`` are the spans that are proved to have been committed and that it lacks; ``at_least`` is their
+    number of offsets. ``at_most`` bounds the acknowledged offsets that are lost, None: no bound known; it can be
+    below ``at_least`` where offsets were committed and never acknowledged. ``uncertain`` are the spans on known
+    logs that it lacks and that may have been acknowledged; ``appended`` counts the offsets that it lacks and that
+    were, as far as is known, appended only. ``since_ms``: since when records may have been acknowledged without
+    it (ms since the epoch), None: not known. ``expired`` counts the older offsets that other replicas still hold
+    and its log start is beyond: retention or DeleteRecords removed them.
+    """
+
+    kind: VerdictKind
+    at_least: int = 0
+    at_most: int | None = None
+    committed: tuple[EpochSpan, ...] = ()
+    uncertain: tuple[EpochSpan, ...] = ()
+    appended: int = 0
+    expired: int = 0
+    since_ms: int | None = None
+    evidence: tuple[Evidence, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    decided_by: tuple[Decider, ...] = ()
+
+    @property
+    def none(self) -> bool:
+        return self.kind is VerdictKind.NONE
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a condition it rests on is put in question by something that was seen."""
+        return any(condition.doubtful for condition in self.conditions)
+
+
+class SelfElectionKind(StrEnum):
+    """Why Kafka elects a replica by itself as soon as its broker is unfenced."""
+
+    ISR_MEMBER = "ISR member"
+    ELR_MEMBER = "ELR member"
+    LAST_KNOWN_LEADER = "last known leader"
+    UNCLEAN_TOPIC = "unclean.leader.election.enable"
+
+
+class SelfElection(NamedTuple):
+    """Kafka elects ``broker`` by itself when it returns, before any other.
+
+    ``checks_records``: Kafka does so only after a clean shutdown (an ELR member; an ISR member with the ELR on).
+    Otherwise it is elected whatever its log lost. ``failed_disk``: its disk is known to have failed, so that it
+    returns with an empty log or cannot be elected. ``verdict``: what its election loses; None where its log is not
+    known.
+    """
+
+    broker: int
+    kind: SelfElectionKind
+    checks_records: bool
+    failed_disk: bool
+    verdict: Verdict | None
+
+
+class PartitionVerdicts(NamedTuple):
+    """The verdicts of one partition: of each replica that answered and could be judged, by broker, and who is
+    elected without anybody's decision, in assignment order.
+    """
+
+    candidates: dict[int, Verdict]
+    self_elections: tuple[SelfElection, ...] = ()
+
+    def best(self, order: tuple[int, ...]) -> Verdict | None:
+        """The verdict of the first of ``order`` that has one."""
+        return next((self.candidates[b] for b in order if b in self.candidates), None)

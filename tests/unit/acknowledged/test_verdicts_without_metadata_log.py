@@ -1,0 +1,125 @@
+"""What can be said of acknowledged records from the replicas' logs alone."""
+
+from __future__ import annotations
+
+from recovery.acknowledged.candidate_verdicts import partition_verdicts
+from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.acknowledged.verdict import (
+    ConditionKind,
+    DeciderKind,
+    EvidenceKind,
+    SelfElectionKind,
+    VerdictKind,
+)
+from recovery.model import ReplicaLog, Survey, Unknown, Why
+from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
+
+
+def marked(found: ReplicaLog, high_watermark: int) -> ReplicaLog:
+    return found._replace(high_watermark=high_watermark)
+
+
+def kinds(told: Survey, **known: object) -> dict[int, VerdictKind]:
+    found = partition_verdicts(PartitionFacts(told, **known))  # type: ignore[arg-type]
+    return {broker: verdict.kind for broker, verdict in found.candidates.items()}
+
+
+def test_a_high_watermark_proves_that_the_other_branch_was_committed() -> None:
+    """1 holds 0 to 1499 and knew 1500; 2 was elected without them and took 300 more."""
+    told = survey({1: marked(log((0, 0, 1500)), 1500), 2: log((0, 0, 1000), (2, 1000, 1300)), 3: SILENT})
+    verdict = partition_verdicts(PartitionFacts(told)).candidates[2]
+    assert (verdict.kind, verdict.at_least) == (VerdictKind.SOME, 500)
+    assert verdict.committed == ((0, 1000, 1500),)
+    assert verdict.evidence[0].kind is EvidenceKind.HIGH_WATERMARK
+    assert verdict.evidence[0].offset == 1500
+
+
+def test_a_stale_high_watermark_proves_nothing() -> None:
+    told = survey({1: log((0, 0, 1500)), 2: log((0, 0, 1000)), 3: SILENT})._replace(min_isr=1)
+    verdict = partition_verdicts(PartitionFacts(told)).candidates[2]
+    assert (verdict.kind, verdict.at_least, verdict.at_most) == (VerdictKind.OPEN, 0, None)
+    assert {decider.kind for decider in verdict.decided_by} >= {
+        DeciderKind.BROKER_ANSWER,
+        DeciderKind.BROKER_DISK,
+        DeciderKind.METADATA_LOG,
+    }
+
+
+def test_one_silent_replica_of_three_at_min_isr_two_can_hold_nothing_acknowledged_alone() -> None:
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT}, isr=(3,), elr=None)
+    found = partition_verdicts(PartitionFacts(told, elr_enabled=False))
+    best, other = found.candidates[2], found.candidates[1]
+    assert best.kind is VerdictKind.NONE
+    assert {condition.kind for condition in best.conditions} >= {
+        ConditionKind.MIN_ISR_NEVER_LOWER,
+        ConditionKind.NO_UNCLEAN_ELECTION,
+    }
+    assert (other.kind, other.at_most, other.uncertain) == (VerdictKind.OPEN, 40, ((0, 900, 940),))
+    elected = found.self_elections[0]
+    assert (elected.broker, elected.kind, elected.checks_records) == (3, SelfElectionKind.ISR_MEMBER, False)
+
+
+def test_two_silent_replicas_may_have_acknowledged_between_them() -> None:
+    assert kinds(survey({1: log((0, 0, 900)), 2: SILENT, 3: SILENT})) == {1: VerdictKind.OPEN}
+
+
+def test_an_unknown_min_isr_is_no_min_isr() -> None:
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 900)), 3: SILENT})
+    unknown = told._replace(min_isr=Unknown(Why.NOT_ALLOWED, "DESCRIBE_CONFIGS"))
+    assert set(kinds(unknown).values()) == {VerdictKind.OPEN}
+    verdict = partition_verdicts(PartitionFacts(unknown)).candidates[1]
+    assert DeciderKind.MIN_ISR in {decider.kind for decider in verdict.decided_by}
+
+
+def test_a_topic_that_elects_uncleanly_by_itself_proves_nothing_by_overlap() -> None:
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT})
+    assert kinds(told, unclean_elections=True) == {1: VerdictKind.OPEN, 2: VerdictKind.OPEN}
+    found = partition_verdicts(PartitionFacts(told, unclean_elections=True))
+    assert [(e.broker, e.kind) for e in found.self_elections] == [(3, SelfElectionKind.UNCLEAN_TOPIC)]
+
+
+def test_when_every_replica_answered_the_loss_is_bounded_without_conditions() -> None:
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: log((0, 0, 900))})
+    unsure = PartitionFacts(told, unclean_elections=True, compacted=False)
+    verdict = partition_verdicts(unsure).candidates[1]
+    assert (verdict.kind, verdict.at_most, verdict.conditions) == (VerdictKind.OPEN, 40, ())
+    best = partition_verdicts(unsure).candidates[2]
+    assert (best.kind, best.conditions) == (VerdictKind.NONE, ())
+
+
+def test_an_emptied_disk_is_no_witness() -> None:
+    """Broker 2 came back with an empty disk, 3 is silent: the two may have acknowledged without 1."""
+    told = survey({1: log((0, 0, 900)), 2: log(), 3: SILENT})
+    assert kinds(told) == {1: VerdictKind.OPEN, 2: VerdictKind.OPEN}
+
+
+def test_a_disk_that_was_read_counts_as_an_answer_and_is_no_candidate() -> None:
+    told = survey({1: log((0, 0, 900)), 2: SILENT, 3: SILENT})
+    assert kinds(told, read_disks={2: log((0, 0, 880))}) == {1: VerdictKind.NONE}
+
+
+def test_a_log_without_epochs_is_not_known() -> None:
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 900))._replace(lineage=NO_READ), 3: SILENT})
+    assert kinds(told) == {1: VerdictKind.OPEN}
+
+
+def test_an_elr_member_holds_everything_that_was_committed() -> None:
+    told = survey({1: log((0, 0, 900)), 2: SILENT, 3: SILENT}, elr=(1,))
+    assert kinds(told) == {1: VerdictKind.NONE}
+
+
+def test_compacted_logs_of_different_sizes_put_a_verdict_in_question() -> None:
+    logs: dict[int, ReplicaLog | Unknown] = {
+        1: log((0, 0, 900))._replace(size=100),
+        2: log((0, 0, 900))._replace(size=90),
+        3: SILENT,
+    }
+    verdict = partition_verdicts(PartitionFacts(survey(logs), compacted=True)).candidates[1]
+    assert verdict.kind is VerdictKind.NONE
+    assert verdict.doubtful
+
+
+def test_what_retention_removed_is_no_loss() -> None:
+    told = survey({1: log((0, 100, 900), start=100), 2: log((0, 0, 900)), 3: log((0, 0, 900))})
+    verdict = partition_verdicts(PartitionFacts(told)).candidates[1]
+    assert (verdict.kind, verdict.expired) == (VerdictKind.NONE, 100)
