@@ -261,9 +261,7 @@ class Console(App[int], inherit_bindings=False):
             return
         for action, why in desk.actions():
             about = f"not now: {why}" if why else action.what
-            yield SystemCommand(
-                f"{action.what} (key {action.shown})", about, lambda name=action.name: desk.act(name)
-            )
+            yield SystemCommand(action.title, about, lambda name=action.name: desk.act(name))
 
     def _fatal_error(self) -> None:
         """Textual would print a traceback with locals, which hold credentials: one line, and a redacted file."""

@@ -33,16 +33,24 @@ SHARED = StateAccess(0o2770, 0o660, other_hosts=True)
 def access_of(root: Path) -> StateAccess:
     """How a state directory that was named is shared, by its mode. Raises InputError where it is not safe."""
     try:
-        mode = stat.S_IMODE(root.stat().st_mode)
+        found = root.stat()
     except OSError as error:
         raise InputError(f"{root}: {error.strerror}; an administrator makes it: {_make(root)}") from None
+    mode = stat.S_IMODE(found.st_mode)
+    if not stat.S_ISDIR(found.st_mode):
+        raise InputError(
+            f"{root}: not a directory; --state-dir, and state-dir in the profile, name a directory"
+        )
     if mode & stat.S_IWOTH:
-        raise InputError(f"{root}: everybody may write there (mode {mode:04o}): chmod o-rwx {root}")
+        raise InputError(
+            f"{root}: everybody may write there (mode {mode:04o}): {_instead(root, found, 'o-rwx')}"
+        )
     if not mode & stat.S_IWGRP:
         return OWN
     if not mode & stat.S_ISGID:
         raise InputError(
-            f"{root}: its group may write there, but what one makes the others could not read: chmod 2770 {root}"
+            f"{root}: its group may write there, but what one makes the others could not read:"
+            f" {_instead(root, found, '2770')}"
         )
     return SHARED
 
@@ -57,6 +65,13 @@ def records_access() -> StateAccess:
     """Who may use the state directory of this process. Raises InputError where one was named that is not safe."""
     named = named_state_dir()
     return PRIVATE if named is None else access_of(named)
+
+
+def _instead(root: Path, found: os.stat_result, mode: str) -> str:
+    """What to do about a mode that is not safe: a directory that others use too, as /tmp, must keep its mode."""
+    if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX:
+        return f"chmod {mode} {root}"
+    return f"name a directory of your own, for example: install -d -m 0700 {root / 'ktriage'}"
 
 
 def _make(root: Path) -> str:

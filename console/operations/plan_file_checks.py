@@ -31,7 +31,7 @@ class PlanPart:
             if self.topics:
                 plan = only(plan, self.topics)
             if self.most is not None:
-                plan = max_loss(plan, self.most, successors=self.successors)
+                plan = self._within(plan, self.most)
             if self.first is not None:
                 plan = first(plan, self.first)
         except PlanError as error:
@@ -39,6 +39,20 @@ class PlanPart:
         if not plan.rows:
             raise InputError("no partition of the plan is left to elect; nothing was sent")
         return plan
+
+    def _within(self, plan: Plan, most: int) -> Plan:
+        """The rows that lose ``most`` at most. Raises PlanError where the plan has rows, and none does."""
+        left = max_loss(plan, most, successors=self.successors)
+        if left.rows or not plan.rows:
+            return left
+        why = (
+            f"no partition of the plan is left to elect: each of the {len(plan.rows):,} may lose more than"
+            f" --max-loss {most} allows"
+        )
+        chosen = len(max_loss(plan, most, successors=False).rows)
+        if chosen:
+            why += f", {chosen:,} of them only if the chosen leader drops out (--ignore-successor-loss)"
+        raise PlanError(why)
 
 
 WHOLE = PlanPart()

@@ -60,6 +60,12 @@ class Action(NamedTuple):
     command: str = ""
     summary: str = ""
 
+    @property
+    def title(self) -> str:
+        """Its line in the palette, which is searched for the action's name and for what it does."""
+        named = "" if self.label.lower() in self.what.lower() else f"{self.label}: "
+        return f"{named}{self.what} (key {self.shown})"
+
     def with_command(self, summary: str) -> Action:
         """The same, by a command of its name too."""
         return self._replace(command=self.name, summary=summary)

@@ -1,4 +1,8 @@
-"""The file of a replacement: the request and the text of its steps, which must match when the file is read."""
+"""The file of a replacement: the request, and the steps that follow from it.
+
+The request decides. The file's steps are for reading, and must be those that this version takes: kind, node, voter,
+and the voters afterwards. Their sentences may be those of another version.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +69,7 @@ def from_json(text: str) -> ReplacementPlan:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReplacementError(f"broken ({type(error).__name__}: {error})") from None
     plan = make(header, wanted)
-    if written != [_step_members(step) for step in plan.steps]:
+    if not isinstance(written, list) or [_taken(step) for step in written] != _steps_taken(plan):
         raise ReplacementError("its steps are not those that follow from what it wants: make a new plan")
     return plan
 
@@ -76,8 +80,21 @@ def is_replacement(text: str) -> bool:
 
 
 def digest(plan: ReplacementPlan) -> str:
-    """SHA-256 of the file's text."""
-    return hashlib.sha256(to_json(plan).encode()).hexdigest()
+    """SHA-256 of the header, the request and the steps, without their sentences: the same in every version."""
+    header, wanted = plan.header, plan.wanted
+    about = (header.plan_id, header.made_at, header.made_by, header.tool_version, wanted.cluster_id)
+    members = [*about, _wanted_members(wanted), _steps_taken(plan)]
+    return hashlib.sha256(json.dumps(members, ensure_ascii=False).encode()).hexdigest()
+
+
+def _steps_taken(plan: ReplacementPlan) -> list[list[object]]:
+    return [_taken(_step_members(step)) for step in plan.steps]
+
+
+def _taken(step: Any) -> list[object]:
+    """What a step of the file does; its sentences are left out."""
+    members = step if isinstance(step, dict) else {}
+    return [members.get(name) for name in ("number", "kind", "node", "voter", "votersAfter")]
 
 
 def _wanted_members(wanted: ReplacementRequest) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Whether the elections of a plan had the planned result.
 
-The right leader, readable and writable, and fully replicated are three different things: below min ISR the
+The right leader, at min ISR, and fully replicated are three different things: below min ISR the
 high watermark stands still. And a right leader can have lost records in the moment between the last check and
 the election: then its new epoch starts below the planned log end.
 """
@@ -65,7 +65,7 @@ class RowState(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Good, readable and writable, every replica in sync, nothing left unknown."""
+        """Good, at min ISR, every replica in sync, nothing left unknown."""
         gap_unknown = isinstance(self.gap, Unknown) and self.gap.why is not Why.NOT_OFFERED
         return self.good and self.usable is True and self.replicated and not gap_unknown
 

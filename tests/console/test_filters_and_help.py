@@ -124,6 +124,17 @@ async def test_the_palette_does_what_the_key_does() -> None:
         await robot.until(lambda: robot.desk.pane == "4", "pane 4")
 
 
+@pytest.mark.parametrize(
+    ("typed", "found"), [("journal", "what was sent to this"), ("strategy", "how much must be")]
+)
+async def test_the_palette_finds_a_key_by_its_name(typed: str, found: str) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.press("colon")
+        await robot.until(lambda: robot.app.screen is not robot.desk, "the palette")
+        await robot.types(typed)
+        await robot.until(lambda: f"{typed}: {found}" in robot.screen, "the action")
+
+
 async def test_panes_and_keys_can_be_clicked() -> None:
     async with console("last-replica-standing", size=(120, 30)) as robot:
         await robot.pilot.click("#tabs", offset=(30, 0))

@@ -72,7 +72,24 @@ def test_what_may_lose_more_than_allowed_is_left_out(call: Caller) -> None:
     ended = call("ktriage", "apply", *ANY, "plan.json", *AGREED, "--max-loss", "1000")
     assert ended.status == 2
     assert "no partition of the plan is left to elect" in ended.err
+    assert "each of the 2 may lose more than --max-loss 1000 allows; nothing was sent" in ended.err
     assert sent(backend) == 0
+
+
+def test_where_only_successors_lose_more_than_allowed_the_option_that_leaves_them_out_is_named(
+    call: Caller,
+) -> None:
+    backend = cluster_of(2)
+    backend.logs = {1: log(100), 2: log(100), 3: log(90)}
+    planned(call, backend)
+    document = json.loads(Path("plan.json").read_text())
+    assert [row["successor"] for row in document["partitions"]] == [2, 2]
+    backend.logs = {1: log(100), 2: log(90), 3: log(80)}
+    call.on(backend)("ktriage", "plan", *ANY, "worse.json")
+    ended = call("ktriage", "apply", *ANY, "worse.json", *AGREED, "--max-loss", "0")
+    assert ended.status == 2
+    assert "2 of them only if the chosen leader drops out (--ignore-successor-loss)" in ended.err
+    assert call("ktriage", "apply", *ANY, "plan.json", *AGREED, "--max-loss", "0").status != 2
 
 
 def test_failures_are_named_on_stderr_and_results_stay_on_stdout(call: Caller) -> None:

@@ -121,6 +121,34 @@ def test_a_directory_that_cannot_be_shared_is_refused_in_one_line(
     assert sent(backend) == 0
 
 
+@pytest.mark.parametrize("command", ["apply", "resume", "journal"])
+def test_a_file_instead_of_a_directory_is_refused_in_one_line(
+    call: Caller, tmp_path: Path, command: str
+) -> None:
+    file = tmp_path / "srv"
+    file.write_text("")
+    plan = planned(call, cluster_of(1))
+    words = {"apply": (*ANY, plan, *AGREED), "resume": ANY, "journal": ()}[command]
+    ended = call("ktriage", command, *words, "--state-dir", str(file))
+    assert ended.status == 2, ended
+    assert f"{file}: not a directory" in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_for_a_directory_of_the_whole_host_the_advice_is_not_to_change_its_mode(
+    call: Caller, tmp_path: Path
+) -> None:
+    directory = tmp_path / "tmp"
+    directory.mkdir()
+    directory.chmod(0o1777)
+    plan = planned(call, cluster_of(1))
+    ended = call("ktriage", "apply", *ANY, "--state-dir", str(directory), plan, *AGREED)
+    assert ended.status == 2
+    assert "everybody may write there (mode 1777)" in ended.err
+    assert f"install -d -m 0700 {directory}/ktriage" in ended.err
+    assert "chmod" not in ended.err
+
+
 def test_a_directory_that_is_missing_stops_no_look_at_the_cluster_and_is_no_empty_journal(
     call: Caller, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""A replacement's file: what is wanted comes back as it was, and words that were edited are refused."""
+"""A replacement's file: what is wanted comes back as it was, and steps that were edited are refused."""
 
 from __future__ import annotations
 
@@ -45,6 +45,28 @@ def test_steps_that_were_edited_are_refused() -> None:
     members["steps"][3]["voter"] = [2, "dir2"]
     with pytest.raises(ReplacementError, match="make a new plan"):
         from_json(json.dumps(members))
+
+
+def test_a_plan_whose_sentences_another_version_wrote_is_read_and_keeps_its_digest() -> None:
+    plan = make(HEADER, wanted())
+    members = json.loads(to_json(plan))
+    members["warning"], members["notes"] = "older words", ["older words"]
+    for step in members["steps"]:
+        step |= {"title": "older words", "sends": "", "waitsFor": "", "canGoWrong": [], "onHost": ["rm -rf"]}
+    read = from_json(json.dumps(members))
+    assert read == plan, "what is done and shown is this version's, never the file's sentences"
+    assert digest(read) == digest(plan)
+
+
+def test_another_request_has_another_digest() -> None:
+    assert digest(make(HEADER, wanted())) != digest(make(HEADER, wanted(leader=1)))
+
+
+@pytest.mark.parametrize("steps", [None, {}, ["x"], [[1]]])
+def test_steps_of_another_shape_are_refused(steps: object) -> None:
+    members = json.loads(to_json(make(HEADER, wanted())))
+    with pytest.raises(ReplacementError, match="make a new plan"):
+        from_json(json.dumps({**members, "steps": steps}))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": "ktriage.replacement/2"}', '{"format": 1}'])
