@@ -9,7 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_INT8, _INT16, _UINT16, _INT32, _INT64 = (Struct(f">{code}") for code in "bhHiq")
+INT8, INT16, UINT16, INT32, INT64 = (Struct(f">{code}") for code in "bhHiq")
 _UUID_BYTES = 16
 _MAX_VARINT_BYTES = 5
 
@@ -38,22 +38,22 @@ class FieldReader:
         return int(value)
 
     def int8(self) -> int:
-        return self._number(_INT8)
+        return self._number(INT8)
 
     def int16(self) -> int:
-        return self._number(_INT16)
+        return self._number(INT16)
 
     def uint16(self) -> int:
-        return self._number(_UINT16)
+        return self._number(UINT16)
 
     def int32(self) -> int:
-        return self._number(_INT32)
+        return self._number(INT32)
 
     def int64(self) -> int:
-        return self._number(_INT64)
+        return self._number(INT64)
 
     def boolean(self) -> bool:
-        return self._number(_INT8) != 0
+        return self._number(INT8) != 0
 
     def varint(self) -> int:
         """An unsigned varint of at most 32 bits."""
@@ -114,7 +114,7 @@ class FieldReader:
         return tuple(item() for _ in range(count))
 
     def int32s(self) -> tuple[int, ...]:
-        return self.array(self.int32, _INT32.size)
+        return self.array(self.int32, INT32.size)
 
     def uuids(self) -> tuple[str, ...]:
         return self.array(self.uuid, _UUID_BYTES)

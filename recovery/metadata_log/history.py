@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from recovery.controller.registration import PartitionChange, Registration, merge
 from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
-from recovery.metadata_log.record_decoder import FRAME_VERSION, decode, read_partition_change
+from recovery.metadata_log.record_codec import FRAME_VERSION, decode, read_partition_change
 from recovery.metadata_log.records import (
     HIGHEST_VERSIONS,
     BrokerRegistrationChangeRecord,

@@ -14,7 +14,7 @@ from backends.live.metadata_log import LiveMetadataLog
 from backends.live.nodes.controllers import ControllerConnections
 from backends.metadata_log.directory import DIRECTORY, DirectoryReading, read_directory
 from recovery.metadata_log.history import MetadataHistory, MetadataLogRecord, PartitionSubject, fold
-from recovery.metadata_log.record_decoder import decode
+from recovery.metadata_log.record_codec import decode
 from recovery.metadata_log.timeline import EventKind, events
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.incidents import stale_long_tail

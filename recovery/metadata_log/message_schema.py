@@ -1,0 +1,114 @@
+"""The schema of a flexible Kafka message (KIP-482), read and written by one table of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from recovery.metadata_log.field_reader import FieldReader
+from recovery.metadata_log.field_writer import FieldWriter
+
+
+class FieldType(NamedTuple):
+    """How one kind of value is read and written; ``size`` is the least number of its bytes."""
+
+    read: Callable[[FieldReader], Any]
+    write: Callable[[FieldWriter, Any], None]
+    size: int = 1
+
+
+INT8 = FieldType(FieldReader.int8, FieldWriter.int8)
+INT16 = FieldType(FieldReader.int16, FieldWriter.int16, 2)
+UINT16 = FieldType(FieldReader.uint16, FieldWriter.uint16, 2)
+INT32 = FieldType(FieldReader.int32, FieldWriter.int32, 4)
+INT64 = FieldType(FieldReader.int64, FieldWriter.int64, 8)
+BOOLEAN = FieldType(FieldReader.boolean, FieldWriter.boolean)
+UUID = FieldType(FieldReader.uuid, FieldWriter.uuid, 16)
+STRING = FieldType(FieldReader.string, FieldWriter.string)
+NULLABLE_STRING = FieldType(FieldReader.nullable_string, FieldWriter.nullable_string)
+
+
+def array(item: FieldType) -> FieldType:
+    """An array that may not be null, as a tuple."""
+
+    def read(reader: FieldReader) -> Any:
+        return reader.array(lambda: item.read(reader), item.size)
+
+    return FieldType(read, nullable_array(item).write)
+
+
+def nullable_array(item: FieldType) -> FieldType:
+    """An array, or None."""
+
+    def read(reader: FieldReader) -> Any:
+        return reader.nullable_array(lambda: item.read(reader), item.size)
+
+    def write(writer: FieldWriter, items: Any) -> None:
+        writer.nullable_array(item.write, items)
+
+    return FieldType(read, write)
+
+
+class Field(NamedTuple):
+    """A field that stands in every message from version ``since`` on.
+
+    ``default`` is its value in earlier versions, and what is written where no value is given.
+    """
+
+    name: str
+    type: FieldType
+    since: int = 0
+    default: Any = None
+
+
+class Tagged(NamedTuple):
+    """A field that is only written where it differs from its ``default``."""
+
+    tag: int
+    name: str
+    type: FieldType
+    since: int = 0
+    default: Any = None
+
+
+class MessageSchema:
+    """``fields`` in their order, and the ``tagged`` ones that are understood; other tags are skipped."""
+
+    def __init__(self, *fields: Field, tagged: tuple[Tagged, ...] = ()) -> None:
+        self._fields = fields
+        self._tagged = tuple(sorted(tagged))
+
+    def read(self, reader: FieldReader, version: int, *, skip: int = 0) -> dict[str, Any]:
+        """Values by name. The first ``skip`` fields were read already. Raises MalformedRecordError."""
+        values = {
+            field.name: field.type.read(reader) if version >= field.since else field.default
+            for field in self._fields[skip:]
+        }
+        known: dict[int, Callable[[], object]] = {
+            field.tag: partial(field.type.read, reader) for field in self._tagged if version >= field.since
+        }
+        found = reader.tags(known)
+        for field in self._tagged:
+            values[field.name] = found.get(field.tag, field.default)
+        return values
+
+    def write(self, writer: FieldWriter, version: int, values: Mapping[str, Any]) -> None:
+        for field in self._fields:
+            if version >= field.since:
+                field.type.write(writer, values.get(field.name, field.default))
+        tags = []
+        for tagged in self._tagged:
+            value = values.get(tagged.name, tagged.default)
+            if version >= tagged.since and value != tagged.default:
+                inner = FieldWriter()
+                tagged.type.write(inner, value)
+                tags.append((tagged.tag, inner.data()))
+        writer.tags(tags)
+
+    @property
+    def type(self) -> FieldType:
+        """The message as an item of an array, by version 0."""
+        return FieldType(
+            lambda reader: self.read(reader, 0), lambda writer, values: self.write(writer, 0, values)
+        )
