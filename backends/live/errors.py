@@ -30,6 +30,7 @@ class ConnectionProblem(StrEnum):
     UNDECODABLE = "answer not understood"
     WRONG_NODE = "another node answers there"
     NO_ADDRESS = "address not known"
+    STARTING = "metadata not read yet"
 
 
 NEVER_REACHED = frozenset(

@@ -218,6 +218,12 @@ def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
     ended = through("quorum", "remove", str(dead[0]), *YES)
     assert ended.status == 1
     assert "No change can be committed" in ended.err
+    # A controller that starts without a majority knows no metadata.version: it answers, and cannot list anybody.
+    cluster.node(alive).restart()
+    wait_listening(cluster, alive)
+    ended = through("quorum", "status")
+    assert ended.status == 3, str(ended)
+    assert "has not read the metadata log yet" in ended.err
     for node in dead:
         cluster.node(node).start()
     for node in dead:

@@ -13,7 +13,7 @@ from backends.live.calls.features import describe_features
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
 from backends.live.connections.connection import BrokerConnection
-from backends.live.errors import as_unknown, check, on_cluster, unknown
+from backends.live.errors import BrokerError, ConnectionProblem, as_unknown, check, on_cluster, unknown
 from recovery.model import Unknown, Why
 
 CONTROLLERS = 2
@@ -28,6 +28,7 @@ _KEYS = (
     "log.dir",
 )
 _BROKER_RESOURCE = 4
+_UNSUPPORTED_VERSION = 35
 _INVALID_REQUEST = 42
 _EXPECTED = re.compile(r"expected (\d+)")
 
@@ -43,7 +44,8 @@ class ControllerListing(NamedTuple):
 async def list_controllers(conn: BrokerConnection, *, timeout: float | None = None) -> ControllerListing:
     """DescribeCluster for controllers; only a controller answers it, and it needs ALTER on the cluster.
 
-    Raises BrokerError, NotAllowed, NotOffered, BackendError.
+    Raises BrokerError, NotAllowed, NotOffered, BackendError. A controller that has just started answers
+    UNSUPPORTED_VERSION until it knows the cluster's metadata.version: a BrokerError, for that passes.
     """
     from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
     from kio.schema.describe_cluster.v1.response import DescribeClusterResponse
@@ -54,6 +56,9 @@ async def list_controllers(conn: BrokerConnection, *, timeout: float | None = No
         include_cluster_authorized_operations=False, endpoint_type=i8(CONTROLLERS)
     )
     said = await conn.send(request, DescribeClusterResponse, timeout=timeout)
+    if said.error_code == _UNSUPPORTED_VERSION and conn.features is None:
+        detail = "it has started and has not read the metadata log yet, which needs a quorum with a leader"
+        raise BrokerError(ConnectionProblem.STARTING, conn.where, detail)
     check(said.error_code, "DescribeCluster", on_cluster("ALTER"), said.error_message)
     found = tuple(Controller(int(b.broker_id), b.host, b.port) for b in said.brokers)
     return ControllerListing(said.cluster_id, int(said.controller_id), found)
