@@ -1,0 +1,111 @@
+"""Log dirs: whose they are, and every partition in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from backends.disk_scan.checkpoint_files import CheckpointError, read_offsets, read_properties
+from backends.disk_scan.partition_scan import (
+    LogCheckpoints,
+    PartitionFolder,
+    partition_folder,
+    scan_partition,
+)
+from backends.disk_scan.scan_values import LIVE, DiskScan, ScannedDir, ScannedLog
+from backends.log_segments.segment_source import reason_of
+
+CHECKSUMS = ("unflushed", "all", "none")
+"""Which batches' checksums are checked: those that the broker had not flushed for certain (what Kafka itself checks
+after an unclean stop), all, or none."""
+
+
+def scan_log_dirs(
+    paths: Sequence[str],
+    host: str,
+    now_ms: int,
+    checksums: str = "unflushed",
+    progress: Callable[[int, int], None] | None = None,
+) -> DiskScan:
+    """Every dir, in the order given; what cannot be read is in the values. Opens files for reading only."""
+    return DiskScan(
+        host,
+        now_ms,
+        checksums,
+        tuple(_scan_dir(Path(path).absolute(), checksums, progress) for path in paths),
+    )
+
+
+def _scan_dir(path: Path, checksums: str, progress: Callable[[int, int], None] | None) -> ScannedDir:
+    try:
+        names = sorted(entry.name for entry in path.iterdir())
+    except (OSError, ValueError) as error:
+        return _bad_dir(path, f"cannot be listed: {reason_of(error)}")
+    folders = [found for found in map(partition_folder, names) if found is not None]
+    folders = [found for found in folders if (path / found.name).is_dir()]
+    if "meta.properties" not in names and not folders:
+        inside = [name for name in names if (path / name / "meta.properties").exists()]
+        hint = f"; did you mean {path / inside[0]}?" if inside else ""
+        return _bad_dir(path, f"is no log dir: it has no meta.properties and no partition{hint}")
+    remarks: list[str] = []
+    properties = _properties(path, remarks)
+    checkpoints = _Checkpoints(path, remarks)
+    logs: list[ScannedLog] = []
+    for folder in folders:
+        logs.append(scan_partition(path, folder, checkpoints.of(folder), checksums))
+        if progress is not None:
+            progress(len(logs), len(folders))
+    if "remote-log-index-cache" in names:
+        remarks.append("the broker has tiered storage: the oldest records may not be on this disk")
+    node = properties.get("node.id", properties.get("broker.id", ""))
+    return ScannedDir(
+        path=str(path),
+        problem=None,
+        cluster_id=properties.get("cluster.id", ""),
+        node_id=int(node) if node.isascii() and node.isdigit() and len(node) < 11 else -1,
+        directory_id=properties.get("directory.id", ""),
+        clean_shutdown=".kafka_cleanshutdown" in names,
+        remarks=tuple(remarks),
+        logs=tuple(logs),
+    )
+
+
+def _properties(path: Path, remarks: list[str]) -> dict[str, str]:
+    try:
+        found = read_properties(path / "meta.properties")
+    except CheckpointError as error:
+        remarks.append(str(error))
+        return {}
+    if found is None:
+        remarks.append("it has no meta.properties: whose it is is not known")
+    return found or {}
+
+
+class _Checkpoints:
+    def __init__(self, path: Path, remarks: list[str]) -> None:
+        self._log_start = _offsets(path, "log-start-offset-checkpoint", remarks)
+        self._recovery_point = _offsets(path, "recovery-point-offset-checkpoint", remarks)
+        self._high_watermark = _offsets(path, "replication-offset-checkpoint", remarks)
+
+    def of(self, folder: PartitionFolder) -> LogCheckpoints:
+        """They are those of the replica itself, whatever else of its name lies beside it."""
+        if folder.kind != LIVE:
+            return LogCheckpoints(-1, -1, -1)
+        key = (folder.topic, folder.partition)
+        return LogCheckpoints(
+            self._log_start.get(key, -1),
+            self._recovery_point.get(key, -1),
+            self._high_watermark.get(key, -1),
+        )
+
+
+def _offsets(path: Path, name: str, remarks: list[str]) -> dict[tuple[str, int], int]:
+    try:
+        return read_offsets(path / name)
+    except CheckpointError as error:
+        remarks.append(str(error))
+        return {}
+
+
+def _bad_dir(path: Path, problem: str) -> ScannedDir:
+    return ScannedDir(str(path), problem, "", -1, "", False, (), ())

@@ -1,0 +1,189 @@
+"""One partition's folder of a log dir."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.disk_scan.checkpoint_files import CheckpointError, read_epochs, read_properties
+from backends.disk_scan.epoch_spans import epoch_spans
+from backends.disk_scan.scan_values import DELETED, FUTURE, LIVE, STRAY, LogDefect, ScannedLog
+from backends.disk_scan.segment_walk import SegmentName, SegmentWalk
+from backends.log_segments.segment_reader import DefectKind
+from backends.log_segments.segment_source import SegmentError, reason_of
+
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_LOG = re.compile(r"([a-zA-Z0-9._-]+)-(\d{1,10})")
+_MARKED = re.compile(r"([a-zA-Z0-9._-]+)-(\d{1,10})\.[0-9a-f]{32}-(delete|future|stray)")
+_KINDS = {"delete": DELETED, "future": FUTURE, "stray": STRAY}
+_MOST_TRIES = 3
+"""Readings of a folder whose segments a running broker deletes meanwhile."""
+
+
+class PartitionFolder(NamedTuple):
+    """A folder of a log dir that is named like a partition. Kafka cuts a long topic's name where it adds a mark."""
+
+    name: str
+    topic: str
+    partition: int
+    kind: str
+
+
+class LogCheckpoints(NamedTuple):
+    """The offsets that the checkpoints of the log dir have for one partition, -1 for none."""
+
+    log_start: int
+    recovery_point: int
+    high_watermark: int
+
+
+def partition_folder(name: str) -> PartitionFolder | None:
+    """What a folder of that name is; None for one that is no partition's."""
+    marked = _MARKED.fullmatch(name)
+    if marked:
+        return PartitionFolder(name, marked[1], int(marked[2]), _KINDS[marked[3]])
+    plain = _LOG.fullmatch(name)
+    return PartitionFolder(name, plain[1], int(plain[2]), LIVE) if plain else None
+
+
+def scan_partition(
+    log_dir: Path, folder: PartitionFolder, checkpoints: LogCheckpoints, checksums: str
+) -> ScannedLog:
+    """Reads it; whatever is wrong with it is in the value."""
+    for _ in range(_MOST_TRIES - 1):
+        try:
+            return _FolderScan(log_dir, folder, checkpoints, checksums).scan()
+        except SegmentError:
+            continue  # a running broker has deleted a segment since its folder was listed
+    try:
+        return _FolderScan(log_dir, folder, checkpoints, checksums).scan()
+    except SegmentError as error:
+        return _unreadable(folder, checkpoints, str(error))
+
+
+class _FolderScan:
+    def __init__(
+        self, log_dir: Path, folder: PartitionFolder, checkpoints: LogCheckpoints, checksums: str
+    ) -> None:
+        self._path = log_dir / folder.name
+        self._folder = folder
+        self._checkpoints = checkpoints
+        check_from = {"unflushed": max(checkpoints.recovery_point, 0), "all": 0}.get(checksums)
+        self._walk = SegmentWalk(self._path, check_from)
+        self._remarks: list[str] = []
+        self._segments: list[SegmentName] = []
+
+    def scan(self) -> ScannedLog:
+        self._list()
+        first = self._segments[0].base_offset if self._segments else 0
+        start = max(self._checkpoints.log_start, first)
+        self._walk.walk(self._from(start))
+        end = max(self._walk.log_end, start)
+        epochs = self._epochs()
+        spans, differs = epoch_spans(self._walk.extents, epochs, start, end)
+        if differs is not None:
+            self._remarks.append(differs)
+        newest = epochs[-1][0] if epochs else -1
+        return ScannedLog(
+            folder=self._folder.name,
+            kind=self._folder.kind,
+            topic=self._folder.topic,
+            partition=self._folder.partition,
+            topic_id=self._topic_id(),
+            log_start=start,
+            log_end=end,
+            high_watermark=self._checkpoints.high_watermark,
+            recovery_point=self._checkpoints.recovery_point,
+            last_epoch=spans[-1][0] if spans else newest,
+            leader_epoch=max(newest, spans[-1][0] if spans else -1),
+            spans=spans,
+            last_timestamp=self._walk.last_timestamp,
+            records=self._walk.records,
+            size=sum(segment.size for segment in self._segments),
+            segments=len(self._segments),
+            may_be_tiered=0 <= self._checkpoints.log_start < first,
+            defect=self._walk.defect,
+            lost_tail=self._lost_tail(start, epochs),
+            remarks=tuple(self._remarks),
+        )
+
+    def _list(self) -> None:
+        swapped = 0
+        try:
+            for entry in self._path.iterdir():
+                name = _SEGMENT.fullmatch(entry.name)
+                if name:
+                    self._segments.append(SegmentName(int(name[1]), entry.name, entry.stat().st_size))
+                swapped += entry.name.endswith(".log.swap")
+        except OSError as error:
+            raise SegmentError(f"{self._path}: cannot be listed: {reason_of(error)}") from None
+        self._segments.sort()
+        if swapped:
+            self._remarks.append(
+                f"{swapped} .log.swap files: the broker will finish a compaction when it starts"
+            )
+
+    def _from(self, start: int) -> list[SegmentName]:
+        """The segments that reach beyond the log start: the broker deletes the others."""
+        segments = self._segments
+        return [
+            segment
+            for number, segment in enumerate(segments)
+            if number + 1 == len(segments) or segments[number + 1].base_offset > start
+        ]
+
+    def _topic_id(self) -> str:
+        try:
+            found = read_properties(self._path / "partition.metadata")
+        except CheckpointError as error:
+            self._remarks.append(str(error))
+            return ""
+        return (found or {}).get("topic_id", "")
+
+    def _epochs(self) -> list[tuple[int, int]] | None:
+        try:
+            return read_epochs(self._path / "leader-epoch-checkpoint")
+        except CheckpointError as error:
+            self._remarks.append(str(error))
+            return None
+
+    def _lost_tail(self, start: int, epochs: list[tuple[int, int]] | None) -> str | None:
+        """Why records are known to be missing at the end; the most telling reason."""
+        end = self._walk.log_end
+        if self._checkpoints.high_watermark > max(end, start):
+            return f"it ends at {end}, below its high watermark {self._checkpoints.high_watermark}"
+        if self._checkpoints.recovery_point > max(end, start):
+            return f"it ends at {end}, and was flushed up to {self._checkpoints.recovery_point}"
+        if epochs and epochs[-1][1] > max(end, start):
+            return f"it ends at {end}, and leader epoch {epochs[-1][0]} began at {epochs[-1][1]}"
+        if self._walk.defect is not None:
+            return self._walk.defect.text
+        if end < start and self._segments:
+            return f"it ends at {end}, below its log start {start}"
+        return None
+
+
+def _unreadable(folder: PartitionFolder, checkpoints: LogCheckpoints, text: str) -> ScannedLog:
+    return ScannedLog(
+        folder=folder.name,
+        kind=folder.kind,
+        topic=folder.topic,
+        partition=folder.partition,
+        topic_id="",
+        log_start=-1,
+        log_end=-1,
+        high_watermark=checkpoints.high_watermark,
+        recovery_point=checkpoints.recovery_point,
+        last_epoch=-1,
+        leader_epoch=-1,
+        spans=(),
+        last_timestamp=-1,
+        records=0,
+        size=0,
+        segments=0,
+        may_be_tiered=False,
+        defect=LogDefect(DefectKind.UNREADABLE.value, folder.name, 0, -1, 0, text),
+        lost_tail=text,
+        remarks=(),
+    )

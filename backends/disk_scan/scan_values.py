@@ -1,0 +1,159 @@
+"""What a scan of log dirs found: frozen values, and their JSON document.
+
+Schema ``ktriage.disk-scan/1``, documented in docs/disk-evidence.md. Offsets and epochs are -1 where there is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+SCHEMA = "ktriage.disk-scan/1"
+
+LIVE, FUTURE, DELETED, STRAY = "log", "future", "deleted", "stray"
+"""What a partition's folder is: the replica itself; the copy that a move between dirs fills; a replica that the
+broker is deleting; one that the broker took for no longer assigned to it."""
+
+
+class LogDefect(NamedTuple):
+    """Where the whole batches of a log end before its last byte. ``kind`` as in :class:`DefectKind`; ``offset`` is
+    the first that cannot be read; ``segments_after`` are not read because they stand behind the defect.
+    """
+
+    kind: str
+    file: str
+    position: int
+    offset: int
+    segments_after: int
+    text: str
+
+
+class ScannedLog(NamedTuple):
+    """One partition's folder. ``spans`` are (leader epoch, first offset, offset after the last), ascending, without
+    gaps, from ``log_start`` to ``log_end``.
+
+    ``leader_epoch`` is the newest epoch that the log has heard of (leader-epoch-checkpoint): it may hold no record.
+    ``lost_tail`` is why records that once were in this log are known to be missing at its end, None where nothing
+    shows that. ``remarks`` are other things that a person should know, one line each.
+    """
+
+    folder: str
+    kind: str
+    topic: str
+    partition: int
+    topic_id: str
+    log_start: int
+    log_end: int
+    high_watermark: int
+    recovery_point: int
+    last_epoch: int
+    leader_epoch: int
+    spans: tuple[tuple[int, int, int], ...]
+    last_timestamp: int
+    records: int
+    size: int
+    segments: int
+    may_be_tiered: bool
+    defect: LogDefect | None
+    lost_tail: str | None
+    remarks: tuple[str, ...]
+
+
+class ScannedDir(NamedTuple):
+    """One log dir. ``problem``: why nothing of it could be read, None: it could. Ids are "" and ``node_id`` is -1
+    where meta.properties does not tell. ``clean_shutdown``: the broker left its file for a clean stop.
+    """
+
+    path: str
+    problem: str | None
+    cluster_id: str
+    node_id: int
+    directory_id: str
+    clean_shutdown: bool
+    remarks: tuple[str, ...]
+    logs: tuple[ScannedLog, ...]
+
+
+class DiskScan(NamedTuple):
+    """All dirs of one scan. ``read_at_ms``: when it began, by the host's clock; ``checksums`` as it was asked."""
+
+    host: str
+    read_at_ms: int
+    checksums: str
+    dirs: tuple[ScannedDir, ...]
+
+
+def scan_lines(scan: DiskScan) -> Iterator[str]:
+    """The JSON document; each dir and each partition stands on a line."""
+    yield '{"schema": ' + _json(SCHEMA)
+    yield ',"host": ' + _json(scan.host)
+    yield ',"readAtMs": ' + _json(scan.read_at_ms)
+    yield ',"checksums": ' + _json(scan.checksums)
+    yield from _list("logDirs", (_dir_fields(found) for found in scan.dirs))
+    yield from _list(
+        "partitions", (_log_fields(found.path, log) for found in scan.dirs for log in found.logs)
+    )
+    yield "}"
+
+
+def _list(key: str, items: Iterable[dict[str, Any]]) -> Iterator[str]:
+    yield "," + _json(key) + ": ["
+    before = ""
+    for item in items:
+        yield "  " + before + _json(item)
+        before = ","
+    yield "]"
+
+
+def _dir_fields(found: ScannedDir) -> dict[str, Any]:
+    return {
+        "path": found.path,
+        "problem": found.problem,
+        "clusterId": found.cluster_id,
+        "nodeId": found.node_id,
+        "directoryId": found.directory_id,
+        "cleanShutdown": found.clean_shutdown,
+        "remarks": found.remarks,
+    }
+
+
+def _log_fields(path: str, log: ScannedLog) -> dict[str, Any]:
+    defect = log.defect
+    return {
+        "logDir": path,
+        "folder": log.folder,
+        "kind": log.kind,
+        "topic": log.topic,
+        "partition": log.partition,
+        "topicId": log.topic_id,
+        "logStartOffset": log.log_start,
+        "logEndOffset": log.log_end,
+        "highWatermark": log.high_watermark,
+        "recoveryPoint": log.recovery_point,
+        "lastEpoch": log.last_epoch,
+        "leaderEpoch": log.leader_epoch,
+        "spans": log.spans,
+        "lastTimestampMs": log.last_timestamp,
+        "records": log.records,
+        "size": log.size,
+        "segments": log.segments,
+        "mayBeTiered": log.may_be_tiered,
+        "defect": None
+        if defect is None
+        else {
+            "kind": defect.kind,
+            "file": defect.file,
+            "position": defect.position,
+            "offset": defect.offset,
+            "segmentsAfter": defect.segments_after,
+            "text": defect.text,
+        },
+        "lostTail": log.lost_tail,
+        "remarks": log.remarks,
+    }
+
+
+def _json(value: object) -> str:
+    # File names on a broker may be no UTF-8: pure ASCII can always be written.
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
