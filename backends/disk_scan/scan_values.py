@@ -1,6 +1,6 @@
 """What a scan of log dirs found: frozen values, and their JSON document.
 
-Schema ``ktriage.disk-scan/1``, documented in docs/disk-evidence.md. Offsets and epochs are -1 where there is none.
+Schema ``ktriage.disk-scan/1``, documented in docs/output.md. Offsets and epochs are -1 where there is none.
 """
 
 from __future__ import annotations

@@ -169,6 +169,7 @@ ACTIONS = (
     _command(
         "log-dirs", "Every log dir; what a failed one held, and what a failure would take.", module="log_dirs"
     ),
+    _command("disk", "A dead broker's log dirs, read from its disk."),
     _command("quorum", "The metadata quorum: see it, change its voters, replace a controller.", changes=True),
     _command("simulate", "Rehearse incidents on a simulated cluster."),
     _command("snapshot", "Write a cluster's state as Parquet, once or again and again."),

@@ -20,12 +20,12 @@ CELL = re.compile(rf"\| `({LINE.pattern[:-1]}[^`]*)` \|$", re.MULTILINE)
 
 
 def words_of(text: str) -> list[str]:
-    """A line of a shell as words, up to a comment, a pipe or a semicolon."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars="|;")
+    """A line of a shell as words, up to a comment, a pipe, a redirection or a semicolon."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="|;>")
     lexer.whitespace_split = True
     words = []
     for word in lexer:
-        if word[0] in "|;":
+        if word[0] in "|;>":
             break
         words.append(word.replace("$seed", "1"))
     return words

@@ -52,6 +52,7 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "resume": ((), ("--plan", "plan.json"), ("--give-up",)),
     "log-dirs": ((),),
+    "disk": (("script",),),
     "quorum": (
         ("status",),
         ("replication",),
@@ -94,7 +95,7 @@ def cluster(call: Caller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def test_no_command_sends_a_change_to_a_read_only_cluster(
     call: Caller, cluster: Noting, name: str, given: tuple[str, ...]
 ) -> None:
-    target = () if name in ("simulate", "pipeline") else ("--cluster", "production")
+    target = () if name in ("simulate", "pipeline", "disk") else ("--cluster", "production")
     ended = call("ktriage", name, *given, *target)
     assert cluster.sent == [], str(ended)
     if COMMANDS[name].changes and given[:1] not in [(verb,) for verb in READING_VERBS]:

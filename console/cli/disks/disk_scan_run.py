@@ -1,0 +1,57 @@
+"""``ktriage disk``: log dirs are scanned, or the script is printed."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from backends.disk_scan.log_dir_scan import scan_log_dirs
+from backends.disk_scan.scan_script import scan_script
+from backends.disk_scan.scan_values import DiskScan, scan_lines
+from console.exit_status import Status
+from console.output.disk_scan_report import advice_lines, scan_table
+from console.program import Program
+from console.signals import Stopped
+from recovery.wording.quantity_text import printable
+
+
+def scan_disks(program: Program, dirs: Sequence[Path], checksums: str, rows: int, *, json: bool) -> int:
+    """Scans and shows it; returns the exit status. Raises Stopped."""
+    screen, stop = program.screen, program.supervisor.stop
+
+    def progress(done: int, of: int) -> None:
+        if stop.signum is not None:
+            raise Stopped(stop.signum, in_flight=False)
+        screen.progress("reading partitions", done, of)
+
+    now_ms = int(time.time() * 1000)
+    scan = scan_log_dirs([str(path) for path in dirs], socket.gethostname(), now_ms, checksums, progress)
+    if json:
+        screen.out(scan_lines(scan))
+    else:
+        screen.out(scan_table(scan, rows))
+    bad = [found for found in scan.dirs if found.problem is not None]
+    screen.say(*(printable(f"{found.path}: {found.problem}") for found in bad))
+    if not json and len(bad) < len(scan.dirs):
+        screen.say(*advice_lines(scan), *_next(scan, checksums))
+    return Status.PARTLY if bad else Status.DONE
+
+
+def _next(scan: DiskScan, checksums: str) -> list[str]:
+    nodes = sorted({found.node_id for found in scan.dirs if found.node_id >= 0})
+    if len(nodes) != 1:
+        return []
+    file = f"broker-{nodes[0]}.json"
+    paths = [found.path for found in scan.dirs if found.problem is None]
+    options = () if checksums == "unflushed" else ("--checksums", checksums)
+    scanned = shlex.join(("ktriage", "disk", "scan", "--output", "json", *options, *paths))
+    return [f"next: {scanned} > {file}"]
+
+
+def print_script(program: Program) -> int:
+    """The script on stdout."""
+    program.screen.out(scan_script().splitlines())
+    return Status.DONE

@@ -1,0 +1,110 @@
+"""A scan of log dirs as text. The JSON is the scan's own (backends/disk_scan/scan_values.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from backends.disk_scan.scan_values import LIVE, DiskScan, ScannedDir, ScannedLog
+from console.output.text_table import TextColumn, table
+from recovery.wording.quantity_text import counted, human_bytes, offset, printable
+
+SPANS_SHOWN = 3
+RUNBOOK = "docs/runbook-dead-broker-disk.md"
+
+COLUMNS = (
+    TextColumn("PARTITION"),
+    TextColumn("WHAT"),
+    TextColumn("LAST EPOCH", right=True),
+    TextColumn("LOG END", right=True),
+    TextColumn("LOG START", right=True),
+    TextColumn("HIGH WATERMARK", right=True, below=True),
+    TextColumn("EPOCHS", below=True),
+    TextColumn("SIZE", right=True, below=True),
+    TextColumn("REMARK", below=True),
+)
+
+
+def scan_table(scan: DiskScan, limit: int) -> Iterator[str]:
+    """Every dir with whose it is, then its partitions, those that lost records first."""
+    for number, found in enumerate(scan.dirs):
+        if number:
+            yield ""
+        yield from _dir_lines(found, limit)
+
+
+def _dir_lines(found: ScannedDir, limit: int) -> Iterator[str]:
+    if found.problem is not None:
+        yield printable(f"{found.path}: {found.problem}")
+        return
+    lost = sum(log.lost_tail is not None for log in found.logs)
+    beside = sum(log.kind != LIVE for log in found.logs)
+    size = human_bytes(sum(log.size for log in found.logs))
+    yield printable(f"{found.path}: {_owner(found)}")
+    stopped = (
+        "stopped cleanly" if found.clean_shutdown else "no clean stop (killed, crashed, or still running)"
+    )
+    yield (
+        f"  {stopped}; {counted(len(found.logs) - beside, 'replica')}, {size};"
+        f" {lost:,} with records missing at the end; {beside:,} being moved or deleted, or stray"
+    )
+    for remark in found.remarks:
+        yield printable(f"  {remark}")
+    ordered = sorted(found.logs, key=_urgency)
+    shown = ordered[: limit or len(ordered)]
+    if shown:
+        yield from table(COLUMNS, [_cells(log) for log in shown])
+    if len(shown) < len(ordered):
+        yield f"… and {len(ordered) - len(shown):,} more (--rows 0, or --output json, shows all)"
+
+
+def _owner(found: ScannedDir) -> str:
+    if found.node_id < 0 and not found.cluster_id:
+        return "whose it is is not known"
+    directory = f", directory id {found.directory_id}" if found.directory_id else ""
+    return f"node {found.node_id} of cluster {found.cluster_id}{directory}"
+
+
+def _urgency(log: ScannedLog) -> tuple[bool, bool, bool, str, int]:
+    return log.lost_tail is None, log.kind == LIVE, not log.remarks, log.topic, log.partition
+
+
+def _cells(log: ScannedLog) -> tuple[str, ...]:
+    spans = " ".join(f"{epoch}:{start}-{end}" for epoch, start, end in log.spans[-SPANS_SHOWN:])
+    earlier = "… " if len(log.spans) > SPANS_SHOWN else ""
+    remarks = [*([log.lost_tail] if log.lost_tail is not None else []), *log.remarks]
+    if log.may_be_tiered:
+        remarks.append("older records may be in tiered storage")
+    return (
+        f"{log.topic}-{log.partition}",
+        log.kind,
+        str(log.last_epoch) if log.last_epoch >= 0 else "none",
+        offset(log.log_end),
+        offset(log.log_start),
+        offset(log.high_watermark),
+        earlier + spans if spans else "empty",
+        human_bytes(log.size),
+        printable("; ".join(remarks)),
+    )
+
+
+def advice_lines(scan: DiskScan) -> Iterator[str]:
+    """The best recovery first: the disk itself, where it is whole."""
+    read = [found for found in scan.dirs if found.problem is None]
+    replicas = [log for found in read for log in found.logs if log.kind == LIVE]
+    lost = [log for log in replicas if log.lost_tail is not None]
+    nodes = {found.node_id for found in read}
+    if not replicas or len(nodes) != 1 or -1 in nodes:
+        return
+    node = nodes.pop()
+    if lost:
+        yield (
+            f"Do not start broker {node} with this disk before you have compared:"
+            f" {counted(len(lost), 'log')} lost records at the end. If Kafka elects broker {node} by itself, the"
+            " other replicas are truncated to these logs."
+        )
+    else:
+        yield (
+            f"Try first: start broker {node} again with this disk, here or on another host, with the same node id"
+            " and directory id. No sign of a lost record was found on it."
+        )
+    yield f"What to compare before that broker is started: {RUNBOOK}"
