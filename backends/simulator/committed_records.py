@@ -41,12 +41,13 @@ BROKER_PORT = 9092
 
 class CommittedBatch(NamedTuple):
     """The records of one committed change. ``time_ms`` is the virtual time at which controller ``leader`` of
-    ``epoch`` wrote it.
+    ``epoch`` wrote it; ``voters`` are the ids of the voters then.
     """
 
     time_ms: int
     epoch: int
     leader: int
+    voters: tuple[int, ...]
     records: tuple[MetadataRecord, ...]
 
 
@@ -68,23 +69,25 @@ class OffsetCounter:
 
 
 class CommittedRecords:
-    """All that was committed, as Kafka's records. ``racks`` by broker."""
+    """All that was committed, as Kafka's records. ``racks`` by broker. The first of ``voters`` leads at time 0."""
 
     def __init__(
-        self, first: MetadataUpdate, epoch: int, leader: int, racks: Mapping[int, str | None]
+        self, first: MetadataUpdate, epoch: int, voters: tuple[int, ...], racks: Mapping[int, str | None]
     ) -> None:
         self._first = first
-        self._began = (epoch, leader)
+        self._began = (epoch, voters[0], voters)
         self._racks = racks
         self._image = first.image
         self._batches: list[CommittedBatch] = []
 
-    def add(self, epoch: int, leader: int, update: MetadataUpdate) -> None:
+    def add(self, epoch: int, leader: int, voters: tuple[int, ...], update: MetadataUpdate) -> None:
         """The next committed state."""
         before, self._image = self._image, update.image
         records = tuple(self._changed(before, update.image))
         if records:
-            self._batches.append(CommittedBatch(update.written // MILLISECOND, epoch, leader, records))
+            self._batches.append(
+                CommittedBatch(update.written // MILLISECOND, epoch, leader, voters, records)
+            )
 
     def __len__(self) -> int:
         """How many steps there are for :meth:`batches`; the state at time 0 is the first."""

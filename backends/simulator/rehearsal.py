@@ -111,11 +111,12 @@ async def rehearse(
     until: int | None = None,
     *,
     stop: Callable[[], bool] = lambda: False,
+    at_end: Callable[[Simulation], None] = lambda _: None,
 ) -> RehearsalResult:
     """Run the scenario to ``until`` (virtual µs), with a recovery by ``strategy`` when the operator arrives.
 
     Without a strategy nothing is done. The default end is :func:`end_of` the scenario. ``stop`` is called after
-    every step; raises Interrupted when it returns True.
+    every step; raises Interrupted when it returns True. ``at_end`` is called with the run at its end.
     """
 
     def after_step(_ran: object) -> None:
@@ -139,6 +140,7 @@ async def rehearse(
             except BackendError as error:
                 problem = str(error)
         simulation.advance_to(end)
+        at_end(simulation)
         found = _left(simulation)._replace(offline=offline, unmet=missed, problem=problem)
         return found._replace(verdicts=verdicts, outcomes=outcomes)
     finally:

@@ -41,9 +41,7 @@ class World:
         self.disks = loaded.disks
         self.specs: dict[int, BrokerSpec] = {spec.id: spec for spec in topology.brokers}
         racks = {spec.id: spec.rack for spec in topology.brokers}
-        self.committed_records = CommittedRecords(
-            loaded.metadata, FIRST_EPOCH, topology.controllers[0], racks
-        )
+        self.committed_records = CommittedRecords(loaded.metadata, FIRST_EPOCH, topology.controllers, racks)
         self.quorum = QuorumLog(
             topology,
             self.loop,
@@ -90,7 +88,8 @@ class World:
 
     def _committed(self, epoch: int, controller: int, update: MetadataUpdate) -> None:
         before, self.image = self.image, update.image
-        self.committed_records.add(epoch, controller, update)
+        voters = tuple(key.id for key in self.quorum.replicas[controller].voters.keys)
+        self.committed_records.add(epoch, controller, voters, update)
         self.history.add(f"controller-{controller}", f"{update.why}; {len(update.touched)} partitions")
         self.events.emit(MetadataCommitted(before, update.image, update.touched, update.why))
 

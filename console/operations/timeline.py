@@ -56,6 +56,9 @@ def from_directory(path: Path) -> TimelineSource:
     )
 
 
+VIRTUAL = "times are virtual: the simulation began at 1970-01-01 00:00:00"
+
+
 def gaps(history: MetadataHistory, snapshot_offset: int) -> tuple[str, ...]:
     """What the history does not hold, one line each."""
     counts = history.counts

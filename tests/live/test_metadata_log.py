@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from recovery.metadata_log.record_codec import decode
 from recovery.metadata_log.timeline import EventKind, events
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.incidents import stale_long_tail
+from tests.unit.cli.command_process import command_line, environment
 from tests.unit.metadata_log.dump import read_dump
 
 CLUSTER = ClusterSpec(
@@ -84,6 +86,17 @@ def test_every_record_of_a_running_node_is_what_kafkas_tool_prints(
     # The node goes on writing: what the tool saw first is the beginning of what is there now.
     assert len(dumped) > 100
     assert [(r.offset, r.time_ms, decode(r.value)) for r in records[: len(dumped)]] == dumped
+
+
+def test_a_simulated_clusters_log_is_what_kafkas_tool_prints(cluster: KafkaCluster, tmp_path: Path) -> None:
+    argv = command_line("ktriage", "simulate", "run", "stale-long-tail", "--metadata-dir", str(tmp_path))
+    subprocess.run(argv, env=environment(tmp_path / "home"), capture_output=True, check=True)
+    records, reading = read(tmp_path / DIRECTORY)
+    assert reading.problem is None
+    shown = cluster.tools("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(reading.segments[0]))
+    assert [(r.offset, r.time_ms, decode(r.value)) for r in records] == read_dump(shown.stdout)
+    assert len(records) > 30
+    assert "LeaderChange" in shown.stdout
 
 
 def test_the_log_ends_with_what_the_cluster_describes(after_incident: KafkaCluster) -> None:

@@ -90,6 +90,22 @@ def values(key: int, topic_id: str) -> Mapping[str, Any]:
         },
         Api.SaslHandshake: {"mechanism": "PLAIN"},
         Api.SaslAuthenticate: {"auth_bytes": b"\0a\0b"},
+        Api.FetchSnapshot: {
+            "max_bytes": 9,
+            "topics": [
+                {
+                    "name": "__cluster_metadata",
+                    "partitions": [
+                        {
+                            **ROW,
+                            "current_leader_epoch": 1,
+                            "snapshot_id": {"end_offset": 9, "epoch": 1},
+                            "position": 0,
+                        }
+                    ],
+                }
+            ],
+        },
         Api.GetReplicaLogInfo: {"topic_partitions": [{"topic_id": topic_id, "partitions": (0, 9)}]},
     }
     told |= _changing(named, partitions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from backends.base.errors import NoLeader, NotAllowed, NotOffered, Unreachable
+from backends.base.errors import NoLeader, NotAllowed, Unreachable
 from backends.base.membership import (
     CHANGE_TIMEOUT,
     KRAFT_VERSION,
@@ -22,6 +22,7 @@ from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, UpdateFeature
 from backends.simulator.network import NetworkNode, broker, controller
+from backends.simulator.operate.metadata_log import SimulatedMetadataLog
 from backends.simulator.operate.operator_client import TIMEOUT, ConnectionRefused, OperatorClient, silence
 from backends.simulator.operate.session_store import Sent, SessionStore
 from backends.simulator.operator_messages import ClusterDescribed, DescribeCluster
@@ -134,8 +135,9 @@ class SimulatedMembership:
         )
 
     async def metadata_log(self) -> MetadataLogReader:
-        """Raises NotOffered: the simulator's own history is not in Kafka's format."""
-        raise NotOffered("a simulated cluster keeps no metadata log in Kafka's format")
+        """The log as the active controller would tell it. Raises NotAllowed."""
+        self._allowed("CLUSTER_ACTION", "reading the metadata log")
+        return SimulatedMetadataLog(self._world.committed_records, self._newest)
 
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:  # noqa: ARG002
         """The node that listens at that address."""

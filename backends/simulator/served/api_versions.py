@@ -38,6 +38,7 @@ class Api(IntEnum):
     ListPartitionReassignments = 46
     DescribeQuorum = 55
     UpdateFeatures = 57
+    FetchSnapshot = 59
     DescribeCluster = 60
     DescribeTopicPartitions = 75
     AddRaftVoter = 80
@@ -77,7 +78,12 @@ _BROKER: dict[int, tuple[int, int]] = {
     Api.DescribeTopicPartitions: (0, 0),
     Api.GetReplicaLogInfo: (0, 0),
 }
-_CONTROLLER: dict[int, tuple[int, int]] = {**_EVERYWHERE, Api.UpdateRaftVoter: (0, 0)}
+_CONTROLLER: dict[int, tuple[int, int]] = {
+    **_EVERYWHERE,
+    Api.Fetch: (4, 18),
+    Api.FetchSnapshot: (0, 1),
+    Api.UpdateRaftVoter: (0, 0),
+}
 
 
 class NoSuchCall(ValueError):

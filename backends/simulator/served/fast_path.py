@@ -187,7 +187,9 @@ _DIVERGING = Struct(">BBBiqB").pack
 
 
 async def fetch(call: ServedCall, body: memoryview) -> bytes | None:
-    """Fetch v12 of a consumer that asks where an epoch ends, without waiting."""
+    """Fetch v12 of a consumer that asks a broker where an epoch ends, without waiting."""
+    if not call.at_broker:
+        return None
     try:
         data = _Bytes(body)
         replica, wait, least, *_ = data.take(_FETCH_HEAD)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backends.simulator.served.api_versions import Api
+from backends.simulator.served.entities import Values
 from backends.simulator.served.fast_path import FAST_PATHS
 from backends.simulator.served.handlers.configs import describe_configs, incremental_alter_configs
 from backends.simulator.served.handlers.elections import (
@@ -13,18 +14,25 @@ from backends.simulator.served.handlers.elections import (
 from backends.simulator.served.handlers.features import api_versions, update_features
 from backends.simulator.served.handlers.fetch import fetch
 from backends.simulator.served.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
+from backends.simulator.served.handlers.metadata_log import fetch_metadata_log, fetch_snapshot
 from backends.simulator.served.handlers.offsets import list_offsets, offset_for_leader_epoch
 from backends.simulator.served.handlers.produce import find_coordinator, init_producer_id, produce
 from backends.simulator.served.handlers.quorum import describe_quorum
 from backends.simulator.served.handlers.replica_logs import describe_log_dirs, get_replica_log_info
 from backends.simulator.served.handlers.topics import create_topics, delete_topics
 from backends.simulator.served.handlers.voters import add_raft_voter, remove_raft_voter, update_raft_voter
-from backends.simulator.served.served_call import Handler, HandlerTable
+from backends.simulator.served.served_call import Handler, HandlerTable, ServedCall
+
+
+async def _fetch(call: ServedCall) -> Values | bytes:
+    """Brokers have the topics' logs, controllers the metadata log."""
+    return await (fetch(call) if call.at_broker else fetch_metadata_log(call))
+
 
 HANDLERS: dict[Api, Handler] = {
     Api.ApiVersions: api_versions,
     Api.Produce: produce,
-    Api.Fetch: fetch,
+    Api.Fetch: _fetch,
     Api.ListOffsets: list_offsets,
     Api.Metadata: metadata,
     Api.FindCoordinator: find_coordinator,
@@ -40,6 +48,7 @@ HANDLERS: dict[Api, Handler] = {
     Api.ListPartitionReassignments: list_partition_reassignments,
     Api.DescribeQuorum: describe_quorum,
     Api.UpdateFeatures: update_features,
+    Api.FetchSnapshot: fetch_snapshot,
     Api.DescribeCluster: describe_cluster,
     Api.DescribeTopicPartitions: describe_topic_partitions,
     Api.AddRaftVoter: add_raft_voter,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import NoReturn
 
+from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.scenario.build import Scenario
@@ -68,12 +69,14 @@ class ServedCluster:
         self._failed = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
         without = self.options.without
+        began_ms = int(time.time() * 1000) - self.simulation.now // MILLISECOND
         self.context = ServedContext(
             self.cluster_id,
             self.world,
             self.clock,
             {role: offered(role, without) for role in (NetworkRole.BROKER, NetworkRole.CONTROLLER)},
-            began_ms=int(time.time() * 1000) - self.simulation.now // MILLISECOND,
+            began_ms,
+            EncodedMetadataLog(self.world.committed_records, began_ms),
         )
         self.client_state = self.context.client_state
         self.ports = self.context.ports

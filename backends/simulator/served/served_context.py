@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.served.api_versions import Versions
@@ -19,7 +20,8 @@ HOST = "127.0.0.1"
 @dataclass(frozen=True, slots=True)
 class ServedContext:
     """``offered`` is what ApiVersions says at a node of each role. ``began_ms`` is virtual time 0 in ms since
-    the epoch. ``ports`` is filled while the nodes begin to listen.
+    the epoch. ``metadata_log`` is what controllers answer Fetch with. ``ports`` is filled while the
+    nodes begin to listen.
     """
 
     cluster_id: str
@@ -27,6 +29,7 @@ class ServedContext:
     clock: Clock
     offered: Mapping[NetworkRole, Versions]
     began_ms: int
+    metadata_log: EncodedMetadataLog
     client_state: ClientState = field(default_factory=ClientState)
     ports: dict[NetworkNode, int] = field(default_factory=dict)
 

@@ -84,6 +84,14 @@ def run(
             help="Virtual time at which the run ends. Default: some time after the last fault; show says when.",
         ),
     ] = None,
+    metadata_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--metadata-dir",
+            metavar="DIR",
+            help="Write the cluster's metadata log to DIR/__cluster_metadata-0, as a controller's disk holds it.",
+        ),
+    ] = None,
     output: OutputFormat = Output.TABLE,
 ) -> int:
     """Runs a scenario to its end and shows what happened. With --strategy the offline partitions are recovered
@@ -93,11 +101,15 @@ def run(
     Examples:
       ktriage simulate run stale-long-tail --strategy aggressive
       ktriage simulate run stale-long-tail --strategy aggressive --ranking specification --seed 7
+      ktriage simulate run stale-long-tail --metadata-dir ./incident
+      ktriage timeline --metadata-dir ./incident
     """
     from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
 
     recovery = None if strategy is None else rehearsals.RecoveryBy(strategy, ranking)
-    return rehearsals.run(ctx.obj, scenario, seed, recovery, until, json=output == Output.JSON)
+    return rehearsals.run(
+        ctx.obj, scenario, seed, recovery, until, metadata_dir=metadata_dir, json=output == Output.JSON
+    )
 
 
 def fuzz(

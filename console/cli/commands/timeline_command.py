@@ -81,6 +81,7 @@ def timeline(
       from the active controller  which must be reachable from here; needs CLUSTER_ACTION on the cluster
       from --metadata-dir DIR     __cluster_metadata-0 of any controller or broker, running or not, or a copy
                                   of it; nothing is written there
+      from --simulate SCENARIO    the simulated controllers' own, with virtual times
 
     \b
     Examples:
@@ -89,6 +90,7 @@ def timeline(
       ktriage timeline --bootstrap-controller controller-1:9093 --follow
       ktriage timeline --metadata-dir /var/lib/kafka/metadata/__cluster_metadata-0 --kind offline
       ktriage timeline --metadata-dir ./copy --output markdown
+      ktriage timeline --simulate stale-long-tail
     """
     # Not for --help.
     from console.cli.recovery.timeline_view import TimelineView, moment_ms  # noqa: PLC0415
@@ -103,6 +105,8 @@ def timeline(
     )
     view = TimelineView(run, wanted, last, markdown=output is TimelineOutput.MARKDOWN)
     if metadata_dir is None:
+        if follow and run.target.kind == "simulated":
+            raise InputError("--follow: nothing happens in a simulated cluster between two commands")
         return view.of_cluster(follow=follow)
     if run.named is not None:
         raise InputError("--metadata-dir is read instead of a cluster: give one of them")

@@ -12,7 +12,7 @@ from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import read_quorum
 from console.errors import InputError
 from console.exit_status import Status
-from console.operations.timeline import EventFilter, TimelineSource, from_directory, gaps
+from console.operations.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
 from console.output.json_document import one_line
 from console.output.timeline_report import (
     event_fields,
@@ -68,11 +68,8 @@ class TimelineView:
         progress = self._run.screen.progress
         await log.read(progress=lambda done, of: progress("reading the metadata log", done, of))
         timeline = MetadataTimeline(log.history)
-        self._show(
-            TimelineSource(
-                f"metadata log of {quorum.title}", timeline, gaps(log.history, log.snapshot_offset)
-            )
-        )
+        notes = ((VIRTUAL,) if quorum.simulated else ()) + gaps(log.history, log.snapshot_offset)
+        self._show(TimelineSource(f"metadata log of {quorum.title}", timeline, notes))
         while follow and not stop:
             await log.read(wait=FOLLOW_WAIT)
             for event in filter(self._wanted.wants, timeline.events()):

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from backends.metadata_log.directory import DIRECTORY
+from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.fuzz import FuzzResult
 from backends.simulator.fuzz_pool import fuzz_seeds
 from backends.simulator.loop import SECOND
@@ -15,6 +17,7 @@ from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.rehearsal import Interrupted, RehearsalResult, end_of, rehearse
 from backends.simulator.scenario.bounds import LONGEST
 from backends.simulator.scenario.files import names
+from backends.simulator.simulation import Simulation
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.json_document import document
@@ -92,11 +95,13 @@ def run(
     recovery: RecoveryBy | None,
     until_seconds: float | None,
     *,
+    metadata_dir: Path | None,
     json: bool,
 ) -> int:
     """Runs one scenario; DONE unless it ends otherwise than the scenario expects.
 
-    ``recovery``: None: nobody recovers. ``until_seconds``: virtual; None: as the scenario has it.
+    ``recovery``: None: nobody recovers. ``until_seconds``: virtual; None: as the scenario has it. The metadata log
+    is written to ``metadata_dir``; None: it is not.
     """
     scenario = scenario_of(name)
     if until_seconds is not None and not 0 <= until_seconds <= LONGEST:  # nor is nan
@@ -104,7 +109,16 @@ def run(
     until = None if until_seconds is None else round(until_seconds * SECOND)
     stop = program.supervisor.stop
     strategy, ranking = recovery or (None, Ranking.LAST_RECORD)
-    running = rehearse(scenario, seed, strategy, ranking, until, stop=lambda: stop.signum is not None)
+    if metadata_dir is not None and (metadata_dir / DIRECTORY).exists():
+        raise InputError(f"{metadata_dir / DIRECTORY} exists already; nothing is overwritten")
+
+    def at_end(simulation: Simulation) -> None:
+        if metadata_dir is not None:
+            _write_metadata_log(simulation, metadata_dir)
+
+    running = rehearse(
+        scenario, seed, strategy, ranking, until, stop=lambda: stop.signum is not None, at_end=at_end
+    )
     try:
         done = asyncio.run(running)
     except Interrupted:
@@ -125,6 +139,15 @@ def run(
     if done.broken:
         program.screen.say(f"replay: {replay(name, seed, recovery, until_seconds)}")
     return Status.PARTLY if unexpected or done.problem or done.unmet else Status.DONE
+
+
+def _write_metadata_log(simulation: Simulation, directory: Path) -> None:
+    log = EncodedMetadataLog(simulation.world.committed_records)
+    log.catch_up()
+    try:
+        log.write(directory)
+    except OSError as error:
+        raise InputError(f"--metadata-dir {directory}: cannot be written: {error.strerror}") from None
 
 
 def replay(name: str, seed: int, recovery: RecoveryBy | None, until_seconds: float | None) -> str:

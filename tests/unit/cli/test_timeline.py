@@ -50,6 +50,22 @@ def test_markdown_cannot_be_broken_by_a_name(tmp_path: Path) -> None:
     assert ended.out.startswith("**Timeline** of ")
 
 
+def test_a_simulated_clusters_log_tells_the_same_from_its_folder(tmp_path: Path) -> None:
+    folder = str(tmp_path / "incident")
+    run = invoke(
+        tmp_path, "ktriage", "simulate", "run", "stale-long-tail", "--until", "90", "--metadata-dir", folder
+    )
+    assert run.status == 0, run.err
+    again = invoke(tmp_path, "ktriage", "simulate", "run", "stale-long-tail", "--metadata-dir", folder)
+    assert (again.status, "nothing is overwritten" in again.err) == (2, True)
+    disk, cluster = (
+        json.loads(invoke(tmp_path, "ktriage", "timeline", *source, "--output", "json").out)["events"]
+        for source in (("--metadata-dir", folder), ("--simulate", "stale-long-tail"))
+    )
+    assert disk == cluster
+    assert [event["kind"] for event in cluster].count("unclean election") == 1
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -57,7 +73,7 @@ def test_markdown_cannot_be_broken_by_a_name(tmp_path: Path) -> None:
         (("--metadata-dir", str(INCIDENT), "--since", "yesterday"), "--since 'yesterday'"),
         (("--metadata-dir", str(INCIDENT), "--follow"), "--follow needs a running cluster"),
         (("--metadata-dir", str(INCIDENT), "--simulate", "disk-failure"), "instead of a cluster"),
-        (("--simulate", "disk-failure"), "keeps no metadata log"),
+        (("--simulate", "disk-failure", "--follow"), "nothing happens in a simulated cluster"),
         ((), "this needs a cluster"),
     ],
 )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from backends.metadata_log.directory import DirectoryReading, read_directory
 from backends.simulator.committed_records import HistoryFolder
+from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.events import Event, MetadataCommitted
 from backends.simulator.fuzz import prepare, run
 from backends.simulator.partition_table import id_of
@@ -17,6 +21,7 @@ from recovery.metadata_log.history import (
     PartitionSubject,
     TopicSubject,
     applied,
+    fold,
 )
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
@@ -76,6 +81,19 @@ def check_equal(state: FoldedState, world: World) -> None:
     for topic, value in image.min_isr.topics.items():
         assert state.configs[ConfigSubject(ResourceType.TOPIC, topic, "min.insync.replicas")] == str(value)
         assert list(state.history.of(TopicSubject(id_of(image, topic))))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_bytes_on_disk_fold_to_the_same_history(seed: int, tmp_path: Path) -> None:
+    world, _checker = prepare(seed)
+    log = EncodedMetadataLog(world.committed_records)
+    run(world, seed, 30)
+    log.catch_up()
+    reading = DirectoryReading(log.write(tmp_path))
+    history = fold(read_directory(reading))
+    folder = HistoryFolder(world.committed_records)
+    assert list(history.rows()) == list(folder.catch_up().rows())
+    assert (reading.problem, reading.end_offset) == (None, log.end_offset)
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

@@ -154,7 +154,7 @@ def _batches(call: ServedCall, tp: TopicPartition, spans: Iterable[EpochSpan]) -
 
 def _answer(call: ServedCall, topics: Topics) -> Values | bytes:
     if call.version >= FLEXIBLE_FROM:
-        return _packed(topics)
+        return packed_fetch(topics)
     return {
         "session_id": 0,
         "responses": [{"topic": name, "partitions": _plain(rows)} for name, _, rows in topics],
@@ -181,7 +181,7 @@ _FIXED = Struct(">ihqqqBi").pack
 _DIVERGING = Struct(">BBBiqB").pack
 
 
-def _packed(topics: Topics) -> bytes:
+def packed_fetch(topics: Topics) -> bytes:
     """FetchResponse v12 to v18."""
     rows = [
         (string(name) if by_id is None else uuid_bytes(by_id), [_row(row) for row in rows])

@@ -1,0 +1,87 @@
+"""The simulator's metadata log in bytes, as it lies on a controller's disk and as Fetch answers it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.metadata_log.batch_writer import data_batch, leader_change_batch
+from backends.metadata_log.directory import DIRECTORY
+from backends.simulator.committed_records import CommittedRecords, OffsetCounter
+from recovery.metadata_log.record_codec import encode
+
+SEGMENT = "00000000000000000000.log"
+
+
+class EpochEnd(NamedTuple):
+    """The end of an epoch in the log, as a Fetch compares it with what its sender has."""
+
+    epoch: int
+    end_offset: int
+
+
+class EncodedMetadataLog:
+    """Grows by :meth:`catch_up`. ``began_ms`` is virtual time 0 in ms since 1970."""
+
+    def __init__(self, records: CommittedRecords, began_ms: int = 0) -> None:
+        self._records = records
+        self._began_ms = began_ms
+        self._encoded = 0
+        self._offsets = OffsetCounter()
+        self._starts: list[int] = []
+        self._batches: list[bytes] = []
+        self._epochs: list[tuple[int, int]] = []
+
+    @property
+    def end_offset(self) -> int:
+        """One beyond the last record. Everything before it is committed."""
+        return self._offsets.next_offset
+
+    def catch_up(self) -> None:
+        """Encodes what was committed since the last time."""
+        for batch in self._records.batches(self._encoded):
+            time_ms = self._began_ms + batch.time_ms
+            first = self._offsets.next_offset
+            base = self._offsets.place(batch)
+            if base > first:
+                self._epochs.append((batch.epoch, first))
+                self._add(first, leader_change_batch(first, batch.epoch, time_ms, batch.leader, batch.voters))
+            self._add(base, data_batch(base, batch.epoch, time_ms, list(map(encode, batch.records))))
+        self._encoded = len(self._records)
+
+    def _add(self, base: int, data: bytes) -> None:
+        self._starts.append(base)
+        self._batches.append(data)
+
+    def read(self, offset: int, most_bytes: int) -> bytes:
+        """Whole batches from the one that holds ``offset``; at least one if there is any (KIP-74)."""
+        if not 0 <= offset < self.end_offset:
+            return b""
+        found: list[bytes] = []
+        size = 0
+        for data in self._batches[bisect_right(self._starts, offset) - 1 :]:
+            if found and size + len(data) > most_bytes:
+                break
+            found.append(data)
+            size += len(data)
+        return b"".join(found)
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        """The largest epoch up to ``epoch`` with its end. An epoch beyond the newest ends where the log does."""
+        known = [row for row in self._epochs if row[0] <= epoch]
+        if len(known) == len(self._epochs):
+            return EpochEnd(epoch, self.end_offset)
+        return EpochEnd(known[-1][0] if known else 0, self._epochs[len(known)][1])
+
+    def write(self, directory: Path) -> Path:
+        """Writes ``__cluster_metadata-0`` with one segment into ``directory``; returns the new folder.
+
+        Raises OSError, also where the folder is there already.
+        """
+        folder = directory / DIRECTORY
+        directory.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+        with (folder / SEGMENT).open("xb") as file:
+            file.writelines(self._batches)
+        return folder
