@@ -13,8 +13,8 @@ from console.errors import InputError
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
-def write_new(path: Path, text: str) -> None:
-    """Writes ``text`` to a file that does not exist yet, and returns when it is on disk.
+def write_new(path: Path, text: str, mode: int = 0o644) -> None:
+    """Writes ``text`` to a file that does not exist yet, with these permissions, and returns when it is on disk.
 
     Whatever happens, ``path`` is absent or whole: the text goes to a file beside it, which is then linked
     under its name. Raises InputError: it exists, or cannot be written.
@@ -25,7 +25,7 @@ def write_new(path: Path, text: str) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with _removed(beside):
-            _write(beside, text.encode())
+            _write(beside, text.encode(), mode)
             os.link(beside, path)
         sync_directory(path.parent)
     except FileExistsError:
@@ -37,6 +37,21 @@ def write_new(path: Path, text: str) -> None:
         raise InputError(f"{path}: cannot be written: {why}") from None
 
 
+def replace_own(path: Path, text: str, mode: int) -> None:
+    """Writes ``text`` in place of a file of this program's own; whatever happens, the old or the new one is there.
+
+    Raises InputError.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with _removed(beside):
+            _write(beside, text.encode(), mode)
+            beside.replace(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
 @contextlib.contextmanager
 def _removed(path: Path) -> Iterator[None]:
     try:
@@ -46,10 +61,10 @@ def _removed(path: Path) -> Iterator[None]:
             path.unlink()
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, mode: int) -> None:
     # A file of that name is what an earlier process of the same id left behind.
     path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         left = memoryview(data)
         while left:

@@ -68,6 +68,24 @@ def loss(survey: Survey, leader: int) -> Loss:
     return Loss(count(lost), at_most, tail, head, tuple(unknown))
 
 
+def lost_spans(survey: Survey, leader: int, broker: int) -> tuple[EpochSpan, ...]:
+    """What the replica on ``broker`` holds and the log of ``leader`` does not, or may not, by ascending offset.
+
+    Spans of which the epoch is not known are among them. Nothing where either lineage is not known.
+    """
+    chosen, log = survey.log(leader), survey.log(broker)
+    if (
+        chosen is None
+        or log is None
+        or isinstance(chosen.lineage, Unknown)
+        or isinstance(log.lineage, Unknown)
+    ):
+        return ()
+    spans: list[EpochSpan] = []
+    _add_lost(_Log(log, log.lineage), _Log(chosen, chosen.lineage), spans, spans)
+    return tuple(sorted(spans, key=lambda span: span.start))
+
+
 def _at_most(certain: Iterable[EpochSpan], doubtful: Iterable[EpochSpan]) -> int:
     """All offsets, the uncertain ones too. Without an epoch, the same offset on two replicas may be two
     records.

@@ -25,6 +25,8 @@ from console.operations.plan_comparison import (
     still_holding,
 )
 from console.operations.plan_file_checks import WHOLE, PlanPart, refuse_other_cluster
+from console.operations.rescue_first import note_no_rescue, rescue_first, rescue_notes
+from console.operations.rescue_read import Rescued, RescueRequest
 from console.provenance import plan_header
 from recovery.model import TopicPartition
 from recovery.plan.values import BarePlan, Plan
@@ -34,10 +36,14 @@ from recovery.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The refused and the elected rows; ``elected`` is None if there was nothing to send."""
+    """The refused and the elected rows; ``elected`` is None if there was nothing to send.
+
+    ``rescued`` is what was read before the elections, None where no rescue was asked for.
+    """
 
     prepared: PreparedPlan
     elected: Elected | None
+    rescued: Rescued | None = None
 
     @property
     def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
@@ -72,6 +78,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     stop_after: int | None = None
     seconds: float = 30.0
     ranking: Ranking = Ranking.LAST_RECORD
+    rescue: RescueRequest | None = None
 
     def without_lock(self, cluster_id: str) -> None:
         refuse_other_cluster(self.plan, cluster_id, self.file)
@@ -99,7 +106,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         return None if prepared.holding.rows else Applied(prepared, None)
 
     def question(self, prepared: PreparedPlan) -> Question:
-        return loss_question(prepared.holding, self.title)
+        question = loss_question(prepared.holding, self.title)
+        return question._replace(warnings=(*question.warnings, *rescue_notes(prepared.holding, self.rescue)))
 
     async def compare_again(
         self, cluster: Backend, prepared: PreparedPlan, answer: str, operator: Operator[PreparedPlan]
@@ -111,6 +119,13 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     ) -> Applied:
         if run.stop:
             return Applied(prepared, None)
+        rescued = None
+        if self.rescue is None:
+            note_no_rescue(prepared, run)
+        else:
+            rescued, prepared = await rescue_first(cluster, prepared, self.rescue, run)
+            if run.stop or not prepared.holding.rows:
+                return Applied(prepared, None, rescued)
         elected = await carry_out(
             cluster,
             prepared.holding,
@@ -120,7 +135,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             progress=run.operator.progress,
             stop_after=self.stop_after,
         )
-        return Applied(prepared, elected)
+        return Applied(prepared, elected, rescued)
 
     def conclusion(self, result: Applied) -> Conclusion:
         unrestored = result.elected is not None and bool(result.elected.unrestored)
@@ -129,5 +144,6 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         else:
             # Stopped before anything was sent: the rows that could be applied are left over.
             stopped = result.elected is None and bool(result.prepared.holding.rows)
-            status = Status.PARTLY if result.failures or stopped else Status.DONE
+            unread = result.rescued is not None and bool(result.rescued.problems)
+            status = Status.PARTLY if result.failures or stopped or unread else Status.DONE
         return Conclusion(status, result.counts, unfinished=unrestored)

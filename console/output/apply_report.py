@@ -16,6 +16,7 @@ from console.output.plan_json import (
     tp_json,
 )
 from console.output.plan_table import elected_lines, plan_lines
+from console.output.rescue_report import rescue_lines, rescued_fields
 from console.output.text_table import TextColumn, table
 from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.plan_review import summarise
@@ -68,7 +69,10 @@ def check_table(checks: tuple[Judgement, ...]) -> Iterator[str]:
 
 
 def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
-    """The results of the elections."""
+    """The results of the elections, and before them what was read first."""
+    if applied.rescued is not None:
+        yield ""
+        yield from rescue_lines(applied.rescued, limit)
     if applied.elected is None:
         yield "nothing was sent"
         return
@@ -91,6 +95,7 @@ def applied_document(command: str, applied: Applied) -> Iterator[str]:
             "elected": elected_json(elected) if elected is not None else None,
             "elections": [result_json(r) for r in elected.results] if elected is not None else [],
             "failures": failures_json(applied.failures),
+            "rescue": rescued_fields(applied.rescued) if applied.rescued is not None else None,
         },
     )
 

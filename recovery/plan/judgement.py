@@ -64,6 +64,7 @@ class Reason(StrEnum):
     NOT_ELECTABLE = "not electable now"
     NO_ANSWER = "did not answer now"
     RETURNED_SILENT = "returned and does not tell its log"
+    NOT_RESCUED = "its rescue is not whole"
     STATE_UNKNOWN = "state not known"
     # Asking again does not help.
     NOT_ALLOWED = "not allowed"

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from console.cli.base.run import Run
-from console.cli.commands.options import Attempts, DurationMs, PlanFile, Reason, Rows, Yes, connected, stated
+from console.cli.commands.options import (
+    Attempts,
+    DurationMs,
+    PlanFile,
+    RateOption,
+    Reason,
+    Rows,
+    Yes,
+    bytes_per_second,
+    connected,
+    stated,
+)
 from console.errors import InputError
 
 First = Annotated[
@@ -56,6 +68,19 @@ Digest = Annotated[
         help="The digest of the reviewed plan, as ktriage review prints it. Another plan is refused.",
     ),
 ]
+Rescue = Annotated[
+    Path | None,
+    typer.Option(
+        "--rescue",
+        metavar="DIR",
+        help="Before the elections, read what they cut off into this directory, or finish what ktriage rescue read"
+        " began there. Partitions of which something cannot be read are not elected.",
+    ),
+]
+ElectUnrescued = Annotated[
+    bool,
+    typer.Option("--elect-unrescued", help="With --rescue: elect also where something could not be read."),
+]
 
 
 def apply(
@@ -69,6 +94,9 @@ def apply(
     stop_after: StopAfter = None,
     reviewed_by: ReviewedBy = None,
     digest: Digest = None,
+    rescue: Rescue = None,
+    rate: RateOption = None,
+    elect_unrescued: ElectUnrescued = False,
     yes: Yes = False,
     reason: Reason = None,
     recovery_duration_ms: DurationMs = 30_000,
@@ -83,9 +111,13 @@ def apply(
     Before anything is sent, a person on a terminal types the number of partitions that may lose something;
     without a terminal --yes and --reason are needed. The journal keeps what was sent and what was read back.
 
+    With --rescue, everything that the elections cut off is read from its brokers first, and the plan is compared
+    once more after that.
+
     \b
     Examples:
       ktriage apply --bootstrap-server kafka-1:9092 recovery.json
+      ktriage apply --cluster production recovery.json --rescue ./rescue
       ktriage apply --cluster production recovery.json --first 3 --stop-after 1
       ktriage apply --cluster production recovery.json --reviewed-by ada --digest 3f1c…
       ktriage apply --cluster production recovery.json --max-loss 0 --yes --reason "incident 4711"
@@ -94,11 +126,15 @@ def apply(
         raise InputError("--reviewed-by and --digest need each other")
     if ignore_successor_loss and max_loss is None:
         raise InputError("--ignore-successor-loss is for --max-loss, which is not given")
+    if rescue is None and (rate is not None or elect_unrescued):
+        raise InputError("--rate and --elect-unrescued are for --rescue DIR, which is not given")
     why = stated(reason, asked=not yes)
     from console.cli.recovery.apply_plan import apply_file  # noqa: PLC0415  # not for --help
     from console.operations.apply_plan import ApplyPlan  # noqa: PLC0415
     from console.operations.plan_file_checks import PlanPart, read_part  # noqa: PLC0415
+    from console.operations.rescue_read import RescueRequest  # noqa: PLC0415
 
+    request = None if rescue is None else RescueRequest(rescue, bytes_per_second(rate), elect_unrescued)
     part = PlanPart(first, tuple(only or ()), max_loss, successors=not ignore_successor_loss)
     review = f"reviewed by {reviewed_by}, digest {digest}" if reviewed_by else ""
     change = ApplyPlan(
@@ -110,6 +146,7 @@ def apply(
         attempts=recovery_election_attempts,
         stop_after=stop_after,
         seconds=recovery_duration_ms / 1000,
+        rescue=request,
     )
     return apply_file(run, change, command="apply", ask=not yes, rows=rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -183,6 +184,14 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation. N
 Reason = Annotated[
     str | None, typer.Option("--reason", metavar="TEXT", help="Why this is done. The journal keeps it.")
 ]
+RateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--rate",
+        metavar="BYTES",
+        help="At most so many bytes a second from each broker, such as 50MB or 8MiB. Default: no limit.",
+    ),
+]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
 
 Option = tuple[str, Any, Any]
@@ -277,3 +286,19 @@ def stated(reason: str | None, *, asked: bool) -> str:
     if not asked and not found:
         raise InputError("--yes needs --reason TEXT: the journal has to say why nobody was asked")
     return found
+
+
+_BYTE_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)(?:/s)?")
+
+
+def bytes_per_second(rate: str | None) -> int | None:
+    """The value of --rate. Raises InputError."""
+    if rate is None:
+        return None
+    found = _RATE.fullmatch(rate.strip().lower())
+    unit = _BYTE_UNITS.get(found[2] or "b") if found else None
+    wanted = int(float(found[1]) * unit) if found and unit else 0
+    if wanted < 1:
+        raise InputError(f"--rate {rate!r}: give bytes per second, such as 50MB or 8MiB")
+    return wanted

@@ -39,6 +39,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("log-dirs", *DISK),
     ("log-dirs", "--if-fails", "3", *DISK),
     ("log-dirs", "--swap", "2:/kafka/1", *DISK),
+    ("rescue", "read", "plan.json", "--to", "saved", *DISK),
     ("apply", "plan.json", *AGREED, *DISK),
     ("apply", "plan.json", *AGREED, *DISK),
     ("verify", "plan.json", *DISK),

@@ -43,6 +43,7 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "review": (("plan.json",),),
     "apply": (("plan.json", *AGREED),),
     "verify": (("plan.json",),),
+    "rescue": (("read", "plan.json", "--to", "saved"),),
     "recover": (("--all-offline-partitions", "--automated-recovery"),),
     "elect": (
         UNCLEAN,

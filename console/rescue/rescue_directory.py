@@ -1,0 +1,153 @@
+"""A rescue directory while it is filled: begun, or continued where an earlier run of the same plan stopped."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from console.errors import InputError
+from console.journal.journal_lines import moment
+from console.new_files import replace_own, write_new
+from console.rescue.branch_writer import SPARE_BYTES, BranchWriter
+from console.rescue.manifest import (
+    BranchManifest,
+    RescueHeader,
+    RescueIndex,
+    branch_directory,
+    index_json,
+    manifest_json,
+    read_index,
+    read_manifest,
+)
+from recovery.rescue_branches import RescueBranch, UnreadReplica
+from recovery.wording.quantity_text import human_bytes
+
+INDEX = "rescue.json"
+MANIFEST = "manifest.json"
+_PRIVATE = 0o600
+
+
+class RescueDirectory:
+    """Holds the directory's lock until :meth:`close`. ``path`` is the directory.
+
+    ``clock`` is the time that manifests have as ``readAt``.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        header: RescueHeader,
+        branches: Sequence[RescueBranch],
+        unread: Sequence[UnreadReplica],
+        clock: Callable[[], datetime],
+    ) -> None:
+        """Makes the directory, or goes on with one that is for the same plan of the same cluster.
+
+        Raises InputError: it holds something else, another run is writing to it, its disk is too small.
+        """
+        self.path = path
+        self._header = header
+        self._clock = clock
+        self._lock = _locked(path)
+        try:
+            known = self._known()
+            self._require_room(branches)
+            self._write_index(known, branches, unread)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Releases the lock. May be called twice."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def read_before(self, branch: RescueBranch) -> BranchManifest | None:
+        """The manifest of a branch that an earlier run has read as a whole. Raises InputError."""
+        path = self._place(branch) / MANIFEST
+        if not path.exists():
+            return None
+        manifest = read_manifest(path)
+        return manifest if manifest.whole and manifest.branch.spans == branch.spans else None
+
+    def writer(self, branch: RescueBranch) -> BranchWriter:
+        """Raises BranchError."""
+        return BranchWriter(self._place(branch), branch)
+
+    def whole(self, writer: BranchWriter) -> BranchManifest:
+        """Ends a branch that was read as a whole. Raises RescueDiskError, InputError."""
+        return self._ended(writer, None)
+
+    def ended_early(self, writer: BranchWriter, problem: str) -> BranchManifest:
+        """Ends a branch that cannot be read as a whole; what was read stays. Raises RescueDiskError, InputError."""
+        return self._ended(writer, problem)
+
+    def _ended(self, writer: BranchWriter, problem: str | None) -> BranchManifest:
+        segments = writer.finish()
+        at = moment(self._clock())
+        manifest = BranchManifest(self._header, writer.branch, problem is None, at, segments, problem)
+        # One of an earlier run that did not get to the end may be there.
+        replace_own(self._place(writer.branch) / MANIFEST, manifest_json(manifest), _PRIVATE)
+        return manifest
+
+    def _place(self, branch: RescueBranch) -> Path:
+        return self.path / branch_directory(branch)
+
+    def _known(self) -> RescueIndex | None:
+        """What an earlier run of the same plan meant to read. Raises InputError where it is another's."""
+        path = self.path / INDEX
+        if not path.exists():
+            if any(self.path.iterdir()):
+                raise InputError(f"{self.path}: it is not empty, and holds no rescue; give a new directory")
+            return None
+        known = read_index(path)
+        header = self._header
+        if (known.header.cluster_id, known.header.plan_id) != (header.cluster_id, header.plan_id):
+            raise InputError(
+                f"{self.path}: holds the rescue of plan {known.header.plan_id} on cluster"
+                f" {known.header.cluster_id}, and nothing is written over it; give a new directory"
+            )
+        return known
+
+    def _require_room(self, branches: Sequence[RescueBranch]) -> None:
+        wanted = sum(max(one.size, 0) for one in branches if not (self._place(one) / MANIFEST).exists())
+        disk = os.statvfs(self.path)
+        free = disk.f_bavail * disk.f_frsize - SPARE_BYTES
+        if wanted > free:
+            raise InputError(
+                f"{self.path}: about {human_bytes(wanted)} are to be read, and {human_bytes(max(free, 0))} may be"
+                f" used on its disk ({human_bytes(SPARE_BYTES)} are left free)"
+            )
+
+    def _write_index(
+        self, known: RescueIndex | None, branches: Sequence[RescueBranch], unread: Sequence[UnreadReplica]
+    ) -> None:
+        path = self.path / INDEX
+        if known is None:
+            write_new(path, index_json(RescueIndex(self._header, tuple(branches), tuple(unread))), _PRIVATE)
+            return
+        places = {branch_directory(one): one for one in (*known.branches, *branches)}
+        read_now = {one.tp for one in branches}
+        unread = (*(one for one in known.unread if one.tp not in read_now), *unread)
+        replace_own(
+            path, index_json(RescueIndex(known.header, tuple(places.values()), tuple(unread))), _PRIVATE
+        )
+
+
+def _locked(path: Path) -> int:
+    """A descriptor that holds the directory's lock. Raises InputError."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be used: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise InputError(f"{path}: another run is writing to it") from None
+    return descriptor
