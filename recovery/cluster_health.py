@@ -1,4 +1,4 @@
-"""What is wrong with a cluster as a whole, the worst first: quorum, brokers, disks, partitions.
+"""What is wrong with a cluster as a whole: quorum, brokers, disks, partitions, topics that elect by themselves.
 
 Without a quorum the partition states date from before it was lost: leaders may be dead, and no leader can be
 elected. So nothing is reported as healthy unless that was observed.
@@ -6,11 +6,17 @@ elected. So nothing is reported as healthy unless that was observed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.model import Survey, Unknown, Why
+from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import health
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+from recovery.model import Broker, PartitionState, Survey, Unknown, Why
+
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 class QuorumState(StrEnum):
@@ -19,48 +25,131 @@ class QuorumState(StrEnum):
     LED = "led"
     CANNOT_COMMIT = "cannot commit"
     NO_LEADER = "no leader"
-    NOT_TOLD = "not told"
+    UNKNOWN = "unknown"
 
 
-def quorum_state(quorum: Unknown | None, *, commits: bool) -> QuorumState:
-    """``quorum`` is why it could not be described, None where it was; ``commits`` counts only then.
+class QuorumFinding(NamedTuple):
+    """The state of the quorum, and its voters that are down: they do not fetch, or do not answer."""
+
+    state: QuorumState
+    dead_voters: tuple[int, ...] = ()
+
+
+def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> QuorumFinding:
+    """What one reading shows; Unknown: why it could not be described, None: it was not asked.
 
     A broker holds a request for the active controller until there is one, and a controller that is not the
     leader says so: both mean that no leader is known. A missing permission or API says nothing about the
     quorum.
     """
     if quorum is None:
-        return QuorumState.LED if commits else QuorumState.CANNOT_COMMIT
-    return QuorumState.NOT_TOLD if quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED) else QuorumState.NO_LEADER
+        return QuorumFinding(QuorumState.UNKNOWN)
+    if isinstance(quorum, Unknown):
+        refused = quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
+        return QuorumFinding(QuorumState.UNKNOWN if refused else QuorumState.NO_LEADER)
+    if isinstance(quorum, QuorumWithoutLeader):
+        dead = tuple(sorted(host.key.id for host in quorum.down if host.key.id >= 0))
+        return QuorumFinding(QuorumState.NO_LEADER, dead)
+    found = health(quorum, LivenessLimits())
+    state = QuorumState.LED if found.strength.commits else QuorumState.CANNOT_COMMIT
+    return QuorumFinding(state, tuple(member.key.id for member in found.dead_voters))
 
 
 class ClusterHealth(NamedTuple):
-    """``dead_voters`` do not fetch; ``brokers_down`` are fenced, or do not answer from here; by id.
+    """``brokers_down`` are fenced, not registered, or do not answer from here; by id. ``failed_dirs`` counts log
+    dirs.
 
-    ``offline`` and ``under_min_isr`` count partitions, the second without the first. ``unseen``: there are,
-    or may be, partitions that this caller is not allowed to see.
+    ``offline`` and ``under_min_isr`` count partitions, the second without the first; None: not asked.
+    ``self_electing``: topics with an offline partition that elect uncleanly by themselves
+    (unclean.leader.election.enable). ``leaders_not_told``: partitions with a leader that the listener which was
+    asked does not reach. ``unseen``: there are, or may be, partitions that this caller is not allowed to see.
     """
 
-    quorum: QuorumState
-    dead_voters: tuple[int, ...]
-    brokers_down: tuple[int, ...]
-    failed_dirs: int
-    offline: int
-    under_min_isr: int
-    unseen: bool
+    quorum: QuorumFinding
+    brokers_down: tuple[int, ...] = ()
+    failed_dirs: int = 0
+    offline: int | None = None
+    under_min_isr: int | None = None
+    self_electing: tuple[str, ...] = ()
+    leaders_not_told: int = 0
+    unseen: bool = False
 
     @property
     def current(self) -> bool:
-        """Whether the partition states are current: the quorum has a leader, so changes are committed and
-        replicated.
-        """
-        return self.quorum in (QuorumState.LED, QuorumState.NOT_TOLD)
+        """Whether the partition states are current as far as known: no lost quorum was seen."""
+        return self.quorum.state in (QuorumState.LED, QuorumState.UNKNOWN)
 
     @property
     def well(self) -> bool:
         """Whether everything could be read, and nothing is wrong."""
-        wrong = (self.dead_voters, self.brokers_down, self.failed_dirs, self.offline, self.under_min_isr)
-        return self.quorum is QuorumState.LED and not any(wrong) and not self.unseen
+        wrong = (
+            self.quorum.dead_voters,
+            self.brokers_down,
+            self.failed_dirs,
+            self.offline,
+            self.under_min_isr,
+        )
+        return self.sees_all and not any(wrong) and not self.self_electing
+
+    @property
+    def urgent(self) -> bool:
+        """Whether something cannot be written or elected now, or data is at stake."""
+        return not self.current or bool(self.offline or self.failed_dirs or self.self_electing)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the quorum has a leader and every partition was seen: what is not counted is not there."""
+        return self.quorum.state is QuorumState.LED and not self.unseen and not self.leaders_not_told
+
+
+def down(
+    brokers: Iterable[Broker],
+    problems: Mapping[int, Unknown | None],
+    log_dirs: Mapping[int, object],
+    troubled: Iterable[PartitionState] = (),
+) -> tuple[int, ...]:
+    """The brokers that are down, by id: listed as fenced, not answering, or not listed and out of an ISR.
+
+    ``problems`` says why a broker that was asked for logs did not answer; one that holds none of them was asked
+    for its log dirs only. Clusters before 4.0 do not list fenced brokers: those are missing from the ISR of
+    ``troubled``.
+    """
+    listed = {broker.id: broker for broker in brokers}
+    found = {broker.id for broker in listed.values() if broker.fenced}
+    found.update(broker for broker in listed if no_answer(broker, problems, log_dirs) is not None)
+    for state in troubled:
+        found.update(b for b in state.replicas if b not in listed and b not in state.isr)
+    return tuple(sorted(found))
+
+
+def no_answer(
+    broker: int, problems: Mapping[int, Unknown | None], log_dirs: Mapping[int, object]
+) -> Unknown | None:
+    """Why that broker did not answer; None: it did, or was not asked."""
+    if broker in problems:
+        return problems[broker]
+    dirs = log_dirs.get(broker)
+    # A refusal is an answer: the broker is up.
+    refused = isinstance(dirs, Unknown) and dirs.why in {Why.NOT_ALLOWED, Why.NOT_OFFERED}
+    return dirs if isinstance(dirs, Unknown) and not refused else None
+
+
+def elects_uncleanly(config: Mapping[str, str] | Unknown | None) -> bool:
+    """Whether a topic with that effective configuration elects any replica that comes back, whatever it lost."""
+    return not isinstance(config, Unknown | None) and config.get(UNCLEAN_ELECTION) == "true"
+
+
+def self_electing(
+    offline: Iterable[PartitionState], configs: Mapping[str, Mapping[str, str] | Unknown]
+) -> tuple[str, ...]:
+    """The topics of those partitions that elect uncleanly by themselves, by name."""
+    topics = {state.topic for state in offline}
+    return tuple(sorted(topic for topic in topics if elects_uncleanly(configs.get(topic))))
+
+
+def short_of_replicas(states: Collection[PartitionState]) -> Iterator[PartitionState]:
+    """The partitions that are offline or lack a replica in their ISR: all others have nothing wrong with them."""
+    return (s for s in states if s.offline or len(s.isr) < len(s.replicas))
 
 
 def led_under(surveys: Iterable[Survey]) -> int:

@@ -69,6 +69,13 @@ class Partitions:
     asked: int = -1
     not_compared: Unknown | None = None
 
+    @property
+    def leaders_not_told(self) -> Mapping[TopicPartition, Unknown]:
+        """Partitions that have a leader which the listener that was asked does not reach, and why that is so: they
+        are not offline.
+        """
+        return {tp: why for tp, why in self.unknown.items() if tp.partition >= 0}
+
 
 class Depth(StrEnum):
     """How far down the epoch lineage of each log is read.

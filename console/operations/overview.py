@@ -5,8 +5,8 @@ quorum.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from backends.base.answers import (
@@ -19,12 +19,22 @@ from backends.base.answers import (
     SurveyResult,
 )
 from backends.base.protocol import Backend, Progress
+from console.operations.cluster_health import (
+    Configs,
+    HealthSources,
+    LogDirs,
+    cluster_health,
+    failed_dirs,
+    offline_of,
+    problems_of,
+    topics_of,
+)
 from console.operations.partition_picture import tasks
-from recovery.cluster_health import ClusterHealth, led_under, quorum_state
+from recovery.cluster_health import ClusterHealth, led_under, no_answer
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
-from recovery.model import Broker, ReplicaLog, Survey, Unknown, Why
+from recovery.model import Broker, ReplicaLog, Survey, Unknown
 
 LAGGING_MS = 3_000
 """An observer that was last caught up this many ms ago counts as behind."""
@@ -52,36 +62,30 @@ class Overview:
     """Everything that is read for one overview of a cluster.
 
     ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
+    ``configs`` are those of topics with an offline partition.
     """
 
     cluster: ClusterInfo
     partitions: Partitions
     surveys: tuple[Survey, ...]
     contacts: tuple[Contact, ...]
-    log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
+    log_dirs: LogDirs
     quorum: Quorum | Unknown
+    configs: Configs = field(default_factory=dict)
 
     def brokers(self) -> tuple[BrokerView, ...]:
         """Every listed broker, by id."""
-        problems = {contact.broker: contact.problem for contact in self.contacts}
+        problems = problems_of(self.contacts)
         return tuple(
-            BrokerView(broker, self._problem(broker.id, problems), len(self.failed_dirs(broker.id)))
+            BrokerView(
+                broker, no_answer(broker.id, problems, self.log_dirs), len(self.failed_dirs(broker.id))
+            )
             for broker in sorted(self.cluster.brokers)
         )
 
-    def _problem(self, broker: int, problems: Mapping[int, Unknown | None]) -> Unknown | None:
-        """Why that broker could not be asked. One that holds no replica was asked for its log dirs only."""
-        if broker in problems:
-            return problems[broker]
-        dirs = self.log_dirs.get(broker)
-        # A refusal is an answer: the broker is up.
-        refused = isinstance(dirs, Unknown) and dirs.why in {Why.NOT_ALLOWED, Why.NOT_OFFERED}
-        return dirs if isinstance(dirs, Unknown) and not refused else None
-
     def failed_dirs(self, broker: int | None = None) -> tuple[LogDir, ...]:
         """The log dirs that are offline, of that broker or of all."""
-        answers = self.log_dirs.values() if broker is None else [self.log_dirs.get(broker, ())]
-        return tuple(d for dirs in answers if not isinstance(dirs, Unknown) for d in dirs if d.error)
+        return failed_dirs(self.log_dirs if broker is None else {broker: self.log_dirs.get(broker, ())})
 
 
 async def overview(backend: Backend, duration: float, progress: Progress | None = None) -> Overview:
@@ -94,27 +98,26 @@ async def overview(backend: Backend, duration: float, progress: Progress | None 
         quorum = group.create_task(backend.quorum())
         log_dirs = group.create_task(backend.log_dirs())
         found = await backend.partitions()
+        configs = group.create_task(backend.topic_configs(topics_of(offline_of(found))))
         request = SurveyRequest(found.states, duration, Depth.LAST)
         result = await backend.survey(request, progress) if found.states else SurveyResult((), ())
-    return Overview(cluster, found, result.surveys, result.contacts, log_dirs.result(), quorum.result())
+    return Overview(
+        cluster, found, result.surveys, result.contacts, log_dirs.result(), quorum.result(), configs.result()
+    )
 
 
-def cluster_health(view: Overview) -> ClusterHealth:
+def overview_health(view: Overview) -> ClusterHealth:
     """What is wrong with the cluster as a whole."""
-    found = voters_health(view)
-    if isinstance(found, Unknown):
-        quorum, dead = quorum_state(found, commits=False), tuple[int, ...]()
-    else:
-        quorum = quorum_state(None, commits=found.strength.commits)
-        dead = tuple(member.key.id for member in found.dead_voters)
-    return ClusterHealth(
-        quorum=quorum,
-        dead_voters=dead,
-        brokers_down=tuple(b.broker.id for b in view.brokers() if b.broker.fenced or b.problem is not None),
-        failed_dirs=len(view.failed_dirs()),
-        offline=sum(1 for survey in view.surveys if survey.state.offline),
-        under_min_isr=led_under(view.surveys),
-        unseen=bool(view.partitions.hidden) or view.partitions.not_compared is not None,
+    return cluster_health(
+        HealthSources(
+            view.cluster,
+            view.partitions,
+            problems_of(view.contacts),
+            view.log_dirs,
+            view.quorum,
+            view.configs,
+            under_min_isr=led_under(view.surveys),
+        )
     )
 
 

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress
+from console.operations.cluster_health import (
+    Configs,
+    HealthSources,
+    LogDirs,
+    cluster_health,
+    problems_of,
+    topics_of,
+)
 from console.operations.partition_selection import Selection, Which, select
-from recovery.cluster_health import QuorumState, quorum_state
+from recovery.cluster_health import ClusterHealth, QuorumState
 from recovery.membership.quorum import Quorum
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.topic_marks import Mark, marks
 
-Configs = Mapping[str, Mapping[str, str] | Unknown]
 _NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
 
 
@@ -34,8 +41,8 @@ class Picture:
     """The partitions asked for as they are, one survey each, in the order asked for.
 
     ``marks`` tells per topic what an unclean election takes from it beside records. ``hidden``, ``visible_only``,
-    ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` is
-    None where it was not asked.
+    ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` and ``health``, that of the
+    whole cluster, are None where they were not asked.
     """
 
     cluster: ClusterInfo
@@ -48,6 +55,7 @@ class Picture:
     quorum: Quorum | Unknown | None = None
     not_compared: Unknown | None = None
     leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
+    health: ClusterHealth | None = None
 
     @property
     def unseen(self) -> bool:
@@ -57,9 +65,7 @@ class Picture:
     @property
     def stale(self) -> bool:
         """The quorum has no leader: the states are old, and it is not known what is offline now."""
-        if not isinstance(self.quorum, Unknown):
-            return False
-        return quorum_state(self.quorum, commits=False) is QuorumState.NO_LEADER
+        return self.health is not None and self.health.quorum.state is QuorumState.NO_LEADER
 
     @property
     def unsure(self) -> int:
@@ -75,32 +81,54 @@ async def examine(
     depths: Depths,
     progress: Progress | None = None,
     *,
-    quorum: bool = False,
+    health: bool = False,
 ) -> Picture:
-    """Finds the partitions and surveys them, on an open backend. Raises InputError and BackendError."""
+    """Finds the partitions and surveys them, on an open backend; with ``health``, the quorum and all disks too.
+
+    Raises InputError and BackendError.
+    """
     selected = await select(backend, selection)
     if selection.which is Which.UNDER_MIN_ISR:
-        configs = await backend.topic_configs(_topics(selected.states))
+        configs = await backend.topic_configs(topics_of(selected.states))
         states = tuple(state for state in selected.states if may_be_under_min_isr(state, configs))
         selected = replace(selected, states=states)
     request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
     async with tasks() as group:
-        quorum_asked = group.create_task(backend.quorum()) if quorum else None
-        configs_asked = group.create_task(backend.topic_configs(_topics(selected.states)))
+        quorum_asked = group.create_task(backend.quorum()) if health else None
+        dirs_asked = group.create_task(_log_dirs(backend, depths.duration)) if health else None
+        configs_asked = group.create_task(backend.topic_configs(topics_of(selected.states)))
         result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())
     configs = configs_asked.result()
+    quorum = quorum_asked.result() if quorum_asked else None
+    found = None
+    if dirs_asked:
+        problems, dirs = problems_of(result.contacts), dirs_asked.result()
+        sources = HealthSources(
+            cluster, selected.found, problems, dirs, quorum, configs, whole=selected.whole
+        )
+        found = cluster_health(sources)
     return Picture(
         cluster,
         result.surveys,
         result.contacts,
-        {topic: marks(topic, configs.get(topic)) for topic in _topics(selected.states)},
+        {topic: marks(topic, configs.get(topic)) for topic in topics_of(selected.states)},
         selected.hidden,
         selected.visible_only,
         selection,
-        quorum_asked.result() if quorum_asked else None,
+        quorum,
         selected.not_compared,
         selected.leaders_not_told,
+        found,
     )
+
+
+async def _log_dirs(backend: Backend, duration: float) -> LogDirs:
+    """Of every broker, nothing where that takes longer than ``duration`` seconds."""
+    try:
+        async with asyncio.timeout(duration):
+            return await backend.log_dirs()
+    except TimeoutError:
+        return {}
 
 
 def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
@@ -117,7 +145,3 @@ async def tasks() -> AsyncIterator[asyncio.TaskGroup]:
             yield group
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
-
-
-def _topics(states: Sequence[PartitionState]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(state.topic for state in states))

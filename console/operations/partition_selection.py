@@ -45,6 +45,7 @@ class Selected:
     cluster left out, in silence, what this caller may not see. ``not_compared``: why it cannot be told whether
     there are such topics, None where ``hidden`` is all of them. ``leaders_not_told`` are partitions that have a
     leader which the listener that was asked does not reach: they are not offline, and not among the states.
+    ``found`` is all that was read to find ``states``; ``whole``: of the whole cluster.
     """
 
     states: tuple[PartitionState, ...]
@@ -52,6 +53,8 @@ class Selected:
     visible_only: bool = False
     not_compared: Unknown | None = None
     leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
+    found: Partitions = field(default_factory=lambda: Partitions(()))
+    whole: bool = False
 
     def without(self, partitions: Container[TopicPartition]) -> Selected:
         """As it is, without those partitions."""
@@ -83,8 +86,15 @@ async def select(backend: Backend, selection: Selection) -> Selected:
         _refuse_empty(found, selection.topics)
     if selection.which is Which.OFFLINE:
         states = tuple(state for state in states if state.offline)
-    leaders_not_told = {tp: why for tp, why in found.unknown.items() if tp.partition >= 0}
-    return Selected(states, found.hidden, found.visible_only, found.not_compared, leaders_not_told)
+    return Selected(
+        states,
+        found.hidden,
+        found.visible_only,
+        found.not_compared,
+        found.leaders_not_told,
+        found=found,
+        whole=topics is None,
+    )
 
 
 def _refuse_missing(found: Partitions, topics: Collection[str]) -> None:
@@ -110,7 +120,7 @@ def _refuse_empty(found: Partitions, topics: Sequence[str]) -> None:
 
 def _in_order(found: Partitions, wanted: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
     by_name = {state.tp: state for state in found.states}
-    not_told = {tp: why for tp, why in found.unknown.items() if tp.partition >= 0}
+    not_told = found.leaders_not_told
     refused = [tp for tp in wanted if tp in not_told]
     if refused:
         raise InputError(f"{_few(map(str, refused))}: {not_told[refused[0]].detail}; nothing was sent")

@@ -91,7 +91,7 @@ async def survey_and_choose(
 ) -> Choices:
     """Surveys the partitions and chooses a leader for each. Raises ConsoleError and BackendError."""
     info = await cluster.cluster()
-    picture = await examine(cluster, info, options.selection, Depths(options.seconds), progress, quorum=True)
+    picture = await examine(cluster, info, options.selection, Depths(options.seconds), progress, health=True)
     return await choose(cluster, picture, plan_header(info.cluster_id, options.ranking, options.strategy))
 
 

@@ -6,16 +6,19 @@ from collections.abc import Iterator
 
 from backends.live.check import CheckReport, PermissionCheck, Reachability
 from console.output.json_document import document
-from console.output.survey_json import cluster_json, unknown_json
+from console.output.survey_json import cluster_json, health_json, unknown_json
 from console.output.text_table import TextColumn, table
+from recovery.cluster_health import ClusterHealth
 from recovery.model import Unknown
+from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import counted, printable
 
 NAMES_SHOWN = 5
 
 
-def checked_lines(checked: CheckReport) -> Iterator[str]:
-    """Counts, then brokers, permissions and calls."""
+def checked_lines(checked: CheckReport, health: ClusterHealth) -> Iterator[str]:
+    """What is wrong now, then counts, then brokers, permissions and calls."""
+    yield from health_lines(health)
     cluster = checked.cluster
     reached = sum(1 for reach in checked.reach if reach.problem is None)
     yield f"cluster {cluster.cluster_id}, Kafka {cluster.release or 'of unknown release'}: ELR {_elr(checked)}"
@@ -119,7 +122,7 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
 
 
-def checked_document(checked: CheckReport) -> Iterator[str]:
+def checked_document(checked: CheckReport, health: ClusterHealth) -> Iterator[str]:
     """``ktriage.check/1``."""
     offered, hidden = checked.capabilities, checked.hidden
     designated = offered.designated_elections
@@ -127,6 +130,7 @@ def checked_document(checked: CheckReport) -> Iterator[str]:
         "check",
         {
             "cluster": cluster_json(checked.cluster),
+            "health": health_json(health),
             "brokers": [_reach_json(reach) for reach in checked.reach],
             "permissions": [_right_json(right) for right in checked.rights],
             "hiddenTopics": unknown_json(hidden) if isinstance(hidden, Unknown) else list(hidden),

@@ -8,9 +8,9 @@ from backends.base.answers import LogDir
 from console.operations.overview import (
     Overview,
     QuorumView,
-    cluster_health,
     lagging_observers,
     not_asked,
+    overview_health,
     uses_elr,
     voters,
     voters_behind,
@@ -19,14 +19,21 @@ from console.operations.overview import (
 from console.output.json_document import document
 from console.output.quorum_report import key_json, strength_json
 from console.output.replica_table import partition_lines
-from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
+from console.output.survey_json import (
+    cluster_json,
+    contact_json,
+    health_json,
+    quorum_json,
+    survey_json,
+    unknown_json,
+)
 from console.output.survey_report import worst
 from console.output.text_table import TextColumn, table
 from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum_health import MemberState
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Survey, Unknown
-from recovery.wording.cluster_health_text import STALE_STATES, health_line
+from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import counted, printable
 
 AT_MOST = 8
@@ -55,10 +62,7 @@ def overview_counts(view: Overview) -> dict[str, int]:
 
 def overview_lines(view: Overview, limit: int) -> Iterator[str]:
     """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble)."""
-    found = cluster_health(view)
-    yield health_line(found)
-    if not found.current:
-        yield STALE_STATES
+    yield from health_lines(overview_health(view))
     yield from count_lines(view)
     yield from _titled("BROKERS IN TROUBLE", _broker_rows(view))
     yield from _titled("QUORUM", _quorum_rows(view))
@@ -78,20 +82,23 @@ def count_lines(view: Overview) -> Iterator[str]:
     counts, cluster = overview_counts(view), view.cluster
     release = f", {cluster.release}" if cluster.release else ""
     yield (
-        f"cluster {cluster.cluster_id}{release}: {counts['brokers']:,} brokers: {counts['fenced']:,} fenced,"
-        f" {counts['unreachable']:,} unreachable from here; log dirs: {counts['failedLogDirs']:,} failed"
+        f"cluster {cluster.cluster_id}{release}: {counted(counts['brokers'], 'broker')}:"
+        f" {counts['fenced']:,} fenced, {counts['unreachable']:,} unreachable from here;"
+        f" log dirs: {counts['failedLogDirs']:,} failed"
     )
     yield _quorum_line(view)
     hidden = len(view.partitions.hidden)
     seen = " that this caller may see" if view.partitions.visible_only or hidden else ""
     seen += f" ({counted(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
+    # What a lost quorum last told is not what is offline now.
+    then = "" if overview_health(view).current else " before the quorum was lost"
     yield (
-        f"{counts['partitions']:,} partitions{seen}: {counts['offline']:,} offline,"
+        f"{counted(counts['partitions'], 'partition')}{seen}{then}: {counts['offline']:,} offline,"
         f" {led_under(view.surveys):,} more under min ISR, {counts['underReplicated']:,} not fully replicated,"
         f" {_elr_count(view, counts['elrInUse'])}"
     )
     yield (
-        f"{counts['replicas']:,} replicas: {counts['answered']:,} answered,"
+        f"{counted(counts['replicas'], 'replica')}: {counts['answered']:,} answered,"
         f" {counts['replicas'] - counts['answered']:,} did not"
     )
 
@@ -195,6 +202,7 @@ def overview_document(view: Overview) -> Iterator[str]:
         "status",
         {
             "cluster": cluster_json(view.cluster),
+            "health": health_json(overview_health(view)),
             "counts": overview_counts(view),
             "notTold": list(not_asked(view)),
             "quorum": {**quorum_json(view.quorum), **_voters_json(view)},

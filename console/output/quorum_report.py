@@ -244,7 +244,7 @@ def _row(member: QuorumMember) -> tuple[str, ...]:
         str(member.role),
         str(member.key.id),
         str(member.state),
-        f"{member.lag:,}",
+        "unknown" if member.lag is None else f"{member.lag:,}",
         _ago(member.lag_ms),
         _ago(member.fetch_ms),
         member.key.directory_id,

@@ -8,13 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from backends.base.answers import ClusterInfo, Contact
+from recovery.cluster_health import ClusterHealth
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import Lineage, Replica, Survey, Unknown
+from recovery.wording.cluster_health_text import health_line
 from recovery.wording.replica_text import replica_sets
 
 
 def unknown_json(value: Unknown) -> dict[str, object]:
     return {"unknown": value.why.value, "detail": value.detail}
+
+
+def health_json(health: ClusterHealth) -> dict[str, object]:
+    """The health of the whole cluster (docs/output.md, "health")."""
+    return {
+        "line": health_line(health),
+        "well": health.well,
+        "quorum": health.quorum.state,
+        "deadVoters": health.quorum.dead_voters,
+        "brokersDown": health.brokers_down,
+        "failedLogDirs": health.failed_dirs,
+        "offline": health.offline,
+        "underMinIsr": health.under_min_isr,
+        "selfElecting": health.self_electing,
+        "leadersNotTold": health.leaders_not_told,
+    }
 
 
 def survey_json(survey: Survey, calls: Mapping[int, str]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from console.output.survey_json import cluster_json, contact_json, quorum_json, 
 from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum import Quorum
 from recovery.model import Survey, Unknown
-from recovery.wording.cluster_health_text import STALE_STATES
+from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import counted, printable
 
 
@@ -40,8 +40,8 @@ def replica_lines(picture: Picture, limit: int) -> Iterator[str]:
 def count_lines(picture: Picture) -> Iterator[str]:
     """What the cluster is and how many of what were found."""
     cluster = picture.cluster
-    if picture.stale:
-        yield f"quorum NO LEADER. {STALE_STATES}"
+    if picture.health is not None:
+        yield from health_lines(picture.health)
     fenced = sum(1 for broker in cluster.brokers if broker.fenced)
     brokers = counted(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
     yield f"cluster {cluster.cluster_id}: {brokers}"
@@ -50,6 +50,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
     counts = survey_counts(picture)
     what = counted(counts["partitions"], _NOUNS[picture.selection.which])
     seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
+    seen += " before the quorum was lost" if picture.stale else ""
     if picture.surveys:
         silent = counts["replicas"] - counts["answered"]
         may_be = f", {picture.unsure:,} may be (min ISR unknown)" if picture.unsure else ""

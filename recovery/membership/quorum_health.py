@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.membership.preflight import LivenessLimits, VoterSetStrength, strength
-from recovery.membership.quorum import Quorum, QuorumReplica
+from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.membership.voters import ReplicaKey, VoterEndpoint
 
 GHOST_MS = 10_000
@@ -40,8 +40,8 @@ class MemberState(StrEnum):
 
 
 class QuorumMember(NamedTuple):
-    """One line of a quorum. ``lag`` in offsets behind the leader; ``lag_ms`` since it was last caught up and
-    ``fetch_ms`` since it last fetched, by the leader's clock, None for never.
+    """One line of a quorum. ``lag`` in offsets behind the leader, None if its log end is not known; ``lag_ms``
+    since it was last caught up and ``fetch_ms`` since it last fetched, by the leader's clock, None for never.
 
     ``twice``: another directory of the same node is listed too.
     """
@@ -50,7 +50,7 @@ class QuorumMember(NamedTuple):
     role: MemberRole
     state: MemberState
     endpoints: tuple[VoterEndpoint, ...]
-    lag: int
+    lag: int | None
     lag_ms: int | None
     fetch_ms: int | None
     twice: bool
@@ -109,6 +109,9 @@ def health(
 ) -> QuorumHealth:
     """The health. ``controllers`` are the ids of the registered controllers, None if they are not known."""
     listed = [held for held in quorum.progress if not _unnamed(quorum, held)]
+    # A voter that the leader has not heard of is a voter all the same.
+    silent = (v for v in quorum.voters.voters if not any(v.matches(held.key) for held in listed))
+    listed += [QuorumReplica(voter.key, NEVER) for voter in silent]
     counts = Counter(held.key.id for held in listed)
     members = tuple(_member(quorum, held, limits, controllers, counts[held.key.id] > 1) for held in listed)
     order = list(MemberRole)
@@ -185,7 +188,14 @@ def _member(
         if twice and voter is None and (fetch is None or fetch > limits.fetch_age_ms):
             state = MemberState.GHOST
     return QuorumMember(
-        held.key, role, state, endpoints, lag, caught, None if fetch is None else max(0, fetch), twice
+        held.key,
+        role,
+        state,
+        endpoints,
+        lag if held.log_end_offset >= 0 else None,
+        caught,
+        None if fetch is None else max(0, fetch),
+        twice,
     )
 
 

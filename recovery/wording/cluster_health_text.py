@@ -3,50 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from recovery.cluster_health import ClusterHealth, QuorumState
+from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState
 from recovery.wording.quantity_text import counted
 
 FEW = 4
 """So many brokers or voters are named; more are counted."""
 
-STALE_STATES = (
-    "No controller leads: nobody can be elected, and leaders and ISRs are shown as they were before."
-    " Mend the quorum first (ktriage quorum status)."
+STALE = {
+    QuorumState.NO_LEADER: "no controller leads",
+    QuorumState.CANNOT_COMMIT: "a majority of the voters is down",
+}
+"""Why the partition states are old: they are those of before the quorum was lost."""
+_AS_BEFORE = (
+    "nobody can be elected, and leaders and ISRs are shown as they were before. Mend the quorum first"
+    " (ktriage quorum status)."
 )
 
 _QUORUM = {
-    QuorumState.NO_LEADER: "quorum NO LEADER",
-    QuorumState.CANNOT_COMMIT: "quorum CANNOT COMMIT",
-    QuorumState.NOT_TOLD: "quorum not told",
+    QuorumState.NO_LEADER: "NO LEADER",
+    QuorumState.CANNOT_COMMIT: "CANNOT COMMIT",
+    QuorumState.UNKNOWN: "unknown",
 }
+_SEPARATOR = " · "
+_MORE = "…"
 
 
-def health_line(health: ClusterHealth) -> str:
-    """Such as ``quorum NO LEADER · broker 3 down · 1 disk failed · 4 offline``."""
-    parts = list(_parts(health))
-    if health.current and not health.offline:
-        parts.append("no partition offline" if not health.unseen else "no partition offline that may be seen")
-    return " · ".join(parts)
+class _Part(NamedTuple):
+    """One finding. ``brief`` stands in for it where it is too long; ``rank`` 0 is the last to be left out."""
+
+    text: str
+    brief: str
+    rank: int
 
 
-def _parts(health: ClusterHealth) -> Iterator[str]:
-    if health.quorum in _QUORUM:
-        yield _QUORUM[health.quorum]
-    if health.dead_voters:
-        yield _down(health.dead_voters, "voter")
+def health_line(health: ClusterHealth, caveat: str = "", width: int | None = None) -> str:
+    """Such as ``quorum NO LEADER · broker 3 down · 1 disk failed · 4 offline``.
+
+    ``caveat`` says why the states may not be those of now ("picture 45 s old"): it stands first, and nothing is
+    called well then. With a ``width`` in columns, findings are shortened, then left out, the least important
+    first; what was left out is marked by "…".
+    """
+    parts = [*([_Part(caveat, caveat, 0)] if caveat else ()), *_parts(health)]
+    if not caveat and health.current and health.offline == 0:
+        parts.append(_none_offline(health))
+    if width is None:
+        return _SEPARATOR.join(part.text for part in parts)
+    return _within(parts, width)
+
+
+def health_lines(health: ClusterHealth) -> Iterator[str]:
+    """The head of a report: the line, and what a lost quorum means for everything below it."""
+    yield health_line(health)
+    why = STALE.get(health.quorum.state)
+    if why is not None:
+        yield f"{why[0].upper()}{why[1:]}: {_AS_BEFORE}"
+
+
+def quorum_badge(quorum: QuorumFinding) -> str:
+    """What is wrong with the quorum in a word or two, "" where nothing is."""
+    if quorum.state is QuorumState.LED:
+        return f"{len(quorum.dead_voters)} down" if quorum.dead_voters else ""
+    return _QUORUM[quorum.state]
+
+
+def _within(parts: list[_Part], width: int) -> str:
+    for texts in ([part.text for part in parts], [part.brief for part in parts]):
+        line = _SEPARATOR.join(texts)
+        if len(line) <= width:
+            return line
+    kept = list(parts)
+    while len(kept) > 1:
+        kept.remove(max(kept, key=lambda part: part.rank))
+        line = _SEPARATOR.join([*(part.brief for part in kept), _MORE])
+        if len(line) <= width:
+            return line
+    return line[: max(width - 1, 0)] + _MORE
+
+
+def _none_offline(health: ClusterHealth) -> _Part:
+    text = "no partition offline" if health.sees_all else "no partition seen offline"
+    return _Part(text, text, 2)
+
+
+def _parts(health: ClusterHealth) -> Iterator[_Part]:
+    quorum = health.quorum
+    if quorum.state in _QUORUM:
+        text = f"quorum {_QUORUM[quorum.state]}"
+        yield _Part(text, text, 8 if quorum.state is QuorumState.UNKNOWN else 0)
+    if quorum.dead_voters:
+        yield _down(quorum.dead_voters, "voter", 5)
     if health.brokers_down:
-        yield _down(health.brokers_down, "broker")
+        yield _down(health.brokers_down, "broker", 3)
     if health.failed_dirs:
-        yield f"{counted(health.failed_dirs, 'disk')} failed"
+        text = f"{counted(health.failed_dirs, 'disk')} failed"
+        yield _Part(text, text, 2)
     if health.offline:
-        yield f"{health.offline:,} offline"
+        text = f"{health.offline:,} offline"
+        yield _Part(text, text, 1)
+    if health.self_electing:
+        yield _self_electing(len(health.self_electing))
     if health.under_min_isr:
-        yield f"{health.under_min_isr:,} under min ISR"
+        text = f"{health.under_min_isr:,} under min ISR"
+        yield _Part(text, text, 6)
+    if health.leaders_not_told:
+        text = f"{health.leaders_not_told:,} with a leader not on this listener"
+        yield _Part(text, text, 7)
 
 
-def _down(ids: tuple[int, ...], what: str) -> str:
+def _self_electing(count: int) -> _Part:
+    brief = f"{counted(count, 'topic')} {'elects' if count == 1 else 'elect'} uncleanly"
+    return _Part(f"{brief} by {'itself' if count == 1 else 'themselves'}", brief, 4)
+
+
+def _down(ids: tuple[int, ...], what: str, rank: int) -> _Part:
+    brief = f"{counted(len(ids), what)} down"
     if len(ids) > FEW:
-        return f"{len(ids):,} {what}s down"
+        return _Part(brief, brief, rank)
     names = ", ".join(map(str, ids))
-    return f"{what} {names} down" if len(ids) == 1 else f"{what}s {names} down"
+    one = f"{what} {names} down"
+    return _Part(one, one, rank) if len(ids) == 1 else _Part(f"{what}s {names} down", brief, rank)

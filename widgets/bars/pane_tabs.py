@@ -14,11 +14,14 @@ from widgets.text_lines import Lines
 
 
 class Tab(NamedTuple):
-    """A pane by the key that opens it; ``number`` stands behind its title, "" for none."""
+    """A pane by the key that opens it; ``badge`` stands behind its title, "" for none. ``alarm``: the badge tells
+    of trouble, and is never without a sign.
+    """
 
     key: str
     title: str
-    number: str = ""
+    badge: str = ""
+    alarm: bool = False
 
 
 class PaneTabs(Lines):
@@ -56,18 +59,26 @@ class PaneTabs(Lines):
 
 
 def tab_line(tabs: Sequence[Tab], current: str, width: int) -> Line:
-    """All panes with their counts; where it is narrow, without counts, then without the other panes' titles."""
-    for counts, titles in ((True, True), (False, True), (False, False)):
-        pieces = [_tab(tab, current, counts=counts, titled=titles or tab.key == current) for tab in tabs]
+    """All panes with their badges; where it is narrow, with "!" for a badge of trouble, then without the other
+    panes' titles.
+    """
+    for badges, titles in ((True, True), (False, True), (False, False)):
+        pieces = [_tab(tab, current, badged=badges, titled=titles or tab.key == current) for tab in tabs]
         tabs_line = line(*pieces)
         if width_of(tabs_line) <= width:
             return tabs_line
     return tabs_line
 
 
-def _tab(tab: Tab, current: str, *, counts: bool, titled: bool) -> Piece:
-    text = tab.key + (f" {tab.title}" if titled else "") + (f" {tab.number}" if counts and tab.number else "")
-    return Piece(f"[{text}]", Tone.KEY) if tab.key == current else Piece(f" {text} ", Tone.DIM)
+def _tab(tab: Tab, current: str, *, badged: bool, titled: bool) -> Piece:
+    text = tab.key + (f" {tab.title}" if titled else "")
+    if tab.badge and badged:
+        text += f" {tab.badge}"
+    elif tab.alarm:
+        text += "!"
+    if tab.key == current:
+        return Piece(f"[{text}]", Tone.KEY)
+    return Piece(f" {text} ", Tone.BAD if tab.alarm else Tone.DIM)
 
 
 class Crumbs(Lines):

@@ -9,6 +9,8 @@ from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.strip import Strip
 
+from recovery.cluster_health import ClusterHealth
+from recovery.wording.cluster_health_text import health_line
 from recovery.wording.quantity_text import age, lasting, printable
 from widgets.text import Line, Piece, Tone, cut, fit, line, width_of, without_directories
 from widgets.text_lines import Lines, strip_of
@@ -32,7 +34,8 @@ class RefreshState(StrEnum):
 class Title:
     """``name`` is the profile, scenario or bootstrap address. ``armed_left_s``: seconds until arming lapses, None
     while read-only; ``read_only_why``: why it can never be armed, "" where it can. ``age_s`` of the last complete
-    picture, None before the first. ``colour`` is the profile's, a CSS colour.
+    picture, None before the first. ``colour`` is the profile's, a CSS colour. ``health`` is the cluster's, None
+    where nothing was seen of it; ``caveat`` says why it may not be that of now, "" where it is.
     """
 
     name: str
@@ -44,10 +47,14 @@ class Title:
     refresh: RefreshState = RefreshState.OPENING
     note: str = ""
     colour: str | None = None
+    health: ClusterHealth | None = None
+    caveat: str = ""
 
 
 def title_lines(title: Title, width: int) -> list[Line]:
-    """One line where there is room, else two. What may never be missing stands first."""
+    """One line where there is room, else two, and one for the cluster's health. What may never be missing stands
+    first.
+    """
     kind = Piece(" SIMULATOR " if title.simulated else " LIVE ", Tone.STRONG)
     first = [*_badge(title), Piece(" "), kind, Piece(f" {printable(title.name)}", Tone.STRONG)]
     ident = Piece(f"  cluster {printable(title.cluster_id) or 'not known yet'}")
@@ -55,12 +62,26 @@ def title_lines(title: Title, width: int) -> list[Line]:
     if width >= WIDE:
         left = line(*first, ident)
         gap = " " * max(width - width_of(left) - width_of(fresh) - 1, 1)
-        return [_cropped((*left, Piece(gap), *fresh), width)]
+        return [_cropped((*left, Piece(gap), *fresh), width), _health(title, width)]
     # What went wrong may be long: it stands where there is room, above.
     note = Piece(f"  {_note(title)}" if title.note else "", Tone.WARN)
     fresh = _fresh(replace(title, note=""))
     gap = " " * max(width - width_of((ident,)) - width_of(fresh) - 1, 1)
-    return [_cropped(line(*first, note), width), _cropped(line(ident, Piece(gap), *fresh), width)]
+    return [
+        _cropped(line(*first, note), width),
+        _cropped(line(ident, Piece(gap), *fresh), width),
+        _health(title, width),
+    ]
+
+
+def _health(title: Title, width: int) -> Line:
+    """What is wrong with the cluster: it loses what matters least where the line is too short."""
+    if title.health is None:
+        known = "nothing is known of this cluster yet"
+        return line(Piece(cut(f" {title.caveat or known}", width), Tone.BAD if title.caveat else Tone.DIM))
+    text = health_line(title.health, title.caveat, width - 1)
+    tone = Tone.GOOD if title.health.well and not title.caveat else Tone.WARN
+    return line(Piece(f" {text}", Tone.BAD if title.health.urgent else tone))
 
 
 def _badge(title: Title) -> list[Piece]:

@@ -27,7 +27,8 @@ class PartitionsView:
     """The rows in the order they are to stand, the time of the picture (seconds since the epoch), what the list is
     ("offline and under min ISR", "all partitions"), and what is in the plan. ``counts`` are those of ``rows``
     where the caller has counted them already. ``known`` False: the partitions have not been read yet, so no rows is
-    not good news. ``first`` is the time of the first view (same unit as ``now``).
+    not good news. ``first`` is the time of the first view (same unit as ``now``). ``doubt`` says why the rows may
+    not be those of now ("no controller leads"), "" where they are.
     """
 
     rows: Sequence[PartitionRow]
@@ -37,6 +38,7 @@ class PartitionsView:
     counts: PartitionHealthCounts | None = None
     known: bool = True
     first: float = 0.0
+    doubt: str = ""
 
 
 class PartitionsPane(Pane):
@@ -91,7 +93,10 @@ class PartitionsPane(Pane):
         if not self._view.known:
             return fold((*parts, Piece("not known yet", Tone.WARN)), width, "  ")
         offline, under = counts.count(PartitionHealth.OFFLINE), counts.count(PartitionHealth.UNDER_MIN_ISR)
-        parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else Tone.GOOD))
+        if self._view.doubt:
+            parts = [Piece(f"As before, {self._view.doubt}", Tone.WARN), Piece(": ")]
+        well = Tone.PLAIN if self._view.doubt else Tone.GOOD
+        parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else well))
         may_be = counts.count(PartitionHealth.MAY_BE_UNDER)
         parts.append(Piece(f", {under:,} more under min ISR", Tone.WARN if under else Tone.PLAIN))
         if may_be:

@@ -10,7 +10,9 @@ from textual.widget import Widget
 from console.app.main_screen.key_footer import KeyFooter
 from console.app.main_screen.title_view import title
 from console.app.session.session import Session
-from console.operations.registry import OFFLINE, PANES, PLAN, Action
+from console.app.session.view import View
+from console.operations.registry import DIRS, OFFLINE, PANES, PLAN, QUORUM, Action
+from recovery.wording.cluster_health_text import quorum_badge
 from widgets.bars.message_bars import CommandBar
 from widgets.bars.pane_tabs import Crumbs, PaneTabs, Tab
 from widgets.bars.title_bar import TitleBar
@@ -39,7 +41,17 @@ def draw_bars(screen: Widget, session: Session, view: BarsView) -> None:
 
 
 def _tabs(session: Session) -> tuple[Tab, ...]:
-    counts = {OFFLINE: session.view.offline, PLAN: len(session.draft.partitions)}
-    return tuple(
-        Tab(pane, title, f"{counts[pane]:,}" if counts.get(pane) else "") for pane, title in PANES.items()
-    )
+    badges, planned = _badges(session.view), len(session.draft.partitions)
+    tabs = (Tab(pane, title, badges.get(pane, ""), alarm=pane in badges) for pane, title in PANES.items())
+    return tuple(tab._replace(badge=f"{planned:,}") if tab.key == PLAN and planned else tab for tab in tabs)
+
+
+def _badges(view: View) -> dict[str, str]:
+    """What is wrong, at the pane that shows it."""
+    found = view.health
+    if found is None:
+        return {}
+    badges = {QUORUM: quorum_badge(found.quorum)}
+    badges[OFFLINE] = f"{found.offline:,}" if found.offline else ""
+    badges[DIRS] = f"{found.failed_dirs:,} failed" if found.failed_dirs else ""
+    return {pane: badge for pane, badge in badges.items() if badge}

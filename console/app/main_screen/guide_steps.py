@@ -17,8 +17,14 @@ def step(pane: str, view: View, draft: Draft, safety: Safety) -> str:
         return _after(view, draft)
     if draft.plan is not None and draft.plan.rows:
         return _planned(pane, safety)
+    if view.health is not None and not view.health.current:
+        return _NO_QUORUM
     return _choosing(pane) if view.offline else _NOTHING
 
+
+_NO_QUORUM = (
+    "Guide: the quorum is lost, so nobody can be elected. Press 4 to see which controllers must come back."
+)
 
 _NOTHING = "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
 

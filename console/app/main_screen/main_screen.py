@@ -30,7 +30,7 @@ from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Handlers
 from console.app.main_screen.session_reports import SessionReports
 from console.app.main_screen.table_actions import OpenTable, TableActions, row_gone_text
-from console.app.main_screen.title_view import short_name
+from console.app.main_screen.title_view import doubt, short_name
 from console.app.owner import Owner
 from console.app.plan.applier import Applier
 from console.app.plan.planner import Planner
@@ -71,6 +71,7 @@ class MainScreen(Screen[None]):
         self.owner = owner
         self._guide = guide
         self._other_cluster = False
+        self._doubt = ""
         self.session = session = Session(opening, self._make_reports())
         self.navigation = Navigation(session.poller.want, self._show_place)
         self.tasks = RunningTask(session, owner, self.say, start=self._start_task, ended=self.redraw)
@@ -190,19 +191,24 @@ class MainScreen(Screen[None]):
 
     def redraw(self) -> None:
         """The open pane and the bars; widgets repaint what changed. Other panes are drawn once they are opened."""
-        if not is_ready(self):
-            return
+        if is_ready(self):
+            self._draw_pane()
+            self.draw_bars()
+
+    def _draw_pane(self) -> None:
         batches = self.progress.batches if self.busy else None
         how = how_to_plan(self._keys.context())
+        self._doubt = doubt(self.session)
         sources = PaneSources(self.session, self.cursor, self.log_dir.shown, batches, how)
         update_pane(self.pane_of(self.pane), sources)
-        self.draw_bars()
 
     def draw_bars(self) -> None:
         """What stands around the panes."""
         if not is_ready(self):
             return
         session, pane = self.session, self.pane
+        if doubt(session) != self._doubt:
+            self._draw_pane()  # what it shows has grown old, or the cluster was lost
         guide = step(pane, session.view, session.draft, session.safety) if self._guide else None
         trail = self.navigation.trail(short_name(session.target))
         draw_bars(self, session, BarsView(pane, trail, self.command_line(), tuple(self.actions()), guide))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from backends.base.answers import LogDir
 from console.app.main_screen.quorum_view import quorum_view
+from console.app.main_screen.title_view import doubt
 from console.app.plan.progress import Batches
 from console.app.plan.view import plan_view
 from console.app.session.session import Session
@@ -45,15 +46,17 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
     session, view = sources.session, sources.session.view
     match pane:
         case PartitionsPane():
-            # An empty list must not read as good news while nobody could be asked.
-            pane.table.empty = _NONE if view.partitions is not None else _NOT_SEEN
-            pane.update(_partitions(session))
+            shown = _partitions(session)
+            # An empty list must not read as good news where it is not known to be.
+            unknown = f"what is offline now is not known: {shown.doubt}" if shown.doubt else _NONE
+            pane.table.empty = unknown if shown.known else _NOT_SEEN
+            pane.update(shown)
         case ReplicasPane():
             pane.update(_replicas(session, sources.cursor))
         case EligiblePane():
-            shown = _eligible(view)
-            pane.table.empty = _NOBODY if shown.known else _NOT_SEEN
-            pane.update(shown)
+            eligible = _eligible(view)
+            pane.table.empty = _NOBODY if eligible.known else _NOT_SEEN
+            pane.update(eligible)
         case QuorumPane():
             pane.update(_quorum(view))
         case LogDirsPane():
@@ -71,6 +74,7 @@ def _partitions(session: Session) -> PartitionsView:
         session.draft.partitions,
         known=view.partitions is not None,
         first=view.first or 0.0,
+        doubt=doubt(session),
     )
 
 

@@ -12,7 +12,7 @@ from recovery.membership.preflight import (
     before_adding,
     before_removing,
 )
-from recovery.membership.quorum import MembershipRules, Quorum
+from recovery.membership.quorum import NEVER, MembershipRules, Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth, committing, health
 from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
@@ -86,7 +86,7 @@ def _members(found: QuorumHealth) -> Iterator[QuorumPaneRow]:
             _ROLES[member.role],
             member.key.id,
             member.key.directory_id,
-            found.quorum.log_end_offset - member.lag,
+            NEVER if member.lag is None else found.quorum.log_end_offset - member.lag,
             member.lag,
             None if member.fetch_ms is None else member.fetch_ms / 1000,
             None if member.lag_ms is None else member.lag_ms / 1000,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from console.app.session.schedule import Schedule
 from console.app.session.session import Session
 from console.app.session.view import Link
 from console.target import Target
+from recovery.wording.cluster_health_text import STALE
+from recovery.wording.quantity_text import age
 from widgets.bars.title_bar import RefreshState, Title
 
 AGE_STEP = 5.0
+OLD_SECONDS = 30.0
+"""From then on a picture is too old to call anything well: three refreshes have not come."""
 
 
 def title(session: Session) -> Title:
@@ -28,7 +33,29 @@ def title(session: Session) -> Title:
         refresh=_refresh(state.link, state.schedule),
         note=_note(state.link, state.problem, state.schedule, now),
         colour=session.target.colour,
+        health=view.health,
+        caveat=_caveat(state.link, view.at, now),
     )
+
+
+def doubt(session: Session) -> str:
+    """Why what is offline now is not known, "" where it is."""
+    view = session.view
+    lost = "" if view.health is None else STALE.get(view.health.quorum.state, "")
+    return lost or _caveat(session.poller.state.link, view.at, session.clock())
+
+
+def _caveat(link: Link, at: float | None, now: float) -> str:
+    """Why the picture may not be that of now, "" where it is."""
+    if link is Link.LOST:
+        return "cluster LOST" if at is None else f"cluster LOST, last picture of {_time_of_day(at)}"
+    if at is None or now - at < OLD_SECONDS:
+        return ""
+    return f"picture {age(_coarse(now - at))} old"
+
+
+def _time_of_day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S UTC")
 
 
 def _coarse(seconds: float) -> float:

@@ -14,11 +14,14 @@ from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.app.session.view import View, ViewRequest
 from console.last_healthy import recall
-from console.operations.partition_picture import Configs, may_be_under_min_isr
+from console.operations.cluster_health import Configs, HealthSources, cluster_health, topics_of
+from console.operations.partition_picture import may_be_under_min_isr
 from console.operations.quorum_state import lost
 from console.operations.remembered_voters import MEMORY
+from recovery.cluster_health import ClusterHealth, short_of_replicas
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.topic_marks import marks
 
@@ -52,7 +55,8 @@ class Looker:
             self._fill(before, view)
             view = await step(backend, view, wanted)
         moving = await _value(backend.reassignments())
-        return replace(view, reassignments=_kept(before.reassignments, moving), at=self.clock())
+        view = replace(view, reassignments=_kept(before.reassignments, moving), at=self.clock())
+        return replace(view, health=_health(view))
 
     async def look_at(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
         """The logs of what the screen shows, and nothing else: after the cursor has moved."""
@@ -70,17 +74,17 @@ class Looker:
     def _fill(self, before: View, view: View) -> None:
         """The first view is shown while it fills; later the last complete one stays until the next is complete."""
         if before.at is None:
-            self.tell(view)
+            self.tell(replace(view, health=_health(view)))
 
     async def _partitions(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         found = await backend.partitions()
-        short = [s for s in found.states if s.offline or len(s.isr) < len(s.replicas)]
+        short = list(short_of_replicas(found.states))
         # The others cannot be under min ISR: their topics' configurations are not needed.
-        view = await self._configs(backend, view, _topics(short))
+        view = await self._configs(backend, view, topics_of(short))
         troubled = tuple(s for s in short if s.offline or may_be_under_min_isr(s, view.configs))
         now = self.clock()
         since = {state.tp: view.since.get(state.tp, now) for state in troubled}
-        marked = {topic: marks(topic, view.configs.get(topic)) for topic in _topics(troubled)}
+        marked = {topic: marks(topic, view.configs.get(topic)) for topic in topics_of(troubled)}
         return replace(
             view,
             partitions=_kept(view.partitions, found),
@@ -173,12 +177,31 @@ def _kept(old: T | None, new: T) -> T:
     return old if old is not None and old == new else new
 
 
+def _health(view: View) -> ClusterHealth | None:
+    """Of the whole cluster, as far as it was told yet."""
+    if view.cluster is None or view.partitions is None:
+        return None
+    led = (state for state in view.troubled if not state.offline)
+    return cluster_health(
+        HealthSources(
+            view.cluster,
+            view.partitions,
+            {broker: contact.problem for broker, contact in view.contacts.items()},
+            view.log_dirs or {},
+            view.quorum,
+            view.configs,
+            under_min_isr=sum(_under_min_isr(state, view.configs) for state in led),
+        )
+    )
+
+
+def _under_min_isr(state: PartitionState, configs: Configs) -> bool:
+    needed = min_isr_from_config(state, configs.get(state.topic, {}))
+    return isinstance(needed, int) and len(state.isr) < needed
+
+
 def _recent(at: float | None, now: float) -> bool:
     return at is not None and now - at < SELDOM_SECONDS
-
-
-def _topics(states: Iterable[PartitionState]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(state.topic for state in states))
 
 
 def _states_of(view: View, partitions: Collection[TopicPartition]) -> tuple[PartitionState, ...]:

@@ -14,6 +14,7 @@ from backends.base.answers import (
     Partitions,
     Reassignment,
 )
+from recovery.cluster_health import ClusterHealth
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
@@ -49,7 +50,8 @@ class View:
     was not asked yet is None or empty, one that could not be had is Unknown; a quorum that has no leader is a
     QuorumWithoutLeader.
     ``first`` is when the partitions were first told, ``since`` when each was first seen in trouble. ``surveyed`` is
-    when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were. A look that found
+    when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were. ``health`` is
+    that of the whole cluster, None before the partitions were told. A look that found
     a part as it was keeps the very same object.
     """
 
@@ -71,6 +73,7 @@ class View:
     since: Mapping[TopicPartition, float] = field(default_factory=dict)
     configs_at: float | None = None
     dirs_at: float | None = None
+    health: ClusterHealth | None = None
 
     def aged(self) -> View:
         """As it is, and nothing of it recent: the next look asks for what seldom changes too."""

@@ -69,7 +69,7 @@ def replicas(
     async def job(backend: Backend, _stop: object) -> Picture:
         cluster = await backend.open()
         asked = Depths(recovery_duration_ms / 1000, depth)
-        return await examine(backend, cluster, chosen, asked, run.screen.progress, quorum=True)
+        return await examine(backend, cluster, chosen, asked, run.screen.progress, health=True)
 
     picture = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows

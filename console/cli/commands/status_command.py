@@ -25,7 +25,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
       ktriage status --cluster production --rows 0
       ktriage status --cluster production --output json | jq .counts
     """
-    from console.operations.overview import Overview, cluster_health, not_asked, overview  # noqa: PLC0415  # not for --help
+    from console.operations.overview import Overview, not_asked, overview, overview_health  # noqa: PLC0415  # not for --help
     from console.output.overview_report import overview_document, overview_lines  # noqa: PLC0415
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
@@ -39,7 +39,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
         run.screen.say(f"unknown: {printable(line)}")
     if not remind(run, view.cluster.cluster_id) and any(survey.state.offline for survey in view.surveys):
         run.next("plan", "--all-offline-partitions", unused())
-    return Status.DONE if cluster_health(view).well and not missing else Status.PARTLY
+    return Status.DONE if overview_health(view).well and not missing else Status.PARTLY
 
 
 command = connected(status)

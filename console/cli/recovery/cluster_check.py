@@ -9,22 +9,26 @@ from backends.live.check import CheckReport
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
+from console.operations.cluster_health import read_health
 from console.output.check_report import checked_document, checked_lines, problems
 from console.signals import StopRequest
+from recovery.cluster_health import ClusterHealth
 
 
 def check_cluster(run: Run) -> int:
     """Checks and prints; returns the exit status."""
 
-    async def job(backend: Backend, _stop: StopRequest) -> CheckReport:
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[CheckReport, ClusterHealth]:
         check: Callable[[], Awaitable[CheckReport]] | None = getattr(backend, "check", None)
         if check is None:
             raise InputError("this cluster cannot be checked")
         await backend.open()
-        return await check()
+        report = await check()
+        problems = {reach.broker: reach.problem for reach in report.reach}
+        return report, await read_health(backend, report.cluster, problems)
 
-    checked = run.read(job)
-    run.screen.out(checked_document(checked) if run.json else checked_lines(checked))
+    checked, health = run.read(job)
+    run.screen.out(checked_document(checked, health) if run.json else checked_lines(checked, health))
     found = problems(checked)
     for problem in found:
         run.screen.say(problem)

@@ -80,7 +80,7 @@ OFFLINE = survey({1: WELL, 2: WELL, 3: SILENT}, elr=(3,), last_known_elr=(3,))
 
 def test_a_cluster_in_good_order_fits_a_few_lines_and_lists_no_partition() -> None:
     seen = text(view(ONLINE))
-    assert "1 partitions that this caller may see: 0 offline, 0 more under min ISR" in seen
+    assert "1 partition that this caller may see: 0 offline, 0 more under min ISR" in seen
     assert "t-0" not in seen
     assert not_asked(view(ONLINE)) == ()
 

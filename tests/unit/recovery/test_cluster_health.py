@@ -4,12 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from recovery.cluster_health import ClusterHealth, QuorumState, quorum_state
-from recovery.model import Unknown, Why
-from recovery.wording.cluster_health_text import health_line
+from recovery.cluster_health import (
+    ClusterHealth,
+    QuorumFinding,
+    QuorumState,
+    down,
+    elects_uncleanly,
+    quorum_finding,
+    self_electing,
+)
+from recovery.membership.quorum import QuorumReplica, described
+from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
+from recovery.membership.voters import ReplicaKey, Voter, VoterSet
+from recovery.model import Broker, Unknown, Why
+from recovery.wording.cluster_health_text import health_line, quorum_badge
+from tests.unit.recovery.surveys import SILENT, log, survey
 
-WELL = ClusterHealth(
-    QuorumState.LED, dead_voters=(), brokers_down=(), failed_dirs=0, offline=0, under_min_isr=0, unseen=False
+LED = QuorumFinding(QuorumState.LED)
+NO_LEADER = QuorumFinding(QuorumState.NO_LEADER)
+REFUSED = Unknown(Why.NOT_ALLOWED, "needs DESCRIBE")
+WELL = ClusterHealth(LED, offline=0, under_min_isr=0)
+WORST = ClusterHealth(
+    QuorumFinding(QuorumState.NO_LEADER, (100, 101)),
+    brokers_down=(1, 2, 3),
+    failed_dirs=1,
+    offline=1_999,
+    under_min_isr=20,
+    self_electing=("logs",),
+    leaders_not_told=2,
+    unseen=True,
 )
 
 
@@ -21,21 +44,31 @@ def test_a_cluster_without_fault_is_well_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("health", "line"),
     [
-        (WELL._replace(quorum=QuorumState.NO_LEADER), "quorum NO LEADER"),
-        (WELL._replace(quorum=QuorumState.CANNOT_COMMIT), "quorum CANNOT COMMIT"),
-        (WELL._replace(quorum=QuorumState.NOT_TOLD), "quorum not told · no partition offline"),
+        (WELL._replace(quorum=NO_LEADER), "quorum NO LEADER"),
+        (WELL._replace(quorum=QuorumFinding(QuorumState.CANNOT_COMMIT)), "quorum CANNOT COMMIT"),
+        (
+            WELL._replace(quorum=QuorumFinding(QuorumState.UNKNOWN)),
+            "quorum unknown · no partition seen offline",
+        ),
         (WELL._replace(brokers_down=(3,), offline=4), "broker 3 down · 4 offline"),
-        (WELL._replace(dead_voters=(100, 101)), "voters 100, 101 down · no partition offline"),
+        (
+            WELL._replace(quorum=QuorumFinding(QuorumState.LED, (100, 101))),
+            "voters 100, 101 down · no partition offline",
+        ),
         (
             WELL._replace(failed_dirs=1, under_min_isr=2),
             "1 disk failed · 2 under min ISR · no partition offline",
         ),
         (WELL._replace(brokers_down=(1, 2, 3, 4, 5)), "5 brokers down · no partition offline"),
-        (WELL._replace(unseen=True), "no partition offline that may be seen"),
         (
-            ClusterHealth(QuorumState.NO_LEADER, (), (3,), 1, 4, 2, unseen=True),
-            "quorum NO LEADER · broker 3 down · 1 disk failed · 4 offline · 2 under min ISR",
+            WELL._replace(offline=2, self_electing=("a", "b")),
+            "2 offline · 2 topics elect uncleanly by themselves",
         ),
+        (
+            WELL._replace(leaders_not_told=2),
+            "2 with a leader not on this listener · no partition seen offline",
+        ),
+        (WELL._replace(unseen=True), "no partition seen offline"),
     ],
 )
 def test_the_worst_stands_first_and_is_not_well(health: ClusterHealth, line: str) -> None:
@@ -43,16 +76,90 @@ def test_the_worst_stands_first_and_is_not_well(health: ClusterHealth, line: str
     assert health_line(health) == line
 
 
+def test_partitions_that_were_not_all_read_are_not_called_well() -> None:
+    assert health_line(WELL._replace(offline=None)) == ""
+
+
+@pytest.mark.parametrize("caveat", ["picture 45 s old", "cluster LOST, last picture of 12:34:56 UTC"])
+def test_an_old_picture_says_how_old_and_calls_nothing_well(caveat: str) -> None:
+    assert health_line(WELL, caveat) == caveat
+    assert health_line(WELL._replace(offline=4), caveat) == f"{caveat} · 4 offline"
+
+
+@pytest.mark.parametrize("width", range(36, 200))
+def test_what_matters_most_is_left_at_every_width(width: int) -> None:
+    line = health_line(WORST, width=width)
+    assert len(line) <= width
+    assert line.startswith("quorum NO LEADER")
+    assert "1,999 offline" in line
+
+
+def test_disks_and_brokers_are_named_before_counts_that_matter_less() -> None:
+    line = health_line(WORST, width=79)
+    assert line == "quorum NO LEADER · 3 brokers down · 1 disk failed · 1,999 offline · …"
+
+
 def test_silence_and_a_controller_that_does_not_lead_mean_that_nobody_leads() -> None:
     for why in (Why.NOT_ANSWERED, Why.FAILED):
-        assert quorum_state(Unknown(why, ""), commits=False) is QuorumState.NO_LEADER
+        assert quorum_finding(Unknown(why, "")) == NO_LEADER
 
 
 def test_a_refusal_says_nothing_about_the_quorum() -> None:
     for why in (Why.NOT_ALLOWED, Why.NOT_OFFERED):
-        assert quorum_state(Unknown(why, ""), commits=False) is QuorumState.NOT_TOLD
+        assert quorum_finding(Unknown(why, "")).state is QuorumState.UNKNOWN
+    assert quorum_finding(None).state is QuorumState.UNKNOWN
 
 
-def test_a_described_quorum_leads_where_it_commits() -> None:
-    assert quorum_state(None, commits=True) is QuorumState.LED
-    assert quorum_state(None, commits=False) is QuorumState.CANNOT_COMMIT
+def fetched(number: int, at: int) -> QuorumReplica:
+    return QuorumReplica(ReplicaKey(number, f"d{number}"), 500, at, at)
+
+
+def test_a_described_quorum_leads_where_a_majority_is_up_and_names_who_is_not() -> None:
+    up, gone = fetched(101, 90_000), fetched(102, 1_000)
+    voters = VoterSet(tuple(Voter(ReplicaKey(n, f"d{n}")) for n in (100, 101, 102)))
+    told = described(
+        "c", voters, (fetched(100, 90_000), up, gone), leader_id=100, leader_epoch=1, high_watermark=499
+    )
+    assert quorum_finding(told) == QuorumFinding(QuorumState.LED, (102,))
+    assert quorum_badge(quorum_finding(told)) == "1 down"
+    silent = described(
+        "c", voters, (fetched(100, 90_000),), leader_id=100, leader_epoch=1, high_watermark=499
+    )
+    found = quorum_finding(silent)
+    assert found == QuorumFinding(QuorumState.CANNOT_COMMIT, (101, 102)), "nobody has told of the others"
+    assert quorum_badge(found) == "CANNOT COMMIT"
+
+
+def test_the_voters_that_do_not_answer_are_named_without_a_leader() -> None:
+    hosts = tuple(
+        VoterHost(ReplicaKey(n, f"d{n}"), f"c{n}:9093", n == 100, "", NOT_KNOWN, NOT_KNOWN)
+        for n in (100, 102, 101)
+    )
+    found = quorum_finding(QuorumWithoutLeader("c", hosts, certain=True, seen_at=""))
+    assert found == QuorumFinding(QuorumState.NO_LEADER, (101, 102))
+    assert quorum_badge(found) == "NO LEADER"
+
+
+BROKERS = tuple(Broker(i, f"kafka-{i}", 9092, None, False) for i in (1, 2, 3))
+
+
+def test_a_broker_is_down_that_is_fenced_or_silent_but_not_one_that_refuses() -> None:
+    fenced = (*BROKERS[:2], BROKERS[2]._replace(fenced=True))
+    assert down(fenced, {}, {}) == (3,)
+    assert down(BROKERS, {1: None, 2: SILENT}, {3: REFUSED}) == (2,)
+    assert down(BROKERS, {1: None}, {3: SILENT}) == (3,)
+
+
+def test_a_fenced_broker_that_an_older_release_does_not_list_is_down() -> None:
+    offline = survey({1: log((0, 0, 10)), 2: log((0, 0, 10)), 3: SILENT}, isr=(1, 2)).state
+    listed = tuple(broker._replace(fenced=None) for broker in BROKERS[:2])
+    assert down(listed, {}, {}, (offline,)) == (3,)
+
+
+def test_a_topic_that_elects_uncleanly_is_named_only_where_it_was_read() -> None:
+    offline = survey({1: SILENT}).state
+    enabled = {"unclean.leader.election.enable": "true"}
+    assert self_electing((offline,), {"t": enabled}) == ("t",)
+    assert self_electing((offline,), {"t": {"unclean.leader.election.enable": "false"}}) == ()
+    assert self_electing((offline,), {"t": REFUSED}) == ()
+    assert elects_uncleanly(enabled) and not elects_uncleanly(None)

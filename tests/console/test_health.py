@@ -1,0 +1,78 @@
+"""The worst that is known of the cluster stands above every pane, and nothing is called well that is not known."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from console.app.session.view import Link
+from console.operations.registry import PANES
+from tests.console.faults import hangs
+from tests.console.robot import Robot, console
+
+
+def header(robot: Robot) -> str:
+    return "\n".join(robot.screen.splitlines()[:4])
+
+
+async def in_every_pane(robot: Robot, text: str) -> None:
+    for pane in PANES:
+        await robot.opens(pane)
+        await robot.until(lambda: text in header(robot), f"{text!r} above pane {pane}")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "text", "tabs"),
+    [
+        ("last-replica-standing", "broker 2 down · 1 offline", ("1 Offline partitions 1",)),
+        ("disk-failure", "1 disk failed · 4 offline", ("1 Offline partitions 4", "5 Log dirs 1 failed")),
+        (
+            "two-of-three-voters-lost",
+            "quorum NO LEADER · voter 102 down · broker 3 down",
+            ("4 Quorum NO LEADER",),
+        ),
+    ],
+)
+async def test_what_is_wrong_stands_above_every_pane(scenario: str, text: str, tabs: tuple[str, ...]) -> None:
+    async with console(scenario, size=(80, 24)) as robot:
+        await in_every_pane(robot, text)
+    async with console(scenario, size=(140, 40)) as robot:
+        await robot.sees(text, *tabs)
+
+
+async def test_tabs_too_narrow_for_badges_mark_the_panes_of_trouble() -> None:
+    async with console("disk-failure", size=(80, 24)) as robot:
+        await robot.sees("[1 Offline partitions!] 2  3  4  5!  6")
+
+
+async def test_without_a_quorum_nothing_is_said_to_be_well() -> None:
+    async with console("two-of-three-voters-lost", guide=True) as robot:
+        await robot.sees("As before, no controller leads: 0 offline", "nobody can be elected. Press 4")
+        await robot.sees("what is offline now is not known: no controller leads")
+        assert "no partition" not in robot.screen
+        assert "nothing is offline" not in robot.screen
+
+
+async def test_a_lost_cluster_keeps_the_time_of_its_last_picture_and_is_not_called_well() -> None:
+    async with console("static-quorum-upgrade", size=(80, 24)) as robot:
+        await robot.sees("no partition offline", "no partition is offline or under min ISR")
+        await hangs(robot, 1, 2, 3)
+        await robot.press("r")
+        await robot.link_is(Link.LOST)
+        await robot.until(
+            lambda: re.search(r"cluster LOST, last picture of \d\d:\d\d:\d\d UTC", header(robot)),
+            "when the picture was made",
+        )
+        assert "no partition" not in header(robot)
+        await robot.sees("what is offline now is not known: cluster LOST, last picture of")
+
+
+async def test_an_old_picture_says_how_old_it_is_and_calls_nothing_well() -> None:
+    now = [1_000.0]
+    async with console("static-quorum-upgrade", size=(80, 24), clock=lambda: now[0]) as robot:
+        await robot.sees("no partition offline")
+        await robot.press("p")
+        now[0] += 95.0
+        await robot.until(lambda: "picture 1 min old" in robot.screen.splitlines()[2], "how old it is")
+        assert "no partition" not in header(robot)
