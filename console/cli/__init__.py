@@ -1,1 +1,1 @@
-"""The command line: one module a command, imported when it is called."""
+"""The command line. Each command has its own module, which is imported only when the command is called."""

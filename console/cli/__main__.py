@@ -1,4 +1,6 @@
-"""``python -m console.cli``: ktriage by this very interpreter, as a served console starts it."""
+"""``python -m console.cli``: ktriage with the running Python interpreter. A served console is started like
+this.
+"""
 
 from console.cli.main import main
 

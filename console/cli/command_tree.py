@@ -1,4 +1,4 @@
-"""The tree of commands, each imported when it is called."""
+"""The tree of commands; each is imported only when it is called."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from console.target import resolve
 from console.version import version as installed
 
 HELP = """\
-Triage and recovery for Apache Kafka: what is broken, what does each choice lose, what exactly will be sent.
+Triage and recovery for Apache Kafka: what is broken, what each choice loses, and what exactly
+will be sent.
 
 \b
 Examples:
@@ -48,7 +49,7 @@ Examples:
 
 
 class LazyGroup(TyperGroup):
-    """Imports a command's module when that command is called or completed, and no other."""
+    """Imports only the module of the command that is called or completed."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return quicken(super().get_params(ctx))
@@ -75,14 +76,14 @@ class LazyGroup(TyperGroup):
 
 
 class QuickCommand(TyperCommand):
-    """A command whose values are converted without pydantic."""
+    """A command that converts its option values without pydantic."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return quicken(super().get_params(ctx))
 
 
 class CommandWithForms(QuickCommand):
-    """A command that is another one, with options of its own, where a certain option is given."""
+    """A command that has another form, with other options, if a certain option is given."""
 
     forms: Mapping[str, TyperCommand]
 
@@ -103,7 +104,7 @@ def tree() -> TyperGroup:
 
 
 def single(name: str) -> TyperCommand | TyperGroup:
-    """One command by itself: a group where its module has verbs."""
+    """One command; a group if its module has verbs."""
     action = COMMANDS[name]
     module = importlib.import_module(f"console.cli.commands.{action.command}_command")
     if hasattr(module, "VERBS"):
@@ -166,9 +167,9 @@ def _ktriage(
     broker: BrokerAddress = None,
     state_dir: StateDir = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Console: changes stay forbidden, it cannot be armed.")
+        bool, typer.Option("--read-only", help="Console: never allow changes; it cannot be armed.")
     ] = False,
-    guide: Annotated[bool, typer.Option("--guide", help="Console: it shows what to press next.")] = False,
+    guide: Annotated[bool, typer.Option("--guide", help="Console: show what to press next.")] = False,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the console to a browser on loopback; it cannot be armed.")
     ] = False,
@@ -181,11 +182,9 @@ def _ktriage(
     named = any(value is not None for value in given)
     if ctx.invoked_subcommand is not None:
         if named or state_dir is not None or read_only or guide or serve:
-            raise InputError(
-                f"options of a cluster come after the command: ktriage {ctx.invoked_subcommand} …"
-            )
+            raise InputError(f"cluster options come after the command: ktriage {ctx.invoked_subcommand} …")
         return
-    # Only the console pays for more.
+    # Only the console needs these imports.
     from console.cli.open_console import has_terminal, open_console, served  # noqa: PLC0415
     from console.cli.open_console import serve as begin_to_serve  # noqa: PLC0415
 

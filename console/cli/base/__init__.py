@@ -1,1 +1,1 @@
-"""What every command stands on: a run and its statuses, the journal's writing, words that several say."""
+"""What every command uses: the run, its exit status, the operator at the terminal, options for partitions."""

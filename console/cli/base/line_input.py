@@ -1,4 +1,4 @@
-"""Reading a line from a terminal without standing in the way of signals and sockets."""
+"""Reads a line from a terminal without blocking signals and sockets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 async def read_line(descriptor: int) -> str:
-    """The next line, "" at the end of input. Cancelling it leaves no thread behind that still reads."""
+    """The next line, "" at the end of input. If it is cancelled, no thread stays behind that still reads."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()
 

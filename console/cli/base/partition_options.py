@@ -1,4 +1,4 @@
-"""From options to the partitions that are meant."""
+"""The partitions that the options select."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def selection(
     under_min_isr: bool = False,
     leaders_refused: bool = False,
 ) -> Selection:
-    """The selection that these options describe; all partitions where none is given. Raises InputError.
+    """The selection that these options describe; all partitions if no option is given. Raises InputError.
 
     ``leaders_refused``: a file at ``path`` that names designated leaders is refused.
     """
@@ -29,7 +29,7 @@ def selection(
     if path is not None:
         if topics or partitions:
             raise InputError("--path-to-json-file and --topic exclude each other")
-        # Reading JSON is for those who hand in a file.
+        # The JSON reader is imported only if there is a file.
         from console.plan_files import read_targets  # noqa: PLC0415
 
         return Selection(partitions=read_targets(path, leaders_refused=leaders_refused), which=which)
@@ -49,7 +49,7 @@ def _refuse_twice(values: Sequence[str], option: str) -> None:
 
 
 def words(topic: Sequence[str] | None, partition: Sequence[int] | None, path: Path | None) -> tuple[str, ...]:
-    """The options that choose the same partitions again."""
+    """The options that select the same partitions again, for the next command."""
     if path is not None:
         return ("--path-to-json-file", str(path))
     topics = (word for name in topic or () for word in ("--topic", name))

@@ -1,4 +1,4 @@
-"""What every command runs in: the cluster, the streams, the signals."""
+"""The run of a command: its cluster, its output streams and its signals."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Output(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One command on one cluster; ``named`` is None only where a command does without a cluster.
+    """One command on one cluster; ``named`` is None only if the command needs no cluster.
 
-    ``changes``: the registry says that the command can change a cluster. No other can.
+    ``changes``: the registry says that the command can change a cluster. No other command can.
     """
 
     program: Program
@@ -52,19 +52,19 @@ class Run:
         return self.program.screen
 
     def refuse_if_read_only(self) -> None:
-        """Raises InputError where the profile forbids what changes the cluster."""
+        """Raises InputError if the profile forbids changes of the cluster."""
         assert self.changes, "a command that changes a cluster says so in the registry"
         if self.target.read_only:
             raise InputError(f"this would change the cluster, and {self.target.read_only}; nothing was sent")
 
     def read(self, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
-        """Runs ``job`` on the cluster, which it cannot change. Raises what the job raises, and Stopped."""
+        """Runs ``job``, which can only read the cluster. Raises what the job raises, and Stopped."""
         from backends.base.read_only import ReadOnlyBackend  # noqa: PLC0415  # not before a cluster is asked
 
         return self._on_cluster(lambda cluster, stop: job(ReadOnlyBackend(cluster), stop))
 
     def change(self, change: Change[Backend, P, R], operator: Operator[P]) -> R:
-        """Carries the change out. Raises what it raises, and Stopped."""
+        """Carries out the change. Raises what it raises, and Stopped."""
         from console.operations.access import backend_access  # noqa: PLC0415  # for changes only
         from console.operations.change import run_change  # noqa: PLC0415
 
@@ -84,7 +84,7 @@ class Run:
         return self._on_cluster(job)
 
     def _on_cluster(self, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
-        """Runs ``job`` on the cluster and lets go of it."""
+        """Runs ``job`` on the cluster, then closes the backend."""
         from console.backends import backend  # noqa: PLC0415  # not before a cluster is asked
 
         cluster = backend(self.target, self.screen.say)
@@ -98,16 +98,16 @@ class Run:
         return self.program.supervisor.run(supervised)
 
     def next(self, *words: str) -> None:
-        """Prints the command that comes next, on stderr, ready to be copied."""
+        """Prints the next command on stderr, ready to be copied."""
         self.screen.say(f"next: {self.target.command(*words)}")
 
     def refuse_unless_interactive(self, instead: str) -> None:
-        """Raises InputError where nobody can be asked, and the option that says so is missing."""
+        """Raises InputError if nobody can be asked, and the option that replaces the question is missing."""
         if not self.screen.interactive:
             raise InputError(f"nobody can be asked here: give {instead}; nothing was sent")
 
     async def ask(self, question: str) -> str:
-        """What a person types, without blanks around it; empty at the end of input. A signal ends the waiting."""
+        """The line that a person types, stripped; "" at the end of input. A signal ends the wait."""
         from console.cli.base.line_input import read_line  # noqa: PLC0415  # where somebody is asked only
 
         self.screen.say(question)

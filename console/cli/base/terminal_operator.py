@@ -1,4 +1,4 @@
-"""A person at a terminal: asked on stderr, answering by a line on standard input."""
+"""A person at a terminal: questions go to stderr, answers are lines on standard input."""
 
 # ruff: noqa: ARG002  # the signatures are the operator's
 
@@ -19,9 +19,9 @@ P = TypeVar("P")
 
 
 class TerminalOperator(Generic[P]):
-    """Implements :class:`console.operations.change.Operator`. ``ask``: False where --yes was given.
+    """Implements :class:`console.operations.change.Operator`. ``ask``: False with --yes.
 
-    ``lines`` show what would be changed: as results, or on stderr where JSON is the result.
+    ``lines`` show what would be changed: as results, or on stderr if the result is JSON.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class TerminalOperator(Generic[P]):
         self._run.screen.say(*unfinished_lines(found))
 
     async def restores_first(self, found: Unfinished) -> bool:
-        question = "put them back now? Type yes:"
+        question = "restore them now? Type yes:"
         return self._run.screen.interactive and await self._run.ask(question) == "yes"
 
     def restored(self, settled: SettledOrders) -> None:

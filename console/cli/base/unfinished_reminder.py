@@ -1,4 +1,4 @@
-"""A run that was killed left something behind: whoever looks at the cluster next is told."""
+"""Reminds the operator of an earlier run that was killed and left something unfinished."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from console.paths import cluster_name, records_dir
 
 
 def remind(run: Run, cluster_id: str) -> bool:
-    """Says what this host's journal shows as unfinished, and the command that finishes it; True if there is any.
+    """Prints what this host's journal shows as unfinished, and the command that finishes it; True if there is
+    any.
 
-    A run that is under way at this moment is named, and nothing is to be finished while it holds the lock.
+    A run that is still going on is named; nothing can be finished while it has the lock.
     """
     if not any((records_dir() / cluster_name(cluster_id)).glob("*.jsonl")):
         return False
-    # Most hosts never changed this cluster: they do not pay for reading a journal.
+    # Most hosts never changed this cluster: for them no journal is read, which saves time.
     from console.journal.journal import running  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
     from console.output.resume_report import open_lines  # noqa: PLC0415

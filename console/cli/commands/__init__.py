@@ -1,1 +1,3 @@
-"""What typer sees: one module a command, with its options, examples and nothing that --help need not load."""
+"""The typer commands: one module for each, with its options and examples, and no import that --help does not
+need.
+"""

@@ -36,15 +36,15 @@ MaxLoss = Annotated[
         "--max-loss",
         metavar="N",
         min=0,
-        help="Apply only partitions that lose at most N offsets, also if the chosen leader drops out and the next"
-        " one is elected. Default: no limit.",
+        help="Apply only partitions that lose at most N offsets. The limit also counts what is lost if the"
+        " chosen leader fails and the next replica is elected. Default: no limit.",
     ),
 ]
 IgnoreSuccessorLoss = Annotated[
     bool,
     typer.Option(
         "--ignore-successor-loss",
-        help="For --max-loss: count the loss of the chosen leader only, not that of the next one.",
+        help="For --max-loss: count only the loss of the chosen leader, not of the next replica.",
     ),
 ]
 StopAfter = Annotated[
@@ -53,19 +53,20 @@ StopAfter = Annotated[
         "--stop-after",
         metavar="K",
         min=1,
-        help="Send no more elections after K of them have failed. Default: all are sent.",
+        help="Stop after K elections have failed. Default: send all.",
     ),
 ]
 ReviewedBy = Annotated[
     str | None,
-    typer.Option("--reviewed-by", metavar="NAME", help="Who reviewed the plan. Needs --digest."),
+    typer.Option("--reviewed-by", metavar="NAME", help="The person who reviewed the plan. Needs --digest."),
 ]
 Digest = Annotated[
     str | None,
     typer.Option(
         "--digest",
         metavar="SHA256",
-        help="The digest of the reviewed plan, as ktriage review prints it. Another plan is refused.",
+        help="The digest of the reviewed plan, as ktriage review prints it. A file with another digest is"
+        " refused.",
     ),
 ]
 Rescue = Annotated[
@@ -103,13 +104,13 @@ def apply(
     recovery_election_attempts: Attempts = 3,
     rows: Rows = 20,
 ) -> int:
-    """Elects the leaders of a plan. Every precondition of every row is checked again first: the topic, the leader
-    epoch, the assignment, and how far each candidate's log goes. Rows that are stale are refused one by one.
-    Rows that are online already are reported as such, so applying twice does no harm. A file that names leaders
-    without preconditions is asked afresh and shown before anything is sent.
+    """Elects the leaders of a plan. Every precondition of every row is checked again first: the topic, the
+    leader epoch, the assignment, and the log end of each candidate. Stale rows are refused one by one.
+    Partitions that are already online are reported as such, so it is safe to apply a plan twice. For a file
+    that names leaders without preconditions, the logs are read first and shown before anything is sent.
 
-    Before anything is sent, a person on a terminal types the number of partitions that may lose something;
-    without a terminal --yes and --reason are needed. The journal keeps what was sent and what was read back.
+    Before anything is sent, you type the number of partitions that may lose something; without a terminal,
+    --yes and --reason are needed. The journal records what was sent and what was read back.
 
     With --rescue, everything that the elections cut off is read from its brokers first, and the plan is compared
     once more after that.
@@ -125,7 +126,7 @@ def apply(
     if (reviewed_by is None) != (digest is None):
         raise InputError("--reviewed-by and --digest need each other")
     if ignore_successor_loss and max_loss is None:
-        raise InputError("--ignore-successor-loss is for --max-loss, which is not given")
+        raise InputError("--ignore-successor-loss needs --max-loss")
     if rescue is None and (rate is not None or elect_unrescued):
         raise InputError("--rate and --elect-unrescued are for --rescue DIR, which is not given")
     why = stated(reason, asked=not yes)

@@ -41,7 +41,7 @@ class ElectionStrategy(StrEnum):
 
 
 ElectionTypeOption = Annotated[
-    ElectionType, typer.Option("--election-type", help="The type of election; see above.")
+    ElectionType, typer.Option("--election-type", help="The election type; see above.")
 ]
 Topic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="The topic of --partition.")]
 Partition = Annotated[
@@ -54,9 +54,9 @@ ElectionStrategyOption = Annotated[
     ElectionStrategy | None,
     typer.Option(
         "--strategy",
-        help="For longest-log: when to elect. aggressive: at once, the best of those that answered. balanced: not"
-        " while a member of ISR or ELR may come back, and only when all of LastKnownELR answered. Default:"
-        " balanced.",
+        help="For longest-log: when to elect. aggressive: at once, the best of the replicas that answered."
+        " balanced: not while a member of ISR or ELR may come back, and only when all of LastKnownELR"
+        " answered. Default: balanced.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")]
@@ -78,7 +78,7 @@ def elect(
     recovery_election_attempts: Attempts = 3,
     rows: Rows = 20,
 ) -> int:
-    """Holds leader elections, of the type that --election-type names:
+    """Runs leader elections of the given --election-type:
 
     \b
       preferred    the first replica of the assignment, where it does not lead
@@ -87,8 +87,8 @@ def elect(
       longest-log  the replica whose log is best, as ktriage recover chooses it, where there is no leader
 
     One of --path-to-json-file, --topic with --partition, and --all-topic-partitions is required; designated
-    takes its leaders from the file. A file from ktriage plan is checked against the cluster row by row before
-    anything is sent. A file that names designated leaders is refused for every other type.
+    needs the file, because it names the leaders. A file from ktriage plan is checked against the cluster row
+    by row before anything is sent. The other types refuse a file that names designated leaders.
 
     \b
     Examples:

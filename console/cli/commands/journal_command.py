@@ -14,19 +14,23 @@ def journal(
     run: Run,
     *,
     cluster_id: Annotated[
-        str | None, typer.Option("--cluster-id", metavar="ID", help="Only this cluster. Nobody is contacted.")
+        str | None,
+        typer.Option("--cluster-id", metavar="ID", help="Show only this cluster. No cluster is contacted."),
     ] = None,
     last: Annotated[
         int,
         typer.Option(
-            "--last", metavar="N", min=1, help="How many runs of each cluster are shown, the newest."
+            "--last",
+            metavar="N",
+            min=1,
+            help="How many runs of each cluster are shown, counted from the newest.",
         ),
     ] = 20,
 ) -> int:
-    """Shows what was sent to a cluster from this host, or by everybody who shares the --state-dir: who sent it,
-    when, why, with which command, and how each part ended. The newest run comes last. Without a cluster: every
-    cluster that has a journal here. A cluster that --bootstrap-server, --bootstrap-controller or --cluster names
-    is contacted only to learn its id; --cluster-id contacts nobody.
+    """Shows what was sent to a cluster from this host, or by everybody who shares the --state-dir: who sent
+    it, when, why, with which command, and the result of each part. The newest run comes last. If you name no
+    cluster, every cluster with a journal here is shown. With --bootstrap-server, --bootstrap-controller or
+    --cluster, the cluster is contacted only to read its id; with --cluster-id, no cluster is contacted.
 
     \b
     Examples:

@@ -19,26 +19,29 @@ def log_dirs(
         typer.Option(
             "--if-fails",
             metavar="BROKER[:DIR]",
-            help="What the failure of this dir, or broker, would take. May be repeated: they fail at once.",
+            help="Show what the failure of this dir or broker would affect. May be repeated: all fail at"
+            " once.",
         ),
     ] = None,
     swap: Annotated[
         str | None,
-        typer.Option("--swap", metavar="BROKER:DIR", help="The steps to replace the disk of this dir."),
+        typer.Option("--swap", metavar="BROKER:DIR", help="Show the steps to replace the disk of this dir."),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="With --swap: wait until all its replicas are back in the ISR.")
+        bool,
+        typer.Option("--wait", help="With --swap: wait until all replicas of the dir are back in the ISR."),
     ] = False,
     rows: Rows = 20,
 ) -> int:
-    """Shows the log dirs of every broker: state, bytes used and free, replicas. For a dir that failed it shows
-    what was on it, what the controller did about it, and what is left to do; partitions that lost their last
-    copy come first. Nothing is changed.
+    """Shows the log dirs of every broker: state, bytes used and free, replicas. For a failed dir: the
+    replicas that were on it, what the controller did about each, and what is left to do; partitions that lost
+    their last copy come first. Nothing is changed.
 
-    --if-fails shows what would happen if a dir or a whole broker failed now: which partitions would get another
-    leader, and which, fall under min ISR, or go offline. --swap shows the steps to replace a disk, and the
-    partitions that its broker could be elected to lead with an empty disk, which must be recovered first. With
-    --wait it then waits until every replica is back in the ISR.
+    --if-fails shows what would happen if a dir or a whole broker failed now: which partitions would get
+    another leader, and which one, which would fall under min ISR, and which would go offline. --swap shows
+    the steps to replace a disk. It lists the partitions that must be recovered first, because the broker
+    could be elected to lead them with its empty disk. --wait then waits until every replica is back in the
+    ISR.
 
     \b
     Examples:
@@ -49,7 +52,7 @@ def log_dirs(
     if if_fails and swap:
         raise InputError("--if-fails and --swap exclude each other")
     if wait and not swap:
-        raise InputError("--wait is for --swap")
+        raise InputError("--wait needs --swap")
     from console.cli.disks import log_dir_views  # noqa: PLC0415  # not for --help
 
     if if_fails:

@@ -20,7 +20,7 @@ from recovery.strategy import Strategy
 
 
 def _profiles(incomplete: str) -> list[str]:
-    """Completion of --cluster from the profiles' file: no cluster is contacted."""
+    """Completes --cluster from the profiles' file, without contacting a cluster."""
     from console.paths import config_dir  # noqa: PLC0415
     from console.settings import load  # noqa: PLC0415
 
@@ -36,7 +36,7 @@ BootstrapServer = Annotated[
     typer.Option(
         "--bootstrap-server",
         metavar="HOST:PORT[,…]",
-        help="Brokers to contact first. They name all the others.",
+        help="Brokers to contact first. The other brokers are found through them.",
     ),
 ]
 BootstrapController = Annotated[
@@ -44,7 +44,7 @@ BootstrapController = Annotated[
     typer.Option(
         "--bootstrap-controller",
         metavar="HOST:PORT[,…]",
-        help="Controllers to contact instead of brokers, for when brokers are down.",
+        help="Controllers to contact instead of brokers, if the brokers are down.",
     ),
 ]
 Cluster = Annotated[
@@ -73,8 +73,8 @@ State = Annotated[
     typer.Option(
         "--state",
         metavar="FILE",
-        help="With --simulate: the file that keeps the simulation from command to command. Default: one in the"
-        " state directory for each scenario and seed.",
+        help="With --simulate: the file that saves the simulation between commands. Default: a file for"
+        " each scenario and seed in the state directory.",
     ),
 ]
 CommandConfig = Annotated[
@@ -82,7 +82,8 @@ CommandConfig = Annotated[
     typer.Option(
         "--command-config",
         metavar="FILE",
-        help="A Java client.properties file: security.protocol, sasl.*, ssl.*, as for Kafka's own tools.",
+        help="A client.properties file with security.protocol, sasl.* and ssl.*, as Kafka's own tools read"
+        " it.",
     ),
 ]
 BrokerAddress = Annotated[
@@ -90,7 +91,7 @@ BrokerAddress = Annotated[
     typer.Option(
         "--broker",
         metavar="ID=HOST:PORT",
-        help="Reach this broker at another address than its advertised one. May be repeated.",
+        help="Use this address for the broker, not its advertised one. May be repeated.",
     ),
 ]
 StateDir = Annotated[
@@ -98,8 +99,9 @@ StateDir = Annotated[
     typer.Option(
         "--state-dir",
         metavar="DIR",
-        help="Where journal and lock are, to share them: with all operators of this host, or on a mount with"
-        " other hosts (docs/files.md). Also KTRIAGE_STATE_DIR, or state-dir in the profile.",
+        help="The directory of the journal and the lock. Operators of this host can share it, and other"
+        " hosts on a shared mount (docs/files.md). Also set by KTRIAGE_STATE_DIR, or by state-dir in the"
+        " profile.",
     ),
 ]
 OutputFormat = Annotated[
@@ -110,8 +112,9 @@ RankingOption = Annotated[
     Ranking,
     typer.Option(
         "--ranking",
-        help="Which log is the best. last-record: the highest epoch of the last record, then the longest log."
-        " specification: the highest leader epoch that the broker knows of the partition, then the longest log.",
+        help="Which log is the best. last-record: the log whose last record has the highest epoch, then"
+        " the longest log. specification: the log whose broker knows the highest leader epoch, then the"
+        " longest log.",
     ),
 ]
 StrategyOption = Annotated[
@@ -132,7 +135,7 @@ PathToJsonFile = Annotated[
     ),
 ]
 AllOffline = Annotated[
-    bool, typer.Option("--all-offline-partitions", help="Every partition that has no leader.")
+    bool, typer.Option("--all-offline-partitions", help="All partitions without a leader.")
 ]
 DurationMs = Annotated[
     int,
@@ -140,8 +143,8 @@ DurationMs = Annotated[
         "--recovery-duration-ms",
         min=1,
         metavar="MS",
-        help="How long a broker may take to answer, in milliseconds. Who answers later is not considered. Nobody"
-        " waits longer than the answers take.",
+        help="The time limit for brokers to answer, in milliseconds. Later answers are ignored. The"
+        " command goes on as soon as all have answered.",
     ),
 ]
 Attempts = Annotated[
@@ -150,7 +153,7 @@ Attempts = Annotated[
         "--recovery-election-attempts",
         min=0,
         metavar="N",
-        help="How often an election is tried again after a failure that may pass.",
+        help="How often an election is retried after a temporary failure.",
     ),
 ]
 Topics = Annotated[
@@ -177,13 +180,12 @@ RowsIfMany = Annotated[
         "--rows",
         metavar="N",
         min=0,
-        help="How many partitions the table shows, the worst first; 0: all. Default: all that are named, else 20.",
+        help="How many partitions the table shows, the worst first; 0: all. Default: all partitions that"
+        " are named, else 20.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation. Needs --reason.")]
-Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="Why this is done. The journal keeps it.")
-]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, for the journal.")]
 RateOption = Annotated[
     str | None,
     typer.Option(
@@ -195,7 +197,7 @@ RateOption = Annotated[
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
 
 Option = tuple[str, Any, Any]
-"""A parameter that typer sees: its name, its annotation and its default."""
+"""A parameter of a typer command: its name, its annotation and its default."""
 
 REQUIRED = inspect.Parameter.empty
 """The default of an option that must be given."""
@@ -217,11 +219,11 @@ _CONTROLLERS: tuple[Option, ...] = (("bootstrap_controller", BootstrapController
 def connected(
     function: Callable[..., int], *, needed: bool = True, controllers: bool = False
 ) -> Callable[..., int]:
-    """The command that typer sees: the connection's options and --output, then the function's own.
+    """A typer command that takes the connection's options and --output, then the function's own options.
 
-    ``controllers``: it can be done through the controllers alone, and takes --bootstrap-controller.
-    The function is handed a :class:`console.cli.base.run.Run`. Where a cluster is not ``needed``, its target is
-    None unless one is named.
+    ``controllers``: the command works through the controllers alone, and takes --bootstrap-controller. The
+    function gets a :class:`console.cli.base.run.Run`. If no cluster is ``needed``, its target is None unless
+    the user names one.
     """
     options = (*_CONNECTION, *(_CONTROLLERS if controllers else ()))
     own_output = "output" in inspect.signature(function).parameters
@@ -239,7 +241,7 @@ def connected(
 
 
 def may_change(ctx: typer.Context) -> bool:
-    """Whether the registry says that the command, or the one that it is a verb of, can change a cluster."""
+    """Whether the registry says that the command (or the command that has it as a verb) can change a cluster."""
     found: typer.Context | None = ctx
     while found is not None:
         action = COMMANDS.get(found.command.name or "") or COMMANDS.get(found.info_name or "")
@@ -255,9 +257,11 @@ def with_options(
     last: Sequence[Option],
     call: Callable[[typer.Context, dict[str, Any]], int],
 ) -> Callable[..., int]:
-    """The command that typer sees: the options ``first``, the function's own but for its first parameter, ``last``.
+    """A typer command with the options ``first``, those of the function except its first parameter, and
+    ``last``.
 
-    ``call`` gets all their values by name, and calls the function with what it makes of ``first`` and ``last``.
+    ``call`` gets all values by name. It makes the function's first argument of ``first`` and ``last``, and
+    calls it.
     """
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
 
@@ -281,10 +285,10 @@ def with_options(
 
 
 def stated(reason: str | None, *, asked: bool) -> str:
-    """The reason for the journal, empty where none is given. Raises InputError where nobody is asked for it."""
+    """The reason for the journal, "" if there is none. Raises InputError if --yes comes without a reason."""
     found = (reason or "").strip()
     if not asked and not found:
-        raise InputError("--yes needs --reason TEXT: the journal has to say why nobody was asked")
+        raise InputError("--yes needs --reason TEXT: the journal records why nobody was asked")
     return found
 
 

@@ -24,9 +24,9 @@ from recovery.strategy import Strategy
 HELP = """\
 Plans, explains and rehearses recovery over the snapshots of many clusters, on Spark. No cluster is contacted.
 
-Each job writes its result into a new directory below --out. The result exists once its manifest is written. Paths
-are URIs: a directory, s3://, gs://, hdfs://. Without --master Spark runs on this machine, on every core; under
-spark-submit the master that it was given is used.
+Each job writes its result into a new directory below --out. A result is complete when its manifest is
+written. Paths are URIs: a directory, s3://, gs://, hdfs://. Without --master, Spark runs on all cores of this
+machine; under spark-submit, the master of spark-submit is used.
 
 \b
 Examples:
@@ -41,7 +41,7 @@ OutOption = Annotated[
     typer.Option(
         "--out",
         metavar="URI",
-        help="The directory for results. A job adds one of its own.",
+        help="The directory for results. Each job makes its own directory in it.",
         show_default=False,
     ),
 ]
@@ -60,7 +60,7 @@ ArchiveOption = Annotated[
     typer.Option(
         "--archive",
         metavar="FILE",
-        help="With --master: the archive that ktriage pipeline package has written.",
+        help="With --master: the archive that ktriage pipeline package wrote.",
     ),
 ]
 ResultRows = Annotated[
@@ -71,7 +71,7 @@ SourceOption = Annotated[
     typer.Option(
         "--in",
         metavar="URI",
-        help="Snapshots, as ktriage snapshot writes them. May be repeated.",
+        help="The directory of the snapshots that ktriage snapshot wrote. May be repeated.",
         show_default=False,
     ),
 ]
@@ -86,7 +86,7 @@ AtOption = Annotated[
     typer.Option(
         "--at",
         metavar="TIME",
-        help="Each cluster as it was at this time (ISO 8601, UTC). Default: its newest snapshot.",
+        help="Use the state of each cluster at this time (ISO 8601, UTC). Default: the newest snapshot.",
     ),
 ]
 
@@ -100,7 +100,7 @@ _SHOWN: tuple[Option, ...] = (("rows", ResultRows, 20), ("output", OutputFormat,
 
 
 def _spark_job(function: Callable[..., int]) -> Callable[..., int]:
-    """The command that typer sees: the options of every Spark job, and the function's own."""
+    """A typer command that takes the options of every Spark job, then the function's own options."""
 
     def call(ctx: typer.Context, values: dict[str, Any]) -> int:
         shared = {name: values.pop(name) for name, _, _ in _JOB}
@@ -142,8 +142,9 @@ def plan(
 def exposure(
     job: JobOptions, *, source: SourceOption, at: AtOption = None, cluster_id: ClusterIds = None
 ) -> int:
-    """Shows, while everything still works, what the failure of each broker, rack and log dir would take offline or
-    under min ISR, and of each two of a kind that share a partition.
+    """Shows which partitions the failure of each broker, rack or log dir would take offline or under min ISR;
+    also for each pair (two brokers, two racks or two dirs) that shares a partition. Run it while everything
+    works.
 
     \b
     Example:
@@ -192,14 +193,14 @@ def drill(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="A shape of incident (kills, power, disks, long-tail), or a scenario. May be repeated. Default:"
-            " every shape.",
+            help="A kind of incident (kills, power, disks, long-tail), or a scenario. May be repeated."
+            " Default: all kinds.",
         ),
     ] = None,
     arm: Annotated[
         list[str] | None,
         typer.Option(
-            "--arm", metavar="NAME", help="A way of recovering. May be repeated. Default: every way."
+            "--arm", metavar="NAME", help="A recovery method. May be repeated. Default: all methods."
         ),
     ] = None,
     min_isr: Annotated[
@@ -208,20 +209,21 @@ def drill(
             "--min-isr",
             min=1,
             metavar="N",
-            help="min.insync.replicas of the topics. May be repeated. Default: 1 and 2; of a scenario, its own.",
+            help="min.insync.replicas of the topics. May be repeated. Default: 1 and 2, or what the"
+            " scenario sets.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The first seed.")] = 0,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, metavar="N", help="How many seeds each combination is run with.")
+        int, typer.Option("--seeds", min=1, metavar="N", help="The number of seeds for each combination.")
     ] = 100,
     merge: Annotated[
         bool,
-        typer.Option("--merge", help="Also count the incidents of every drill that is below --out already."),
+        typer.Option("--merge", help="Also count the incidents of all earlier drills below --out."),
     ] = False,
 ) -> int:
-    """Runs thousands of incidents on the simulator and compares the ways of recovering: what each loses of the
-    acknowledged records, how long partitions stay offline, how many decisions a person has to make.
+    """Runs thousands of incidents on the simulator and compares the recovery methods: how many acknowledged
+    records each loses, how long partitions stay offline, and how many decisions a person has to make.
 
     \b
     Examples:
@@ -248,7 +250,7 @@ def show(
         list[str],
         typer.Argument(
             metavar="RESULT...",
-            help="The directory of a result, or one above it for the newest below.",
+            help="The directory of a result, or a directory above it (then the newest result is shown).",
             show_default=False,
         ),
     ],
@@ -287,11 +289,15 @@ VERBS = (
     ),
     Verb(
         "exposure",
-        "What the failure of a broker, rack or log dir would take along.",
+        "What the failure of a broker, rack or log dir would take offline.",
         _spark_job(exposure),
     ),
-    Verb("history", "Incidents and repeat offenders, from snapshots over time.", _spark_job(history)),
-    Verb("drill", "Incidents on the simulator: what each way of recovering costs.", _spark_job(drill)),
+    Verb(
+        "history",
+        "Incidents and the partitions hit most often, from snapshots over time.",
+        _spark_job(history),
+    ),
+    Verb("drill", "Simulated incidents: what each recovery method loses.", _spark_job(drill)),
     Verb("show", "Show a result in the terminal.", show),
     Verb("package", "Write the archive that executors on other machines need.", package),
 )

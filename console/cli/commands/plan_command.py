@@ -41,13 +41,13 @@ def plan(
     strategy: StrategyOption = Strategy.BALANCED,
     rows: Rows = 20,
 ) -> int:
-    """Asks the broker of every surviving replica how far its log goes, chooses a leader for each offline
-    partition, and writes the choice to a new file, with everything that must still be true when it is applied.
-    Nothing is changed. Where waiting may cost nothing, because a member of ISR or ELR may come back, nobody is
-    chosen, and the plan says whom to wait for.
+    """Reads the log of every replica that its broker can still show, chooses a leader for each offline
+    partition, and writes the choices to a new file, together with the preconditions that are checked when the
+    plan is applied. Nothing is changed. If a member of ISR or ELR may come back, waiting may cost nothing:
+    then no leader is chosen, and the plan names the brokers to wait for.
 
-    A plan that ktriage pipeline plan made from a snapshot is written to a file with --from RESULT. That form has
-    options of its own: ktriage plan --from RESULT --help.
+    --from RESULT writes the plan file of a plan that ktriage pipeline plan made from a snapshot. It has its
+    own options: ktriage plan --from RESULT --help.
 
     \b
     Examples:
@@ -56,11 +56,13 @@ def plan(
       ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
     """
     if strategy is Strategy.NONE:
-        raise InputError("--strategy none chooses nobody: look with ktriage replicas instead")
+        raise InputError(
+            "--strategy none chooses no leader, so there is no plan to write; ktriage replicas shows the logs"
+        )
     named = bool(topic or partition or path_to_json_file)
     if named and all_offline_partitions:
         raise InputError("--all-offline-partitions excludes --topic and --path-to-json-file")
-    # Without a choice every offline partition is meant; a topic alone means its offline ones.
+    # Without a selection: all offline partitions. With --topic alone: the offline partitions of that topic.
     chosen = selection(topic, partition, path_to_json_file, offline=not (partition or path_to_json_file))
     from console.cli.recovery.recover_partitions import Report, choose_leaders  # noqa: PLC0415  # not for --help
     from console.operations.recover_partitions import ChoiceOptions  # noqa: PLC0415
@@ -79,7 +81,8 @@ def plan_from_result(
         typer.Option(
             "--from",
             metavar="RESULT",
-            help="The directory of a result of ktriage pipeline plan, or one above it for the newest below.",
+            help="The result directory of ktriage pipeline plan, or a directory above it (then the newest"
+            " result is taken).",
             show_default=False,
         ),
     ],
@@ -93,8 +96,8 @@ def plan_from_result(
     ] = None,
     rows: Rows = 20,
 ) -> int:
-    """Writes the plan that ktriage pipeline plan made for one cluster to a new file. No cluster is contacted: the
-    plan is as old as the snapshot that it was made from, and ktriage apply checks every precondition.
+    """Writes a plan that ktriage pipeline plan made for one cluster to a new file. No cluster is contacted:
+    the plan is as old as its snapshot, and ktriage apply checks every precondition.
 
     \b
     Examples:
@@ -108,4 +111,4 @@ def plan_from_result(
 
 command = connected(plan)
 FORMS = {"--from": plan_from_result}
-"""Where that option is given, the command is this one."""
+"""With this option, the command is this other one."""

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from console.operations.voter_change import Given, VoterChange
 
 HELP = """\
-Shows, judges and changes the metadata quorum and its voters (KIP-853). Every verb takes --bootstrap-server or
---bootstrap-controller, since the brokers may be the ones that are down.
+Shows, checks and changes the metadata quorum and its voters (KIP-853). Every verb takes
+--bootstrap-server or --bootstrap-controller, because the brokers may be down.
 
-A change is sent only after its preflight: the leader's own checks, every endpoint contacted, and the majority of
-the new set alive and caught up. A change that would leave a set that cannot commit is refused, and nothing forces
-it.
-Directory ids are taken as Kafka prints them (base64) and as UUIDs.
+A change is sent only after a preflight: the checks that the leader itself makes, a connection to every
+endpoint, and a majority of the new voters alive and caught up. A change after which the voters could not
+commit is refused, and no option overrides this. Directory ids are accepted as Kafka prints them (base64), and
+as UUIDs.
 
 \b
 Examples:
@@ -43,7 +43,8 @@ DirectoryId = Annotated[
     typer.Option(
         "--directory-id",
         metavar="ID",
-        help="The id of its metadata log dir, where two controllers have the same node id. Default: the only one.",
+        help="The id of its metadata log dir, if two controllers have the same node id. Default: the only"
+        " one.",
     ),
 ]
 EndpointOption = Annotated[
@@ -51,7 +52,7 @@ EndpointOption = Annotated[
     typer.Option(
         "--endpoint",
         metavar="LISTENER://HOST:PORT",
-        help="Where the new controller listens. May be repeated. Default: as the controllers list it.",
+        help="The endpoint of the new controller. May be repeated. Default: as the controllers list it.",
     ),
 ]
 ConfirmedOption = Annotated[
@@ -59,7 +60,7 @@ ConfirmedOption = Annotated[
     typer.Option(
         "--confirmed",
         metavar="STEP",
-        help="This step is done on the hosts, though the cluster cannot show it. May be repeated.",
+        help="Report this step as done on the hosts, because the cluster cannot show it. May be repeated.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the preflight or the plan, and send nothing.")]
@@ -79,7 +80,8 @@ def status(run: Run) -> int:
 
 
 def replication(run: Run) -> int:
-    """Shows every replica of the metadata log, brokers too: how far each is behind, and when it last fetched.
+    """Shows every replica of the metadata log, also on brokers: how far each is behind, and when it last
+    fetched.
 
     \b
     Example:
@@ -91,8 +93,8 @@ def replication(run: Run) -> int:
 
 
 def upgrade(run: Run, *, dry_run: DryRun = False, yes: Yes = False, reason: Reason = None) -> int:
-    """Raises kraft.version from 0 to 1, which makes the voters dynamic, after every voter and broker was asked
-    whether it supports that. There is no way back.
+    """Raises kraft.version from 0 to 1, which makes the voters dynamic. First every voter and broker is asked
+    whether it supports version 1. The upgrade cannot be undone.
 
     \b
     Example:
@@ -138,7 +140,7 @@ def remove(
     yes: Yes = False,
     reason: Reason = None,
 ) -> int:
-    """Takes a voter out of the quorum (RemoveRaftVoter).
+    """Removes a voter from the quorum (RemoveRaftVoter).
 
     \b
     Example:
@@ -170,16 +172,16 @@ def update_endpoint(
         typer.Option(
             "--endpoint",
             metavar="LISTENER://HOST:PORT",
-            help="The new address, after the change on its host. May be repeated.",
+            help="The new endpoint, after the change on its host. May be repeated.",
             show_default=False,
         ),
     ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what to change on the host, and do not wait.")
+        bool, typer.Option("--dry-run", help="Show what to change on the host, without waiting.")
     ] = False,
 ) -> int:
-    """Shows what to change on a voter's host to give it another address, and waits until the voter has told the
-    quorum its new address itself. Nothing is sent.
+    """Shows what to change on a voter's host to give it another endpoint, and waits until the voter itself
+    has registered the new endpoint with the quorum. Nothing is sent.
 
     \b
     Example:
@@ -197,28 +199,26 @@ def replace(
         int | None,
         typer.Argument(
             metavar="[NODE]",
-            help="The node id of the controller that leaves or gets a new disk. Not for --why grow, nor for a"
-            " --plan that exists.",
+            help="The node id of the controller that leaves or gets a new disk. Not with --why grow, nor"
+            " with a --plan that exists.",
             show_default=False,
         ),
     ] = None,
     why: Annotated[
         ReplacementKind | None,
-        typer.Option("--why", help="Make a plan, and what for.", show_default=False),
+        typer.Option("--why", help="Make a plan for this purpose.", show_default=False),
     ] = None,
     with_: Annotated[
         list[int] | None,
-        typer.Option(
-            "--with", metavar="NODE", help="The node id of a controller that comes. May be repeated."
-        ),
+        typer.Option("--with", metavar="NODE", help="The node id of a new controller. May be repeated."),
     ] = None,
     plan: Annotated[
         Path | None,
         typer.Option(
             "--plan",
             metavar="FILE",
-            help="Go through this plan; with --why, write the new plan to this file. Default for a new plan: a"
-            " file in the state directory.",
+            help="Carry out this plan; with --why: write the new plan to this file. Default for a new"
+            " plan: a file in the state directory.",
         ),
     ] = None,
     directory_id: DirectoryId = None,
@@ -228,8 +228,8 @@ def replace(
     yes: Yes = False,
     reason: Reason = None,
 ) -> int:
-    """Replaces a controller step by step: a plan is made, shown and saved, then gone through. Each step says what
-    is run on which host, what is sent, what it waits for, what can go wrong, and the way back.
+    """Replaces a controller step by step: a plan is made, shown and saved, then carried out. Each step says
+    what to run on which host, what is sent, what it waits for, what can go wrong, and how to undo it.
 
     \b
     Examples:
@@ -264,11 +264,11 @@ def _quorum(function: Callable[..., int]) -> Callable[..., int]:
 
 
 VERBS = (
-    Verb("status", "The leader, the voters, how many failures they tolerate.", _quorum(status)),
-    Verb("replication", "Every replica of the metadata log, brokers too.", _quorum(replication)),
+    Verb("status", "The leader, the voters, and how many failures they tolerate.", _quorum(status)),
+    Verb("replication", "Every replica of the metadata log, also on brokers.", _quorum(replication)),
     Verb("upgrade", "Raise kraft.version from 0 to 1.", _quorum(upgrade)),
     Verb("add", "Make a running controller a voter.", _quorum(add)),
-    Verb("remove", "Take a voter out.", _quorum(remove)),
-    Verb("update-endpoint", "Wait until a voter tells its new address.", _quorum(update_endpoint)),
+    Verb("remove", "Remove a voter.", _quorum(remove)),
+    Verb("update-endpoint", "Wait until a voter has registered its new endpoint.", _quorum(update_endpoint)),
     Verb("replace", "Replace a controller step by step.", _quorum(replace)),
 )

@@ -31,8 +31,8 @@ OutputFile = Annotated[
     typer.Option(
         "--manual-recovery-output-file",
         metavar="FILE",
-        help="Write the chosen leaders to a new file, for ktriage review and apply, or kafka-elect-leaders."
-        " Not together with --automated-recovery.",
+        help="Write the chosen leaders to a new file, for ktriage review and apply, or for"
+        " kafka-elect-leaders. Excludes --automated-recovery.",
     ),
 ]
 Automated = Annotated[
@@ -44,7 +44,7 @@ Automated = Annotated[
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Send nothing: write the file if one is named, and print the summary."),
+    typer.Option("--dry-run", help="Send nothing: write the file, if you name one, and print the summary."),
 ]
 
 
@@ -63,10 +63,10 @@ def recover(
     strategy: StrategyOption = Strategy.AGGRESSIVE,
     rows: Rows = 20,
 ) -> int:
-    """Recovers offline partitions whose ISR and ELR are gone: asks the broker of every surviving replica how far
-    its log goes, chooses a leader for each partition, and then shows the logs, writes the choice to a file, or
-    elects. A partition that has a leader again meanwhile counts as recovered. Whoever is elected, the other
-    replicas truncate to its log: what that destroys is counted first.
+    """Recovers offline partitions whose ISR and ELR are gone: reads the log of every replica that its broker
+    can still show, chooses a leader for each partition, and then shows the logs, writes the choices to a
+    file, or elects. A partition that gets a leader meanwhile counts as recovered. After an election the other
+    replicas truncate to the new leader's log: what that destroys is counted first.
 
     At least one of --show-replica-info, --manual-recovery-output-file, --automated-recovery and --dry-run is
     required, and one of --path-to-json-file and --all-offline-partitions.
@@ -112,7 +112,9 @@ def _refuse_wrong_mix(looks: tuple[bool, ...], writes: bool, elects: bool, strat
     if elects and writes:
         raise InputError("--manual-recovery-output-file and --automated-recovery exclude each other")
     if strategy is Strategy.NONE and (elects or writes):
-        raise InputError("--strategy none chooses nobody: use it with --show-replica-info or --dry-run only")
+        raise InputError(
+            "--strategy none chooses no leader: use it only with --show-replica-info or --dry-run"
+        )
 
 
 command = connected(recover)

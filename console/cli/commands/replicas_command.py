@@ -33,25 +33,24 @@ def replicas(
     all_offline_partitions: AllOffline = False,
     under_min_isr: Annotated[
         bool,
-        typer.Option(
-            "--under-min-isr", help="Every partition whose ISR is smaller than min.insync.replicas."
-        ),
+        typer.Option("--under-min-isr", help="All partitions whose ISR is smaller than min.insync.replicas."),
     ] = False,
     depth: Annotated[
         Depth,
         typer.Option(
             "--depth",
-            help="Which epochs of each log are asked for. last: that of the last record. divergence: back to"
-            " where the replicas agree. full: back to the start of the log.",
+            help="Which epochs of each log are read. last: only the epoch of the last record. divergence:"
+            " back to the offset where the replicas agree. full: back to the start of the log.",
         ),
     ] = Depth.DIVERGENCE,
     recovery_duration_ms: DurationMs = 30_000,
     rows: RowsIfMany = None,
 ) -> int:
-    """Shows the log of every replica as its own broker describes it, also where the partition has no leader: last
-    epoch, log end, log start, high watermark as last checkpointed, epochs, log dir and size; whether it is in
-    ISR, ELR or LastKnownELR; what the controller thinks of it; and by which call this was learnt, or why not.
-    Nothing is changed. Without a choice of partitions: all that this caller may see, the worst first.
+    """Shows the log of every replica as its own broker describes it, even if the partition has no leader:
+    last epoch, log end, log start, last checkpointed high watermark, epochs, log dir and size. Also shows
+    whether the replica is in ISR, ELR or LastKnownELR, whether the controller could elect it, and which
+    request gave these values, or why a value is missing. Nothing is changed. If no partitions are selected,
+    all that this user may see are shown, the worst first.
 
     \b
     Examples:

@@ -32,10 +32,10 @@ def review(
         ),
     ] = ReviewOutput.TABLE,
 ) -> int:
-    """Shows a plan before it is applied: counts and losses, every candidate and what its election would destroy,
-    who would lead if the chosen one dropped out, the requests that will be sent, and the digest by which a
-    second person can approve it. Nothing is sent. No cluster is needed; where one is named, each row is
-    compared with it.
+    """Shows a plan before it is applied: counts and losses, every candidate and what its election would
+    destroy, who would lead if the chosen leader failed, the requests that will be sent, and the digest with
+    which a second person can approve the plan. Nothing is sent. No cluster is needed; if you name one, each
+    row is compared with it.
 
     \b
     Examples:

@@ -14,10 +14,10 @@ from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
 HELP = """\
-Rehearses incidents on a simulated cluster. The same scenario and seed give the same history, byte for byte.
-
-A SCENARIO is the name of one that comes with the tool, or a .yaml file. Every other command takes
---simulate SCENARIO in place of --bootstrap-server; its changes last until ktriage simulate reset.
+Rehearses incidents on a simulated cluster. The same scenario and seed always give the same
+history, byte for byte. SCENARIO is the name of a scenario that comes with ktriage, or a .yaml file. Every
+other command takes --simulate SCENARIO in place of --bootstrap-server; its changes last until ktriage
+simulate reset.
 
 \b
 Examples:
@@ -44,14 +44,14 @@ PortBase = Annotated[
 
 
 def list_(ctx: typer.Context, *, output: OutputFormat = Output.TABLE) -> int:
-    """Lists the scenarios that come with the tool."""
+    """Lists the scenarios that come with ktriage."""
     from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
 
     return rehearsals.list_scenarios(ctx.obj, json=output == Output.JSON)
 
 
 def show(ctx: typer.Context, *, scenario: ScenarioArgument, output: OutputFormat = Output.TABLE) -> int:
-    """Shows a scenario: the cluster, the faults and when they happen, and when the operator comes.
+    """Shows a scenario: the cluster, the faults and their times, and when the operator starts the recovery.
 
     \b
     Example:
@@ -69,19 +69,18 @@ def run(
     seed: SeedOption = 1,
     strategy: Annotated[
         Strategy | None,
-        typer.Option(
-            "--strategy", help="Recover by this strategy when the operator comes. Default: nobody recovers."
-        ),
+        typer.Option("--strategy", help="Recover with this strategy. Default: no recovery."),
     ] = None,
     ranking: Annotated[
-        Ranking, typer.Option("--ranking", help="With --strategy: what makes a log the best.")
+        Ranking, typer.Option("--ranking", help="With --strategy: which log is the best.")
     ] = Ranking.LAST_RECORD,
     until: Annotated[
         float | None,
         typer.Option(
             "--until",
             metavar="SECONDS",
-            help="Virtual time at which the run ends. Default: some time after the last fault; show says when.",
+            help="The virtual time at which the run ends. Default: some time after the last fault (see"
+            " ktriage simulate show).",
         ),
     ] = None,
     metadata_dir: Annotated[
@@ -94,8 +93,8 @@ def run(
     ] = None,
     output: OutputFormat = Output.TABLE,
 ) -> int:
-    """Runs a scenario to its end and shows what happened. With --strategy the offline partitions are recovered
-    when the operator comes, and the records that this really lost are counted.
+    """Runs a scenario to its end and shows what happened. With --strategy, the operator of the scenario
+    recovers the offline partitions, and the records that were really lost are counted.
 
     \b
     Examples:
@@ -117,15 +116,18 @@ def fuzz(
     *,
     seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The first seed.")] = 1,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, metavar="N", help="How many seeds, one random history each.")
+        int,
+        typer.Option(
+            "--seeds", min=1, metavar="N", help="The number of seeds; each gives one random history."
+        ),
     ] = 100,
     jobs: Annotated[
-        int, typer.Option("--jobs", min=1, metavar="N", help="How many processes run at once.")
+        int, typer.Option("--jobs", min=1, metavar="N", help="The number of parallel processes.")
     ] = 1,
     output: OutputFormat = Output.TABLE,
 ) -> int:
-    """Runs random histories and checks every invariant at every step. A history that breaks one is printed with the
-    command that runs it again.
+    """Runs random histories and checks every invariant at every step. For each history that breaks an
+    invariant, the command that replays it is printed.
 
     \b
     Example:
@@ -146,11 +148,11 @@ def reset(
         typer.Option(
             "--state",
             metavar="FILE",
-            help="The file that --state of the other commands named. Default: theirs.",
+            help="The state file, if the other commands were run with --state. Default: their default file.",
         ),
     ] = None,
 ) -> int:
-    """Forgets what --simulate SCENARIO has kept from command to command: the scenario starts over.
+    """Deletes the saved state of --simulate SCENARIO: the scenario starts over.
 
     \b
     Example:
@@ -173,7 +175,7 @@ def serve(
             min=0,
             max=1000,
             metavar="FACTOR",
-            help="Virtual seconds for each second. 0: time passes only by ktriage simulate step.",
+            help="Virtual seconds per real second. 0: time passes only with ktriage simulate step.",
         ),
     ] = 1.0,
     port_base: Annotated[
@@ -182,7 +184,7 @@ def serve(
             "--port-base",
             min=0,
             metavar="PORT",
-            help="The port of the first node; each node has the next one. 0: any free ports.",
+            help="The port of the first node; the other nodes use the next ports. 0: any free ports.",
         ),
     ] = 19_092,
     without: Annotated[
@@ -190,7 +192,7 @@ def serve(
         typer.Option(
             "--without",
             metavar="CALL[:VERSION],…",
-            help="Kafka calls that this cluster does not offer, or not from VERSION on.",
+            help="Kafka requests that this cluster does not support; with VERSION: not from that version on.",
         ),
     ] = "",
     users: Annotated[
@@ -198,20 +200,20 @@ def serve(
         typer.Option(
             "--users",
             metavar="FILE",
-            help="SASL PLAIN users and what each is denied (YAML). Default: no authentication.",
+            help="A YAML file of SASL PLAIN users and what is denied to each. Default: no authentication.",
         ),
     ] = None,
     cluster_id: Annotated[
         str,
-        typer.Option("--cluster-id", metavar="ID", help="The cluster id. Default: a new one each time."),
+        typer.Option("--cluster-id", metavar="ID", help="The cluster id. Default: a new random id."),
     ] = "",
     output: OutputFormat = Output.TABLE,
 ) -> int:
-    """Serves a scenario on loopback until it is interrupted: each broker and controller has a listener, for any
-    Kafka client.
+    """Serves a scenario on loopback until it is interrupted. Each broker and controller has a listener for
+    any Kafka client.
 
     \b
-    A --users FILE has one entry for each user. What is not denied is allowed:
+    A --users FILE has one entry for each user. Everything that is not denied is allowed:
       alice: {password: wonder}
       bob: {password: builder, denied: ["ALTER cluster", "READ topic payments", "DESCRIBE topic *"]}
 
@@ -233,12 +235,14 @@ def step(
     *,
     seconds: Annotated[
         float,
-        typer.Argument(metavar="SECONDS", help="Virtual time: 5 or 0.5.", show_default=False),
+        typer.Argument(
+            metavar="SECONDS", help="Seconds of virtual time, such as 5 or 0.5.", show_default=False
+        ),
     ],
     port_base: PortBase = 19_092,
     output: OutputFormat = Output.TABLE,
 ) -> int:
-    """Lets virtual time pass in a cluster that ktriage simulate serve serves.
+    """Lets virtual time pass in a cluster of ktriage simulate serve.
 
     \b
     Example:
@@ -256,14 +260,14 @@ def fault(
         list[str],
         typer.Argument(
             metavar="WHAT [TARGET] [NAME=VALUE]...",
-            help="What happens, to which node, and its details.",
+            help="The fault, the node that it hits, and its details.",
             show_default=False,
         ),
     ],
     port_base: PortBase = 19_092,
     output: OutputFormat = Output.TABLE,
 ) -> int:
-    """Makes a fault happen in a cluster that ktriage simulate serve serves.
+    """Injects a fault into a cluster of ktriage simulate serve.
 
     \b
     Examples:
@@ -277,12 +281,14 @@ def fault(
 
 
 VERBS = (
-    Verb("list", "List the scenarios that come with the tool.", list_),
-    Verb("show", "Show what a scenario is and what happens in it.", show),
-    Verb("run", "Run a scenario; with --strategy it is recovered, and the true loss counted.", run),
+    Verb("list", "List the scenarios that come with ktriage.", list_),
+    Verb("show", "Show the cluster and the faults of a scenario.", show),
+    Verb("run", "Run a scenario; with --strategy, recover it and count the true loss.", run),
     Verb("fuzz", "Run random histories and check every invariant at every step.", fuzz),
-    Verb("reset", "Forget what --simulate SCENARIO has kept.", reset),
-    Verb("serve", "Serve a scenario to any Kafka client: a listener for each broker and controller.", serve),
+    Verb("reset", "Delete the saved state of --simulate SCENARIO.", reset),
+    Verb(
+        "serve", "Serve a scenario to Kafka clients, with a listener for each broker and controller.", serve
+    ),
     Verb("step", "Let virtual time pass in a served cluster.", step),
-    Verb("fault", "Make a fault happen in a served cluster.", fault),
+    Verb("fault", "Inject a fault into a served cluster.", fault),
 )

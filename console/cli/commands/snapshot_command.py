@@ -12,12 +12,12 @@ from console.cli.commands.verbs import Verb
 from console.cli.pipeline.job_options import require_pyarrow, storage_errors
 
 HELP = """\
-Writes a cluster's state as Parquet: one row for each partition, with the log of every replica. ktriage pipeline
-works on these snapshots. A snapshot exists as a whole or not at all. A series has a full snapshot each hour and the
-changes between. Nothing is changed on the cluster.
+Writes a cluster's state as Parquet: one row for each partition, with the log of every replica.
+ktriage pipeline reads these snapshots. A snapshot is written completely or not at all. A series has a full
+snapshot each hour, and the changes in between. Nothing is changed on the cluster.
 
-Without a verb, take is meant. The URI of --out is a directory, or s3://, gs://, hdfs:// and what else the file
-systems of this machine know.
+The default verb is take. The URI of --out is a directory, or s3://, gs://, hdfs:// or another file system
+that this machine supports.
 
 \b
 Examples:
@@ -41,8 +41,9 @@ def take(
         typer.Option(
             "--every",
             metavar="TIME",
-            help="Take a snapshot at this interval, such as 30s, 5m or 1h, until stopped. Default: one snapshot."
-            " With --simulate the interval is virtual time, which passes at once: give --count too.",
+            help="Take a snapshot at this interval, such as 30s, 5m or 1h, until stopped. Default: one"
+            " snapshot. With --simulate the interval is virtual time, which passes without waiting:"
+            " give --count too.",
         ),
     ] = None,
     count: Annotated[
@@ -61,7 +62,7 @@ def take(
     ] = None,
     recovery_duration_ms: DurationMs = 30_000,
 ) -> int:
-    """Takes a snapshot of the cluster, or with --every one after the other until stopped.
+    """Takes one snapshot of the cluster, or with --every a series of snapshots until stopped.
 
     \b
     Examples:
@@ -105,7 +106,8 @@ def compact(
         ),
     ] = None,
 ) -> int:
-    """Turns each run of changes into one full snapshot, and removes the files that writers left when they died.
+    """Merges each full snapshot and the changes after it into one full snapshot, and removes the files that
+    killed writers left.
 
     \b
     Example:
@@ -119,8 +121,8 @@ def compact(
 
 
 VERBS = (
-    Verb("take", "Take one snapshot, or with --every one after the other until stopped.", connected(take)),
+    Verb("take", "Take one snapshot, or with --every a series until stopped.", connected(take)),
     Verb("list", "List the snapshots below --out.", list_),
-    Verb("compact", "Turn runs of changes into full snapshots, and remove leftovers.", compact),
+    Verb("compact", "Merge changes into full snapshots, and remove leftover files.", compact),
 )
 DEFAULT_VERB = "take"

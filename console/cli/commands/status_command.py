@@ -11,13 +11,13 @@ from console.paths import unused
 
 
 def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 10) -> int:
-    """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here; partitions
-    that are offline, under min ISR or in need of the ELR, the worst first; the metadata quorum; and failed log
-    dirs. Nothing is changed. With --output json all of it: every partition with ISR, ELR and LastKnownELR, the
-    last epoch and log end of every replica, log dirs, quorum.
+    """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here;
+    partitions that are offline, under min ISR or in need of the ELR, the worst first; the metadata quorum;
+    and failed log dirs. Nothing is changed. --output json prints everything: every partition with ISR, ELR
+    and LastKnownELR, the last epoch and log end of every replica, all log dirs, and the quorum.
 
-    What this caller may not see is named, and so is what a broker that should be up did not answer. The exit
-    status is then 1.
+    The output names what this user has no permission to see, and each broker that should be up but did not
+    answer. The exit status is then 1.
 
     \b
     Examples:

@@ -30,11 +30,13 @@ def timeline(
         typer.Option(
             "--metadata-dir",
             metavar="DIR",
-            help="A directory __cluster_metadata-0, or the log dir that holds it, instead of a cluster.",
+            help="Read this __cluster_metadata-0 directory, or the log dir that contains it, instead of a"
+            " cluster.",
         ),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. May be repeated.")
+        list[str] | None,
+        typer.Option("--topic", metavar="TOPIC", help="Show only this topic. May be repeated."),
     ] = None,
     broker_id: Annotated[
         list[int] | None,
@@ -42,28 +44,34 @@ def timeline(
             "--broker-id",
             metavar="N",
             min=0,
-            help="Only what this broker caused or was part of: fencing, leadership, ISR, ELR. May be repeated.",
+            help="Show only events of this broker: fencing, leadership, ISR, ELR. May be repeated.",
         ),
     ] = None,
     kind: Annotated[
-        list[EventKind] | None, typer.Option("--kind", help="Only this kind of event. May be repeated.")
+        list[EventKind] | None, typer.Option("--kind", help="Show only this kind of event. May be repeated.")
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
             "--since",
             metavar="TIME",
-            help="Only from then on: 90s, 15m, 2h, 3d ago, or 2026-11-22T18:13 (UTC).",
+            help="Show only events from this time on: 90s, 15m, 2h, 3d ago, or 2026-11-22T18:13 (UTC).",
         ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Only until then; written as for --since.")
+        str | None,
+        typer.Option(
+            "--until", metavar="TIME", help="Show only events until this time, written as for --since."
+        ),
     ] = None,
     last: Annotated[
-        int, typer.Option("--last", metavar="N", min=0, help="How many events are shown, the newest; 0: all.")
+        int,
+        typer.Option(
+            "--last", metavar="N", min=0, help="How many events are shown, counted from the newest; 0: all."
+        ),
     ] = 50,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on and show what happens, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Also show new events as they happen, until Ctrl-C.")
     ] = False,
     output: Annotated[
         TimelineOutput,
@@ -72,9 +80,10 @@ def timeline(
         ),
     ] = TimelineOutput.TABLE,
 ) -> int:
-    """Shows what happened in the cluster and when, from its metadata log: brokers fenced and back, partitions
-    that went offline and who was in the ISR and ELR then, elections and whether they were clean,
-    reassignments, configurations. The newest event comes last. Times are exact to the millisecond.
+    """Shows what happened in the cluster and when, as its metadata log records it: brokers that were fenced
+    and came back, partitions that went offline and their ISR and ELR at that time, clean and unclean
+    elections, reassignments, configuration changes. The newest event comes last. Times are exact to the
+    millisecond.
 
     \b
     The log is read
@@ -109,7 +118,7 @@ def timeline(
             raise InputError("--follow: nothing happens in a simulated cluster between two commands")
         return view.of_cluster(follow=follow)
     if run.named is not None:
-        raise InputError("--metadata-dir is read instead of a cluster: give one of them")
+        raise InputError("--metadata-dir is read instead of a cluster: give only one of them")
     if follow:
         raise InputError(
             "--follow needs a running cluster: give --bootstrap-controller or --bootstrap-server"

@@ -1,4 +1,4 @@
-"""The verbs of a command such as ``ktriage quorum``: each is a subcommand with options of its own."""
+"""The verbs of a command such as ``ktriage quorum``: each is a subcommand with its own options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _HELP = frozenset({"--help", "-h"})
 
 
 class Verb(NamedTuple):
-    """``command`` is what typer runs; its docstring is its help, and ``summary`` its line in the list of verbs."""
+    """``command`` is the function that typer runs. Its docstring is the help; ``summary`` is the line in the
+    list of verbs.
+    """
 
     name: str
     summary: str
@@ -22,7 +24,7 @@ class Verb(NamedTuple):
 
 
 class VerbGroup(TyperGroup):
-    """``default``: the verb that is meant where options follow the command at once; "" where one must be given."""
+    """``default``: the verb if options follow the command directly; "" if a verb must be given."""
 
     default = ""
 

@@ -7,9 +7,9 @@ from console.cli.commands.options import DurationMs, PlanFile, Rows, connected
 
 
 def verify(run: Run, *, plan: PlanFile, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 20) -> int:
-    """Looks at the partitions of a plan after it was applied, and tells three things apart: led by the right
-    leader, at min ISR (so that it takes writes with acks=all), and fully replicated. It says what is still
-    missing. Nothing is changed. The exit status is 0 only when every partition is all three.
+    """Reads the partitions of a plan after it was applied, and checks three things for each: it has the right
+    leader, it is at min ISR (so that it takes writes with acks=all), and it is fully replicated. It says what
+    is still missing. Nothing is changed. The exit status is 0 only if all three are true for every partition.
 
     \b
     Examples:

@@ -29,7 +29,7 @@ def wanted(tmp_path: Path) -> str:
         ((OFFLINE, "--automated-recovery", "--manual-recovery-output-file", "x.json"), "exclude each other"),
         (("--show-replica-info",), "give --path-to-json-file or --all-offline-partitions, one of them"),
         (("--show-replica-info", OFFLINE, "--path-to-json-file", "wanted.json"), "not both"),
-        ((OFFLINE, "--automated-recovery", "--strategy", "none"), "--strategy none chooses nobody"),
+        ((OFFLINE, "--automated-recovery", "--strategy", "none"), "--strategy none chooses no leader"),
         ((OFFLINE, "--show-replica-info", "--recovery-duration-ms", "0"), "0 is below 1"),
         ((OFFLINE, "--show-replica-info", "--recovery-duration-ms", "soon"), "not a whole number"),
         ((OFFLINE, "--show-replica-info", "--recovery-election-attempts", "-1"), "-1 is below 0"),

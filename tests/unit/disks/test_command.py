@@ -123,7 +123,7 @@ def test_the_steps_of_a_swap_are_told(call: Caller, broken: tuple[str, ...]) -> 
         (("--swap", "2"), "BROKER:DIR"),
         (("--swap", "9:/kafka/1"), "broker 9 told no log dirs; there are those of 1, 2, 3"),
         (("--swap", "2:/nowhere"), "has no log dir /nowhere"),
-        (("--wait",), "--wait is for --swap"),
+        (("--wait",), "--wait needs --swap"),
         (("--if-fails", "1", "--swap", "1:/a"), "exclude each other"),
     ],
 )
