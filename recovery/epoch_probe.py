@@ -11,10 +11,10 @@ Four traps:
 - A leader that has written nothing answers for its own epoch, which no record has.
 - A broker that was killed between DeleteRecords and its next log start checkpoint returns with the old log start,
   but without the epochs below the new one: its phantoms end above the log start. Two phantoms have the same end,
-  which two real epochs never have. A single one cannot be recognized: deleted records that are there again may then
-  count as epoch 0.
-- A broker that restarts forgets the epochs of a log without records (all expired, for example), and every E is out
-  of range: a question without an epoch shows that the log is empty.
+  which two real epochs never have. A single one, of epoch 0, is recognized only by another replica's log
+  (:mod:`recovery.lineages`).
+- A broker that restarts forgets the epochs of a log without records (all expired or deleted), and every E is out
+  of range. It is an empty log that starts at its end, even where deleted records are there again after a kill.
 """
 
 from __future__ import annotations
@@ -151,9 +151,7 @@ def _too_high(probe: EpochProbe) -> EpochProbe:
 
 
 def _no_epoch_at_all(probe: EpochProbe) -> EpochProbe:
-    if not probe.emptied:
-        raise EpochProbeError("the log holds records but no leader epoch")
-    return probe._replace(bottom=True)
+    return probe._replace(log_start_offset=probe.log_end_offset, bottom=True)
 
 
 def _between(probe: EpochProbe) -> EpochProbe:

@@ -8,10 +8,11 @@ Offsets, not records: logs are compacted and transactional.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.compacted_logs import lacking, record_count
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Survey, Unknown
 
 
@@ -19,10 +20,12 @@ class Loss(NamedTuple):
     """The loss of one choice.
 
     ``at_least`` counts the offsets that replicas which answered hold and the chosen log does not. ``at_most``
-    also counts the offsets that are uncertain; it is None if no bound is known: a replica did not answer, or
-    its lineage is not known. ``tail`` are the lost spans at or beyond the chosen log's start, ``head`` those
-    before it. ``unanswered`` are the replicas whose logs are not known. ``first_ms`` and ``last_ms`` are the
-    timestamps of the first and the last lost record (ms since the epoch), None if not known.
+    also counts the offsets that are uncertain; it is None if no bound is known: a replica did not answer, its
+    lineage is not known, or ``compacted`` is not. ``tail`` are the lost spans at or beyond the chosen log's start,
+    ``head`` those before it. ``unanswered`` are the replicas whose logs are not known. ``first_ms`` and ``last_ms``
+    are the timestamps of the first and the last lost record (ms since the epoch), None if not known. ``compacted``:
+    at most how many records that another replica still holds were compacted away in the chosen log, in the part
+    that both share; None where that is not known.
     """
 
     at_least: int
@@ -32,6 +35,7 @@ class Loss(NamedTuple):
     unanswered: tuple[int, ...]
     first_ms: int | None = None
     last_ms: int | None = None
+    compacted: int | None = 0
 
     @property
     def none(self) -> bool:
@@ -49,7 +53,7 @@ def loss(survey: Survey, leader: int) -> Loss:
         raise ValueError(f"broker {leader} did not tell its log of {survey.tp}")
     unknown: list[int] = []
     certain: list[EpochSpan] = []
-    doubtful: list[EpochSpan] = []
+    doubtful: list[_Doubtful] = []
     for replica in survey.replicas:
         log = replica.log
         if replica.broker == leader:
@@ -61,11 +65,17 @@ def loss(survey: Survey, leader: int) -> Loss:
         ):
             unknown.append(replica.broker)
         elif log.lineage != chosen.lineage or log.log_start_offset != chosen.log_start_offset:
-            _add_lost(_Log(log, log.lineage), _Log(chosen, chosen.lineage), certain, doubtful)
+            _add_lost(
+                _Log(replica.broker, log, log.lineage),
+                _Log(leader, chosen, chosen.lineage),
+                certain,
+                doubtful,
+            )
     lost = union(certain)
-    at_most = None if unknown else _at_most(certain, doubtful)
+    compacted = compacted_away(survey, leader)
+    at_most = None if unknown or compacted is None else _at_most(certain, doubtful) + compacted
     tail, head = _split(lost, chosen.log_start_offset)
-    return Loss(count(lost), at_most, tail, head, tuple(unknown))
+    return Loss(count(lost), at_most, tail, head, tuple(unknown), compacted=compacted)
 
 
 def lost_spans(survey: Survey, leader: int, broker: int) -> tuple[EpochSpan, ...]:
@@ -82,17 +92,22 @@ def lost_spans(survey: Survey, leader: int, broker: int) -> tuple[EpochSpan, ...
     ):
         return ()
     spans: list[EpochSpan] = []
-    _add_lost(_Log(log, log.lineage), _Log(chosen, chosen.lineage), spans, spans)
+    doubtful: list[_Doubtful] = []
+    _add_lost(_Log(broker, log, log.lineage), _Log(leader, chosen, chosen.lineage), spans, doubtful)
+    spans.extend(span for _, span in doubtful)
     return tuple(sorted(spans, key=lambda span: span.start))
 
 
-def _at_most(certain: Iterable[EpochSpan], doubtful: Iterable[EpochSpan]) -> int:
+def _at_most(certain: Iterable[EpochSpan], doubtful: Sequence[_Doubtful]) -> int:
     """All offsets, the uncertain ones too. Without an epoch, the same offset on two replicas may be two
-    records.
+    records, unless both logs go on with the same epoch: then they are equal before it.
     """
-    named = [span for span in doubtful if span.epoch != NO_EPOCH]
-    nameless = [span for span in doubtful if span.epoch == NO_EPOCH]
-    return count(union([*certain, *named])) + count(nameless)
+    named = [span for _, span in doubtful if span.epoch != NO_EPOCH]
+    nameless: dict[int, list[EpochSpan]] = {}
+    for anchor, span in doubtful:
+        if span.epoch == NO_EPOCH:
+            nameless.setdefault(anchor, []).append(span)
+    return count(union([*certain, *named])) + sum(count(union(spans)) for spans in nameless.values())
 
 
 def divergence(one: Lineage, other: Lineage) -> int | None:
@@ -108,13 +123,27 @@ def divergence(one: Lineage, other: Lineage) -> int | None:
     return None
 
 
+class _Doubtful(NamedTuple):
+    """Offsets that may be lost. ``anchor``: the epoch of the first record whose epoch the log's broker knows, or,
+    where it knows none, a number of that log alone.
+    """
+
+    anchor: int
+    span: EpochSpan
+
+
 class _Log(NamedTuple):
+    broker: int
     log: ReplicaLog
     lineage: Lineage
 
     @property
     def start(self) -> int:
         return self.log.log_start_offset
+
+    @property
+    def anchor(self) -> int:
+        return self.lineage.spans[0].epoch if self.lineage.spans else NO_EPOCH - 1 - self.broker
 
     def spans(self) -> list[EpochSpan]:
         """All offsets of the log; those below the floor have no known epoch."""
@@ -123,26 +152,88 @@ class _Log(NamedTuple):
         return [*blind, *self.lineage.spans]
 
 
-def _add_lost(log: _Log, chosen: _Log, certain: list[EpochSpan], doubtful: list[EpochSpan]) -> None:
+def _add_lost(log: _Log, chosen: _Log, certain: list[EpochSpan], doubtful: list[_Doubtful]) -> None:
     """Adds what ``log`` holds and ``chosen`` does not."""
     parting = divergence(log.lineage, chosen.lineage)
     if parting is not None:
         for piece in _clip(log.spans(), 0, min(parting, chosen.start)):
             # Without its epoch a record may be one that another replica's span already counts.
-            (doubtful if piece.epoch == NO_EPOCH else certain).append(piece)
+            if piece.epoch == NO_EPOCH:
+                doubtful.append(_Doubtful(log.anchor, piece))
+            else:
+                certain.append(piece)
         certain.extend(_clip(log.lineage.spans, parting, log.log.log_end_offset))
         return
     # No epoch in common as far down as was asked. Where both logs are known the records differ; where one of
     # them was not asked (an interrupted survey), they may be the same.
     for span in log.spans():
         if span.epoch == NO_EPOCH:
-            doubtful.append(span)
-        elif span.epoch > chosen.lineage.last_epoch:
+            doubtful.append(_Doubtful(log.anchor, span))
+        elif span.epoch > chosen.lineage.last_epoch != NO_EPOCH:
             certain.append(span)
         else:
-            doubtful.extend(_clip([span], chosen.start, chosen.lineage.floor))
+            unclear = _clip([span], chosen.start, chosen.lineage.floor)
+            doubtful.extend(_Doubtful(log.anchor, piece) for piece in unclear)
             certain.extend(_clip([span], 0, chosen.start))
             certain.extend(_clip([span], max(chosen.start, chosen.lineage.floor), log.log.log_end_offset))
+
+
+def compacted_away(survey: Survey, leader: int) -> int | None:
+    """At most how many records another replica still holds that compaction has removed from ``leader``'s log, in
+    the part that both share; 0 where the topic is not compacted.
+
+    None where that is not known: one of the logs was not read, and they are not of the same size. Logs that cannot
+    be compared are counted elsewhere.
+    """
+    if survey.compacted is None:
+        return 0
+    chosen = survey.log(leader)
+    read = survey.compacted.batches
+    others = []
+    shared_to = 0
+    for replica in survey.replicas:
+        shared = 0 if replica.broker == leader else _shared_to(chosen, survey.log(replica.broker))
+        if not shared:
+            continue
+        if leader in read and replica.broker in read:
+            others.append([batch for batch in read[replica.broker] if batch.base < shared])
+            shared_to = max(shared_to, shared)
+        elif not _same_size(chosen, survey.log(replica.broker)):
+            return None
+    if not others or chosen is None:
+        return 0
+    return lacking(read[leader], others, chosen.log_start_offset, shared_to)
+
+
+def _shared_to(one: ReplicaLog | None, other: ReplicaLog | None) -> int:
+    """The offset up to which the two logs are known to be copies of one another, 0 if they are not."""
+    if one is None or other is None or isinstance(one.lineage, Unknown) or isinstance(other.lineage, Unknown):
+        return 0
+    parting = divergence(one.lineage, other.lineage) or 0
+    return parting if parting > max(one.log_start_offset, other.log_start_offset) else 0
+
+
+def _same_size(one: ReplicaLog | None, other: ReplicaLog | None) -> bool:
+    return (
+        one is not None
+        and other is not None
+        and one.size == other.size >= 0
+        and one.log_start_offset == other.log_start_offset
+        and one.lineage == other.lineage
+    )
+
+
+def fullness(survey: Survey) -> Mapping[int, int]:
+    """What each log holds, to choose among logs that end alike: records where all were read, else bytes; empty for
+    a topic that is not compacted.
+    """
+    if survey.compacted is None:
+        return {}
+    told = {r.broker: r.log for r in survey.replicas if isinstance(r.log, ReplicaLog)}
+    if told.keys() <= survey.compacted.batches.keys():
+        return {broker: record_count(survey.compacted.batches[broker]) for broker in told}
+    sizes = {broker: log.size for broker, log in told.items()}
+    return {} if min(sizes.values(), default=-1) < 0 else sizes
 
 
 def _clip(spans: Iterable[EpochSpan], low: int, high: int) -> list[EpochSpan]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.compacted_logs import CompactedLogs
+
 NO_LEADER = -1
 NO_EPOCH = -1
 UNKNOWN_OFFSET = -1
@@ -145,12 +147,14 @@ class Survey(NamedTuple):
 
     ``min_isr`` is the effective min.insync.replicas, min(configured, replication factor) (KIP-966), or
     Unknown. ``reassigning`` tells that a reassignment is in progress; Unknown where that could not be asked.
+    ``compacted`` is None for a topic that is not compacted, whose logs hold all their offsets.
     """
 
     state: PartitionState
     replicas: tuple[Replica, ...]
     min_isr: int | Unknown
     reassigning: bool | Unknown = False
+    compacted: CompactedLogs | None = None
 
     @property
     def tp(self) -> TopicPartition:

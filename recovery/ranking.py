@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.loss import fullness
 from recovery.model import Lineage, Replica, ReplicaLog, Standing, Survey, Unknown, Why
 
 
@@ -49,7 +50,9 @@ def answered(replica: Replica, ranking: Ranking) -> bool:
 
 
 def rank(survey: Survey, ranking: Ranking) -> tuple[Candidate, ...] | Unknown:
-    """Every replica that answered, best first; ties keep the assignment order. Fenced ones are among them.
+    """Every replica that answered, best first. Fenced ones are among them.
+
+    Of logs that end alike the one that compaction has left the most comes first, then the assignment order decides.
 
     Unknown where ``last-record`` was asked for and a replica that answered has no lineage (no READ
     permission, say): the ranking refuses the partition and never falls back to length.
@@ -70,5 +73,6 @@ def rank(survey: Survey, ranking: Ranking) -> tuple[Candidate, ...] | Unknown:
                 " last-record needs it, and length alone can destroy acknowledged records",
             )
         candidates.append(Candidate(replica.broker, replica.standing, log, (epoch, log.log_end_offset)))
-    candidates.sort(key=lambda candidate: candidate.key, reverse=True)
+    kept = fullness(survey)
+    candidates.sort(key=lambda candidate: (candidate.key, kept.get(candidate.broker, 0)), reverse=True)
     return tuple(candidates)

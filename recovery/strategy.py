@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.loss import fullness
 from recovery.model import Standing, Survey, Unknown
 from recovery.ranking import Candidate, Ranking, answered, rank
 
@@ -67,7 +68,7 @@ def decide(survey: Survey, ranking: Ranking, strategy: Strategy) -> Decision:
         chosen.broker,
         order,
         (),
-        _reason(chosen, ranked, ranking, len(survey.replicas)),
+        _reason(survey, chosen, ranked, ranking),
         other if other != chosen.broker else None,
     )
 
@@ -188,10 +189,15 @@ def _other_choice(survey: Survey, ranking: Ranking) -> int | None:
     return next((candidate.broker for candidate in ranked if candidate.electable), None)
 
 
-def _reason(chosen: Candidate, ranked: tuple[Candidate, ...], ranking: Ranking, replicas: int) -> str:
+def _reason(survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], ranking: Ranking) -> str:
     what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
     epoch, end = chosen.key
-    return f"best of {len(ranked)} of {replicas} that answered: {what} {epoch}, log end {end}"
+    best = f"best of {len(ranked)} of {len(survey.replicas)} that answered: {what} {epoch}, log end {end}"
+    kept = fullness(survey)
+    emptier = [
+        c.broker for c in ranked if c.key == chosen.key and kept.get(c.broker, 0) < kept.get(chosen.broker, 0)
+    ]
+    return f"{best}; compaction left more in its log than on {_names(tuple(emptier))}" if emptier else best
 
 
 def _reassignment_reason(reassigning: bool | Unknown) -> str:

@@ -259,15 +259,11 @@ class SimulatorBackend:
         cluster = self._cluster()
         configs = self._configs(list(dict.fromkeys(state.topic for state in request.partitions)))
         reassigning = self._reassigning(None)
-        min_isr = {
-            topic: config if isinstance(config, Unknown) else int(config[MIN_ISR])
-            for topic, config in configs.items()
-        }
         busy = reassigning if isinstance(reassigning, Unknown) else frozenset(row.tp for row in reassigning)
         with without_gc():
             run = SimulatedSurvey(self._client, request, cluster.brokers)
             await run.run(progress)
-            result = run.result(min_isr, busy)
+            result = run.result(configs, busy)
         return await self._done(result)
 
     async def record_times(

@@ -17,6 +17,7 @@ from console.operations.cluster_health import (
     problems_of,
     topics_of,
 )
+from console.operations.compacted_log_batches import with_batches_read
 from console.operations.partition_selection import Selection, Which, select
 from recovery.cluster_health import ClusterHealth, QuorumState
 from recovery.membership.quorum import Quorum
@@ -107,9 +108,10 @@ async def examine(
             cluster, selected.found, problems, dirs, quorum, configs, whole=selected.whole
         )
         found = cluster_health(sources)
+    surveys = await with_batches_read(backend, result.surveys, progress)
     return Picture(
         cluster,
-        result.surveys,
+        surveys,
         result.contacts,
         {topic: marks(topic, configs.get(topic)) for topic in topics_of(selected.states)},
         selected.hidden,

@@ -53,6 +53,7 @@ def loss_json(loss: Loss) -> dict[str, object]:
         "unanswered": list(loss.unanswered),
         "firstMs": loss.first_ms,
         "lastMs": loss.last_ms,
+        "compacted": loss.compacted,
     }
 
 

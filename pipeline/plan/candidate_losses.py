@@ -16,6 +16,8 @@ from pipeline.plan.replica_columns import ReplicaColumns, brokers
 from recovery.model import NO_EPOCH
 
 _EVERYTHING = 2**62
+_ALONE = 2**33
+"""Above every epoch and every broker."""
 
 
 class SpanArrays(NamedTuple):
@@ -36,15 +38,17 @@ class SpanArrays(NamedTuple):
         return length
 
 
-def losses(replicas: ReplicaColumns, candidates: Array) -> Any:
-    """A column with the loss of each candidate; ``candidates`` are replicas."""
+def losses(replicas: ReplicaColumns, candidates: Array, compacted: Array) -> Any:
+    """A column with the loss of each candidate; ``candidates`` are replicas. Of the rows that are ``compacted``, or
+    may be, no upper limit is known: a snapshot does not tell what their logs still hold.
+    """
     count = len(candidates)
     owner, unheard = _unheard(replicas, candidates)
     bounded: Array = ~any_of(owner, np.ones(len(owner), bool), count)
+    bounded &= ~(compacted & (replicas.sizes > 1))[replicas.owner[candidates]]
     pieces = _pieces(replicas, candidates, *_differing(replicas, candidates))
     lost = union(pieces.where(pieces.sure))
-    nameless = ~pieces.sure & (pieces.epoch == NO_EPOCH)
-    at_most = _sum(union(pieces.where(~nameless)), count) + _sum(pieces.where(nameless), count)
+    at_most = _sum(union(pieces), count)
     start = replicas.log_start[candidates]
     everything, nothing = np.full(len(lost.of), _EVERYTHING), np.zeros(len(lost.of), np.int64)
     return structs(
@@ -130,8 +134,8 @@ def _pieces(replicas: ReplicaColumns, candidates: Array, place: Array, other: Ar
     start, floor = replicas.log_start[chosen][pair], replicas.number("floor")[chosen][pair]
     last, limit = replicas.number("last_epoch")[chosen][pair], replicas.log_end[other][pair]
     nothing = np.zeros(len(pair), np.int64)
-    meets, blind = parting[pair] >= 0, held.epoch == NO_EPOCH
-    newer = ~meets & ~blind & (held.epoch > last)
+    meets, blind = parting[pair] >= 0, held.epoch < NO_EPOCH
+    newer = ~meets & ~blind & (held.epoch > last) & (last != NO_EPOCH)
     older = ~meets & ~blind & ~newer
     doubtful, certain = held._replace(sure=np.zeros(len(pair), bool)), held
     before = held._replace(sure=~blind)
@@ -150,14 +154,21 @@ def _pieces(replicas: ReplicaColumns, candidates: Array, place: Array, other: Ar
 
 
 def _spans_of(replicas: ReplicaColumns, logs: Array) -> tuple[SpanArrays, Array]:
-    """Every span of the logs, ``of`` the place of its log; and which lie below the floor, without an epoch."""
+    """Every span of the logs, ``of`` the place of its log; and which lie below the floor, without an epoch.
+
+    Those have a number below NO_EPOCH instead, which they share where the records are the same: the logs go on with
+    the same epoch.
+    """
     spans, floor = replicas.spans, replicas.number("floor")[logs]
     start = replicas.log_start[logs]
     blind = np.flatnonzero(start < floor)
     of, at = expand(spans.first[logs], np.diff(spans.first)[logs])
+    alone = -_ALONE - replicas.broker[logs]
+    named = np.flatnonzero(np.diff(spans.first)[logs])
+    alone[named] = NO_EPOCH - 1 - spans.epoch[spans.first[logs[named]]]
     whole = SpanArrays(
         np.concatenate([blind, of]),
-        np.concatenate([np.full(len(blind), NO_EPOCH), spans.epoch[at]]),
+        np.concatenate([alone[blind], spans.epoch[at]]),
         np.concatenate([start[blind], spans.start[at]]),
         np.concatenate([floor[blind], spans.end[at]]),
         np.ones(len(blind) + len(of), bool),

@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from pipeline.plan import reason_text
 from pipeline.plan.candidate_losses import losses
-from pipeline.plan.nested_arrays import Array, lists, merged, numbers, structs, truths, valid
+from pipeline.plan.nested_arrays import Array, any_of, items, lists, merged, numbers, structs, truths, valid
 from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns, brokers, rank, replicas_of
 from pipeline.plan.row_checks import QUARANTINED, flaws
 from pipeline.plan.wait_for import WaitColumns, clean_electors, wait_for
 from pipeline.snapshot_schema import SPAN
+from recovery.plan.topic_marks import MAY_BE_COMPACTED
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
 
@@ -155,7 +156,7 @@ def _decided(batch: Any, ranking: Ranking, strategy: Strategy) -> Any:
         "reason": _reason(inputs, verdict, ranking),
         "other_ranking_leader": pa.array(rival, mask=rival == best),
         "clean_electors": clean_electors(batch),
-        "candidates": _candidates(replicas, ranked, (leader == -1) & (ranked.refused < 0)),
+        "candidates": _candidates(batch, replicas, ranked, (leader == -1) & (ranked.refused < 0)),
         "silent": _silent(replicas, ranked),
     }
     return _batch(batch, columns)
@@ -246,13 +247,19 @@ def _reason(inputs: _Inputs, verdict: Array, ranking: Ranking) -> Any:
     )
 
 
-def _candidates(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array) -> Any:
+def _candidates(batch: Any, replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array) -> Any:
     """Every candidate of those rows, best first, with its preconditions and its loss."""
     chosen = ranked.order[rows[replicas.owner[ranked.order]]]
     place = pa.array(chosen)
     candidates = {name: replicas.columns[name].take(place) for name in CANDIDATE}
-    items = structs(candidates | {"loss": losses(replicas, chosen)})
+    items = structs(candidates | {"loss": losses(replicas, chosen, _may_be_compacted(batch))})
     return lists(replicas.owner[chosen], items, replicas.rows, null=~rows)
+
+
+def _may_be_compacted(batch: Any) -> Array:
+    marks = items(batch["marks"])
+    which = pc.is_in(marks.values, pa.array([mark.value for mark in MAY_BE_COMPACTED]))
+    return any_of(marks.owner, truths(which), batch.num_rows)
 
 
 def _silent(replicas: ReplicaColumns, ranked: RankedReplicas) -> Any:

@@ -16,7 +16,7 @@ from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobResult
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition
-from recovery.plan.topic_marks import Mark
+from recovery.plan.topic_marks import MAY_BE_COMPACTED, Mark
 from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
@@ -90,16 +90,20 @@ def _not_elected(row: Mapping[str, Any]) -> NotElected:
 
 def plan_row(row: Mapping[str, Any]) -> PlanRow:
     """The plan's row, as :func:`recovery.plan.make.make_plan` would have made it."""
+    marks = tuple(Mark(mark) for mark in row["marks"] or ())
+    candidates = tuple(candidate(one) for one in row["candidates"])
+    if len(row["assignment"]) > 1 and not set(marks).isdisjoint(MAY_BE_COMPACTED):
+        candidates = tuple(one._replace(loss=one.loss._replace(compacted=None)) for one in candidates)
     return PlanRow(
         TopicPartition(row["topic"], row["partition"]),
         row["topic_id"],
         row["leader_epoch"],
         tuple(row["assignment"]),
         tuple(row["election_order"]),
-        tuple(candidate(one) for one in row["candidates"]),
+        candidates,
         tuple(Silent(one["broker"], Standing(one["standing"])) for one in row["silent"]),
         row["reason"],
-        tuple(Mark(mark) for mark in row["marks"] or ()),
+        marks,
         row["other_ranking_leader"],
         tuple(row["clean_electors"]),
     )

@@ -300,8 +300,9 @@ def _larger_loss(row: PlanRow, now: Survey) -> Judgement | None:
     """
     planned = row.candidate(row.leader)
     bound = None if planned is None else planned.loss.at_most
-    if bound is None or now.log(row.leader) is None:
+    if planned is None or bound is None or now.log(row.leader) is None:
         return None
+    bound -= planned.loss.compacted or 0
     found = count(loss(now, row.leader).tail)
     if found <= bound:
         return None

@@ -168,7 +168,7 @@ def _candidate(survey: Survey, candidate: Candidate, losses: _Losses) -> PlanCan
 
 def _loss(survey: Survey, candidate: Candidate, losses: _Losses) -> Loss:
     log = candidate.log
-    if isinstance(log.lineage, Unknown):
+    if isinstance(log.lineage, Unknown) or survey.compacted is not None:
         return loss(survey, candidate.broker)
     key = (log.lineage, log.log_start_offset, log.log_end_offset)
     known = losses.get(key)

@@ -263,6 +263,7 @@ def _loss(value: object) -> Loss:
             brokers(fields, "unanswered") if "unanswered" in fields else (),
             integer(fields, "firstMs") if "firstMs" in fields else None,
             integer(fields, "lastMs") if "lastMs" in fields else None,
+            optional_integer(fields, "compacted", 0) if "compacted" in fields else 0,
         )
     except FieldError as wrong:
         raise wrong.under(".loss") from None

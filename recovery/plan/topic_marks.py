@@ -27,9 +27,14 @@ class Mark(StrEnum):
         return _MEANING[self]
 
 
+MAY_BE_COMPACTED = (Mark.COMPACTED, Mark.UNKNOWN)
+
 _MEANING = {
     Mark.TIERED: "older offsets may still be in remote storage; what a truncated log uploaded is no longer read",
-    Mark.COMPACTED: "an offset lost can be the only record of its key, or none at all",
+    Mark.COMPACTED: (
+        "an offset lost can be the only record of its key, or none at all; logs that end alike are compared by"
+        " what they still hold"
+    ),
     Mark.TRANSACTIONAL: "open transactions can lose their markers: read_committed consumers may stand still",
     Mark.INTERNAL: "Kafka's own state: consumer positions or transactions go back to what the chosen log holds",
     Mark.UNKNOWN: "its configuration could not be read: it may be tiered or compacted",

@@ -125,6 +125,8 @@ def _loss(loss: Loss) -> str:
         fields.append(f'"head": {_spans(loss.head)}')
     if loss.unanswered:
         fields.append(f'"unanswered": {[*loss.unanswered]}')
+    if loss.compacted != 0:
+        fields.append(f'"compacted": {_optional(loss.compacted)}')
     if loss.first_ms is not None:
         fields.append(f'"firstMs": {loss.first_ms}')
     if loss.last_ms is not None:

@@ -29,7 +29,7 @@ def harm_text(loss: Loss, last_epoch: int | None) -> str:
     ``last_epoch`` is that of the chosen log, None where it is not known. The smaller number is not the smaller
     harm: a divergent tail may be long, and what is newer was acknowledged later.
     """
-    text = loss_text(loss)
+    text = loss_text(loss) + _compacted_text(loss)
     if last_epoch is None:
         return text
     kinds = branches(loss, last_epoch)
@@ -38,6 +38,15 @@ def harm_text(loss: Loss, last_epoch: int | None) -> str:
     if kinds.get(Branch.STALE) and not kinds.get(Branch.FURTHER):
         return f"{text} (divergent tail of {_epochs(loss)})"
     return text
+
+
+def _compacted_text(loss: Loss) -> str:
+    """What compaction may have removed from the chosen log alone."""
+    if loss.compacted is None:
+        return " (compacted: whether its log lacks records that others hold is not known)"
+    if loss.compacted:
+        return f" (up to {loss.compacted:,} compacted away in its log)"
+    return ""
 
 
 def short_loss(loss: Loss, last_epoch: int | None) -> str:
@@ -63,6 +72,10 @@ def _epochs(loss: Loss) -> str:
 def lost_ranges(loss: Loss) -> str:
     """Which offsets, with the times of the first and the last where they are known."""
     parts = [*_span_texts("", loss.tail), *_span_texts("head ", loss.head)]
+    if loss.compacted is None:
+        parts.append("records compacted away in its log alone: not known")
+    elif loss.compacted:
+        parts.append(f"up to {loss.compacted:,} records compacted away in its log alone")
     if loss.unanswered:
         parts.append(f"unknown on {', '.join(map(str, loss.unanswered))}")
     if loss.first_ms is not None and loss.last_ms is not None:

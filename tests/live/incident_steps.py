@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
-from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer
 from kio.schema.alter_partition_reassignments.v0.request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
 from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
+from kio.schema.delete_records.v2.request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kio.schema.delete_records.v2.response import DeleteRecordsResponse
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
+from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
-from kio.static.primitive import i8, i32
+from kio.static.primitive import i8, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from testbed.kafka import KafkaCluster, wait_until
@@ -128,9 +136,15 @@ def _ask(cluster: KafkaCluster, via: int, request: RequestPayload, answer: type[
 
 def delete_records(cluster: KafkaCluster, topic: str, before: int, partition: int = 0) -> None:
     """DeleteRecords at the partition's leader: its log start becomes ``before``."""
-    where = TopicPartition(topic, partition, before)
-    for future in cluster.admin.delete_records([where]).values():
-        assert future.result(ANSWER_SECONDS).low_watermark == before
+    leader = cluster.metadata.partitions(topic)[partition].leader
+    where = DeleteRecordsPartition(partition_index=i32(partition), offset=i64(before))
+    request = DeleteRecordsRequest(
+        topics=(DeleteRecordsTopic(name=TopicName(topic), partitions=(where,)),),
+        timeout=i32Timedelta.parse(timedelta(seconds=ANSWER_SECONDS)),
+    )
+    answer = _ask(cluster, leader, request, DeleteRecordsResponse)
+    told = [(p.error_code, p.low_watermark) for t in answer.topics for p in t.partitions]
+    assert told == [(ErrorCode.none, before)], answer
 
 
 def assign(cluster: KafkaCluster, broker: int, topic: str, partition: int, replicas: Iterable[int]) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from itertools import combinations
 
 import pytest
+from confluent_kafka import Producer
 
 from backends.base.answers import Depth, Outcome, SurveyRequest
 from backends.live.adapter import LiveBackend
+from console.operations.partition_selection import Selection
+from console.operations.recover_partitions import ChoiceOptions, survey_and_choose
 from recovery.loss import divergence, loss
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Standing, Survey, TopicPartition, Unknown
 from recovery.ranking import Ranking, rank
+from recovery.strategy import Strategy
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.log_files import read_log, replica_directory
 from tests.live import incident_steps
@@ -24,7 +28,7 @@ CLUSTER = ClusterSpec(
     controllers=1,
     brokers=4,
     jvm=("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-    broker_config={"log.initial.task.delay.ms": "100"},
+    broker_config={"log.initial.task.delay.ms": "100", "log.cleaner.backoff.ms": "100"},
     node_config={1: QUICK_CHECKPOINT, 2: QUICK_CHECKPOINT},
 )
 """Log starts that DeleteRecords has raised are on disk at once on 1 and 2, and not for a minute on 3."""
@@ -38,18 +42,25 @@ DEEP, THREE, STARTS, FORGOT, IDLE, EMPTIED, EMPTY = TOPICS = (
     "emptied",
     "empty",
 )
+COMPACTED, RETURNED, DELETED = CLAIMED = ("compacted", "returned", "deleted")
+"""Logs that their epochs and ends do not tell apart, or whose broker remembers too little of its epochs."""
 MANY, PARTITIONS = "many", 3000
+KEYS = 40
+COMPACT = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
 
 
 @pytest.fixture(scope="module")
 def incident(cluster: KafkaCluster) -> None:
     """1, 2, 3 and 4 led alone in turn (epochs 0, 2, 4, 6), each after all before it had died; 4 stays dead."""
-    for topic in TOPICS:
-        cluster.client.create_topic(topic, [[1, 2, 3, 4] if topic != DEEP else [2, 1, 3, 4]])
-    incident_steps.produce(cluster, DEEP, 5, "epoch-0")
-    incident_steps.assign(cluster, 1, DEEP, 0, (1, 2, 3, 4))
-    incident_steps.elect_preferred(cluster, DEEP, 1)
-    incident_steps.produce(cluster, DEEP, 5, "epoch-1")
+    leave_holes_on_1(cluster)
+    for topic in (*TOPICS, RETURNED, DELETED):
+        cluster.client.create_topic(topic, [[1, 2, 3, 4] if topic not in (DEEP, RETURNED) else [2, 1, 3, 4]])
+    for topic, first, second in ((DEEP, 5, 5), (RETURNED, 35, 153)):
+        incident_steps.produce(cluster, topic, first, "epoch-0")
+        incident_steps.assign(cluster, 1, topic, 0, (1, 2, 3, 4))
+        incident_steps.elect_preferred(cluster, topic, 1)
+        incident_steps.produce(cluster, topic, second, "epoch-1")
+    incident_steps.produce(cluster, DELETED, 171, "deleted")
     for topic in (THREE, STARTS, FORGOT, IDLE, EMPTIED):
         incident_steps.produce(cluster, topic, 1000, "common")
     incident_steps.kill(cluster, 2, 3, 4)
@@ -60,20 +71,73 @@ def incident(cluster: KafkaCluster) -> None:
     take_over(cluster, 1, 2)
     for topic, count in ((THREE, 300), (STARTS, 300), (FORGOT, 300), (EMPTIED, 100), (DEEP, 3)):
         incident_steps.produce(cluster, topic, count, "turn-2", acks="1")
-    for topic, before in ((STARTS, 1200), (EMPTIED, 1100)):
+    for topic, before in ((STARTS, 1200), (EMPTIED, 1100), (RETURNED, 143)):
         incident_steps.delete_records(cluster, topic, before)
         wait_for_log_start(cluster, 2, topic, before)
     take_over(cluster, 2, 3)
     for topic, count in ((THREE, 100), (STARTS, 100), (FORGOT, 200), (DEEP, 1)):
         incident_steps.produce(cluster, topic, count, "turn-3", acks="1")
-    incident_steps.delete_records(cluster, FORGOT, 1100)
-    epochs = replica_directory(cluster.node(3), FORGOT, 0) / "leader-epoch-checkpoint"
-    wait_until(lambda: "4 1100" in epochs.read_text(), "the epochs below the log start to be forgotten")
+    for topic, before, first_epoch in (
+        (FORGOT, 1100, "4 1100"),
+        (RETURNED, 143, "1 143"),
+        (DELETED, 171, " 171"),
+    ):
+        incident_steps.delete_records(cluster, topic, before)
+        wait_for_first_epoch(cluster, 3, topic, first_epoch)
     take_over(cluster, 3, 4)
     cluster.client.create_topic(MANY, [[4, 1, 2]] * PARTITIONS)
     cluster.node(4).kill()
-    incident_steps.start(cluster, *ALIVE)
-    incident_steps.wait_offline(cluster, (*TOPICS, MANY))
+    incident_steps.start(cluster, 1)
+    # A broker that still takes 4 for a leader truncates a log without epochs to its high watermark.
+    cluster.metadata.wait_fenced(4)
+    incident_steps.start(cluster, 2, 3)
+    incident_steps.wait_offline(cluster, (*TOPICS, *CLAIMED, MANY))
+
+
+def leave_holes_on_1(cluster: KafkaCluster) -> None:
+    """1 compacts the first records in favour of newer values, which an unclean election of 2 then cuts off."""
+    cluster.client.create_topic(COMPACTED, [[1, 2, 3, 4]], COMPACT)
+    newer = 10_000
+    keys = [f"k{number}" for number in range(KEYS)]
+    produce_keyed(cluster, keys, "first", 0)
+    produce_keyed(cluster, ["x", "y"], "first", newer)
+    incident_steps.kill(cluster, 2, 3, 4)
+    incident_steps.wait_all(cluster, [COMPACTED], lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    produce_keyed(cluster, keys, "tail", 2 * newer)
+    produce_keyed(cluster, ["z"], "tail", 3 * newer)
+    wait_until(
+        lambda: read_log(cluster.node(1), COMPACTED, 0).spans[0].start == KEYS, "the log of 1 to be compacted"
+    )
+    cluster.node(1).kill()
+    incident_steps.start(cluster, 2, 3, 4)
+    incident_steps.elect_unclean(cluster, [COMPACTED], 2)
+    incident_steps.start(cluster, 1)
+    incident_steps.wait_all(cluster, [COMPACTED], lambda state: len(state.isr) == 4, "in sync on all")
+
+
+def produce_keyed(cluster: KafkaCluster, keys: Sequence[str], value: str, later_ms: int) -> None:
+    """One batch; its timestamps are ``later_ms`` after a fixed time, so that it begins a segment."""
+    producer = Producer(cluster.superuser_config() | {"acks": "all", "linger.ms": 100, "retries": 0})
+    errors: list[object] = []
+    for key in keys:
+        producer.produce(
+            COMPACTED,
+            f"{value}-{key}".encode(),
+            key.encode(),
+            partition=0,
+            timestamp=1_700_000_000_000 + later_ms,
+            on_delivery=lambda error, _message: errors.append(error) if error else None,
+        )
+    assert producer.flush(30.0) == 0 and not errors, errors
+
+
+def wait_for_first_epoch(cluster: KafkaCluster, broker: int, topic: str, entry: str) -> None:
+    """Until the epochs below that entry are forgotten on disk; the log start is not there yet on 3."""
+    epochs = replica_directory(cluster.node(broker), topic, 0) / "leader-epoch-checkpoint"
+    wait_until(
+        lambda: epochs.read_text().splitlines()[2].endswith(entry),
+        f"{topic} on {broker} to begin with {entry}",
+    )
 
 
 def wait_for_log_start(cluster: KafkaCluster, broker: int, topic: str, start: int) -> None:
@@ -84,7 +148,7 @@ def wait_for_log_start(cluster: KafkaCluster, broker: int, topic: str, start: in
 def take_over(cluster: KafkaCluster, former: int, leader: int) -> None:
     cluster.node(former).kill()
     incident_steps.start(cluster, leader)
-    incident_steps.elect_unclean(cluster, TOPICS, leader)
+    incident_steps.elect_unclean(cluster, (*TOPICS, *CLAIMED), leader)
 
 
 @pytest.fixture
@@ -192,6 +256,47 @@ async def test_an_empty_log_has_no_epoch(backend: LiveBackend) -> None:
     for broker in ALIVE:
         assert lineage(found, broker) == Lineage(NO_EPOCH, (), 0)
         assert log(found, broker).log_end_offset == 0
+
+
+async def test_a_compacted_log_with_holes_is_not_told_to_lose_nothing(
+    backend: LiveBackend, cluster: KafkaCluster
+) -> None:
+    tp = TopicPartition(COMPACTED, 0)
+    found = (await survey(backend, [COMPACTED]))[tp]
+    assert {(lineage(found, b), log(found, b).log_end_offset) for b in ALIVE} == {
+        (lineage(found, 1), KEYS + 2)
+    }, "epochs and log ends do not tell them apart"
+    options = ChoiceOptions(Selection(partitions=(tp,)), strategy=Strategy.AGGRESSIVE)
+    row = (await survey_and_choose(backend, options)).plan.rows[0]
+    assert [candidate.broker for candidate in row.candidates] == [2, 3, 1]
+    told = {candidate.broker: candidate.loss.compacted for candidate in row.candidates}
+    assert told == {1: KEYS, 2: 0, 3: 0}
+    (elected,) = await backend.designate(
+        [row], Ranking.LAST_RECORD, MemoryRecorder(), attempts=0, stop=NeverStopped()
+    )
+    assert (elected.outcome, elected.leader) == (Outcome.ELECTED, 2), elected
+    values = {record.value for record in cluster.client.consume(COMPACTED, 0)}
+    assert values >= {f"first-k{number}" for number in range(KEYS)}
+
+
+async def test_records_that_returned_without_their_epochs_are_counted_once(backend: LiveBackend) -> None:
+    """2 has deleted 0 to 142, 3 has them again but forgot their epochs, 1 has all."""
+    found = (await survey(backend, [RETURNED]))[TopicPartition(RETURNED, 0)]
+    assert {b: log(found, b).log_start_offset for b in ALIVE} == {1: 0, 2: 143, 3: 0}
+    whole = (EpochSpan(0, 0, 35), EpochSpan(1, 35, 188))
+    assert {b: lineage(found, b).spans for b in ALIVE} == {1: whole, 2: (EpochSpan(1, 143, 188),), 3: whole}
+    assert loss(found, 2).at_least == 143
+    assert loss(found, 2).head == (EpochSpan(0, 0, 35), EpochSpan(1, 35, 143))
+
+
+async def test_a_log_whose_records_were_all_deleted_is_empty_and_starts_at_its_end(
+    backend: LiveBackend,
+) -> None:
+    found = (await survey(backend, [DELETED]))[TopicPartition(DELETED, 0)]
+    assert (log(found, 3).log_start_offset, log(found, 3).log_end_offset) == (171, 171)
+    assert lineage(found, 3) == Lineage(NO_EPOCH, (), 171)
+    assert loss(found, 3).head == (EpochSpan(0, 0, 171),)
+    assert loss(found, 1).at_least == 0
 
 
 async def test_no_depth_tells_less_than_it_promises(backend: LiveBackend) -> None:

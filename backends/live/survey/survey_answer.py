@@ -10,6 +10,7 @@ from typing import Any
 from backends.live.calls.log_dir_replicas import NO_SIZES, ReplicaSizes
 from backends.live.survey.survey_run import LiveSurvey
 from backends.live.survey.topic_batch import NOT_ASKED
+from recovery.compacted_logs import NOT_READ, CompactedLogs, compacted_logs
 from recovery.min_isr import min_isr_from_config
 from recovery.model import Broker, PartitionState, Replica, Survey, TopicPartition, Unknown
 from recovery.standing import standing
@@ -62,9 +63,23 @@ def surveys(
     else:
         busy = map(reassigning.__contains__, names) if reassigning else repeat(False, len(names))
     rows: Iterable[Any] = zip(
-        states, map(told.__getitem__, names), _min_isr(states, configs), busy, strict=True
+        states,
+        map(told.__getitem__, names),
+        _min_isr(states, configs),
+        busy,
+        _compacted(states, configs),
+        strict=True,
     )
     return tuple(map(_made, repeat(Survey), rows))  # as Survey(...) does, without a call of Python's
+
+
+def _compacted(
+    states: Sequence[PartitionState], configs: Configs | Unknown
+) -> Iterable[CompactedLogs | None]:
+    if isinstance(configs, Unknown):
+        return repeat(NOT_READ, len(states))
+    of = {topic: compacted_logs(config) for topic, config in configs.items()}
+    return [of[state.topic] for state in states]
 
 
 def _min_isr(states: Sequence[PartitionState], configs: Configs | Unknown) -> Iterable[int | Unknown]:

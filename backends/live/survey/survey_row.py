@@ -9,8 +9,10 @@ from backends.live.survey.log_queries import ReplicaLogEnd
 from backends.live.survey.topic_batch import NOT_SETTLED
 from recovery import epoch_probe as probing
 from recovery.epoch_probe import EpochProbe
+from recovery.lineages import KnownLog, reconciled
 from recovery.model import (
     Broker,
+    Lineage,
     PartitionState,
     Replica,
     ReplicaLog,
@@ -53,18 +55,29 @@ class SurveyRow:
         self, found: list[Replica | None], brokers: Mapping[int, Broker], held: Mapping[int, ReplicaSizes]
     ) -> None:
         """Write every replica that was asked in this row into its place."""
+        lineages = self._lineages()
         for place, broker in enumerate(self.state.replicas, self.place):
             if broker in self.ends or broker in self.unknown or broker in self.open:
-                log = self._log(broker, held.get(broker, NO_SIZES))
+                log = self._log(broker, lineages.get(broker), held.get(broker, NO_SIZES))
                 found[place] = Replica(broker, standing(self.state, broker, brokers), log)
 
-    def _log(self, broker: int, sizes: ReplicaSizes) -> ReplicaLog | Unknown:
+    def _lineages(self) -> Mapping[int, Lineage]:
+        """Of the logs whose last record's epoch is known; where they differ, each with what the others tell."""
+        settled = self.settled()
+        told = {broker: probing.lineage(probe) for broker, probe in settled.items()}
+        if len(set(settled.values())) <= 1:
+            return told
+        return reconciled(
+            {broker: KnownLog(settled[broker].log_start_offset, lineage) for broker, lineage in told.items()}
+        )
+
+    def _log(self, broker: int, lineage: Lineage | None, sizes: ReplicaSizes) -> ReplicaLog | Unknown:
         end = self.ends.get(broker)
         if end is None:
             return self.unknown.get(broker, NOT_SETTLED)
         log_dir, size = sizes.one(self.tp)
         probe = self.probes.get(broker)
-        if probe is None or not probe.settled:
+        if probe is None or lineage is None:
             unknown = self.unknown.get(broker, NOT_SETTLED)
             return ReplicaLog(end.leader_epoch, end.offset, lineage=unknown, log_dir=log_dir, size=size)
         return ReplicaLog(
@@ -72,7 +85,7 @@ class SurveyRow:
             end.offset,
             probe.log_start_offset,
             probe.high_watermark,
-            probing.lineage(probe),
+            lineage,
             log_dir,
             size,
         )

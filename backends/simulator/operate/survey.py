@@ -22,9 +22,10 @@ from backends.simulator.operator_messages import (
     ReplicaLogInfo,
     ReplicaLogInfos,
 )
+from recovery.compacted_logs import compacted_logs
+from recovery.min_isr import min_isr_from_config
 from recovery.model import (
     Broker,
-    PartitionState,
     Replica,
     ReplicaLog,
     Survey,
@@ -163,9 +164,13 @@ class SimulatedSurvey:
         self._contacts[broker] = Contact(broker, f"broker-{broker}.simulated:9092", problem, seconds, CALL)
 
     def result(
-        self, min_isr: Mapping[str, int | Unknown], reassigning: frozenset[TopicPartition] | Unknown
+        self,
+        configs: Mapping[str, Mapping[str, str] | Unknown],
+        reassigning: frozenset[TopicPartition] | Unknown,
     ) -> SurveyResult:
-        """``min_isr`` is the configured value of each topic."""
+        """``configs`` are the effective configurations of each topic."""
+        compacted = {topic: compacted_logs(config) for topic, config in configs.items()}
+        min_isr: dict[tuple[str, int], int | Unknown] = {}
         surveys = []
         alike: dict[tuple[int, bool, int], Replica] = {}
         logs = self._logs
@@ -182,13 +187,12 @@ class SimulatedSurvey:
                     replica = alike[key] = Replica(broker, stands, log)
                 replicas.append(replica)
             busy = reassigning if isinstance(reassigning, Unknown) else tp in reassigning
-            surveys.append(Survey(state, tuple(replicas), _effective(min_isr[state.topic], state), busy))
+            alike_topic = state.topic, len(state.replicas)
+            if alike_topic not in min_isr:
+                min_isr[alike_topic] = min_isr_from_config(state, configs[state.topic])
+            surveys.append(Survey(state, tuple(replicas), min_isr[alike_topic], busy, compacted[state.topic]))
         contacts = tuple(self._contacts[broker] for broker in sorted(self._contacts))
         return SurveyResult(tuple(surveys), contacts)
-
-
-def _effective(configured: int | Unknown, state: PartitionState) -> int | Unknown:
-    return configured if isinstance(configured, Unknown) else min(configured, len(state.replicas))
 
 
 def _unusual(info: ReplicaLogInfo, read: LineageRow | None) -> ReplicaLog | Unknown:

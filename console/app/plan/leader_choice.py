@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from backends.base.protocol import Backend
+from backends.base.protocol import Backend, Progress
 from console.app.session.view import View
+from console.operations.compacted_log_batches import with_batches_read
 from console.operations.leader_choice import choose
 from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Selection
@@ -42,13 +43,18 @@ def what_each_comes_to(surveys: Sequence[Survey], ranking: Ranking) -> tuple[Com
 
 
 async def choose_for(
-    backend: Backend, view: View, partitions: Sequence[TopicPartition], header: Header
+    backend: Backend,
+    view: View,
+    partitions: Sequence[TopicPartition],
+    header: Header,
+    progress: Progress | None = None,
 ) -> Plan:
     """The choice for each of those partitions that was surveyed, with the times of what is lost."""
     assert view.cluster is not None
+    surveys = [view.surveys[tp] for tp in partitions if tp in view.surveys]
     picture = Picture(
         view.cluster,
-        tuple(view.surveys[tp] for tp in partitions if tp in view.surveys),
+        await with_batches_read(backend, surveys, progress),
         tuple(view.contacts.values()),
         view.marks,
         (),
@@ -62,6 +68,7 @@ async def choose_by_hand(
     backend: Backend, view: View, survey: Survey, broker: int, header: Header
 ) -> tuple[Plan, Decision]:
     """``broker`` for that partition because somebody says so; the decision says why where it cannot be."""
+    (survey,) = await with_batches_read(backend, [survey])
     decision = designate(survey, broker, header.ranking)
     plan = make_plan(header, [(survey, decision)], view.marks)
     return await with_times(backend, plan, (survey,)), decision

@@ -156,7 +156,10 @@ class Planner:
         session, view = self._session, self._session.view
         header = replace(session.header(), strategy=how.strategy, ranking=how.ranking)
         partitions = [survey.tp for survey in surveys]
-        plan = await session.run(lambda backend: leader_choice.choose_for(backend, view, partitions, header))
+        progress = self._progress.begin("choosing")
+        plan = await session.run(
+            lambda backend: leader_choice.choose_for(backend, view, partitions, header, progress)
+        )
         self._tasks.plan_is(draft.with_choices(session.draft, plan))
         self._said(plan)
 

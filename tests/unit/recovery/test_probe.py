@@ -128,6 +128,13 @@ def test_an_emptied_log_of_a_broker_that_restarted_has_no_epoch() -> None:
     assert to_the_bottom(log, 30) == Lineage(NO_EPOCH, (), 10)
 
 
+def test_a_log_whose_records_were_all_deleted_before_a_kill_is_empty_and_starts_at_its_end() -> None:
+    """171 of 171 records deleted; the killed broker has them again, with a log start of 0, and no epochs."""
+    probe, _ = to_last_epoch(WholeLog((0,) * 171, forgotten=171, restarted=True), 7)
+    assert (probe.log_start_offset, probe.log_end_offset) == (171, 171)
+    assert lineage(probe) == Lineage(NO_EPOCH, (), 171)
+
+
 def test_a_log_that_never_held_a_record_has_no_epoch() -> None:
     assert to_the_bottom(WholeLog(()), 5) == Lineage(NO_EPOCH, (), 0)
 
@@ -139,8 +146,6 @@ def test_answers_that_contradict_each_other_are_an_error() -> None:
     with pytest.raises(EpochProbeError, match="got epoch 9"):
         advance(probe, EpochAnswer((9, 3), 0, 0))
     without_epoch = advance(start(10, 1, offline=True), OutOfRange.ANSWER)
-    with pytest.raises(EpochProbeError, match="holds records but no leader epoch"):
-        advance(without_epoch, EpochAnswer(None, 0, 0))
     with pytest.raises(EpochProbeError, match="does not end at 10 any more"):
         advance(without_epoch, OutOfRange.ANSWER)
     with pytest.raises(EpochProbeError, match="not known yet"):
