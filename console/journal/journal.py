@@ -149,6 +149,12 @@ class Journal:
         }
         self._write_or_keep(encode("settled", self._clock(), members))
 
+    def reason(self, reason: str) -> None:
+        """Records the reason of the run, where it was asked for after the run had begun. Raises JournalError."""
+        line = encode("reason", self._clock(), {"reason": redact(reason)})
+        self._file.append(self._unwritten + line)
+        self._unwritten = b""
+
     def conclude(self, status: int, counts: Mapping[str, int] | None = None) -> None:
         """Sets the content of the last line: the exit status, and the number of rows by outcome, sent or not."""
         self._status = status

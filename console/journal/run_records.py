@@ -132,6 +132,8 @@ def read_run(path: Path) -> RunRecord:
             kind = _kind(line)
             if kind == "run":
                 header = line
+            elif kind == "reason":
+                header = {**header, "reason": line["reason"]}
             elif kind == "end":
                 ended, status = True, line.get("status")
                 counts = {str(name): int(count) for name, count in line.get("counts", {}).items()}

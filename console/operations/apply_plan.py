@@ -9,29 +9,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from backends.base.answers import Outcome
 from backends.base.protocol import Backend
 from console.errors import InputError
 from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.election_batches import Elected, carry_out, failure_text
+from console.operations.loss_consent import loss_question
 from console.operations.plan_comparison import (
     PreparedPlan,
     ask_afresh,
     checked_just_now,
-    loss_question,
     prepare,
     refused_rows,
-    still_holding,
 )
 from console.operations.plan_file_checks import WHOLE, PlanPart, refuse_other_cluster
 from console.operations.rescue_first import note_no_rescue, rescue_first, rescue_notes
 from console.operations.rescue_read import Rescued, RescueRequest
+from console.paths import unused
 from console.provenance import plan_header
 from recovery.model import TopicPartition
+from recovery.plan.judgement import Reason, RowDecision
 from recovery.plan.values import BarePlan, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
+
+MOST_TOPICS = 5
+"""Beyond so many topics the next command asks for all offline partitions again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,26 @@ class Applied:
     prepared: PreparedPlan
     elected: Elected | None
     rescued: Rescued | None = None
+
+    @property
+    def stale(self) -> bool:
+        """No row of the plan holds any more, and nothing was applied: a new plan is wanted.
+
+        The rows that held when the plan was compared were judged again right before their elections.
+        """
+        if self.elected is None:
+            return self.prepared.stale
+        rows = len(self.prepared.refused) + len(self.elected.results)
+        return self.elected.all_stale and rows == len(self.prepared.checks)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a row stands in the order that this plan writes: a run that applied it was killed, say."""
+        results = () if self.elected is None else self.elected.results
+        ours = (
+            r.election.outcome is Outcome.STALE and r.election.reason is Reason.OUR_ORDER for r in results
+        )
+        return any(check.interrupted for check in self.prepared.refused) or any(ours)
 
     @property
     def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
@@ -67,6 +92,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
 
     ``file`` is where it was read from, for messages; ``title`` names the cluster in the question. A plan of leaders
     only is surveyed first: ``ranking``, ``seconds`` and ``part``, the part of it that is applied, are for it.
+    ``compared``: the plan as a screen compared it before it asked.
     """
 
     plan: Plan | BarePlan
@@ -79,6 +105,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     seconds: float = 30.0
     ranking: Ranking = Ranking.LAST_RECORD
     rescue: RescueRequest | None = None
+    compared: PreparedPlan | None = None
+    reviewed: str = ""
 
     def without_lock(self, cluster_id: str) -> None:
         refuse_other_cluster(self.plan, cluster_id, self.file)
@@ -89,6 +117,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     async def prepare(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]
     ) -> PreparedPlan:
+        if self.compared is not None:
+            return self.compared
         if isinstance(self.plan, Plan):
             return await prepare(cluster, self.plan, cluster_id, operator.progress)
         header = plan_header(cluster_id, self.ranking, Strategy.AGGRESSIVE)
@@ -112,7 +142,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     async def compare_again(
         self, cluster: Backend, prepared: PreparedPlan, answer: str, operator: Operator[PreparedPlan]
     ) -> PreparedPlan:
-        return await still_holding(cluster, prepared, operator.progress)
+        # Every row is judged again right before its election is sent, by logs and states that are read then.
+        return prepared
 
     async def carry_out(
         self, cluster: Backend, prepared: PreparedPlan, run: ChangeRun[PreparedPlan]
@@ -139,11 +170,31 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
 
     def conclusion(self, result: Applied) -> Conclusion:
         unrestored = result.elected is not None and bool(result.elected.unrestored)
-        if result.prepared.stale:
+        if result.stale:
             status = Status.STALE
         else:
             # Stopped before anything was sent: the rows that could be applied are left over.
             stopped = result.elected is None and bool(result.prepared.holding.rows)
             unread = result.rescued is not None and bool(result.rescued.problems)
             status = Status.PARTLY if result.failures or stopped or unread else Status.DONE
-        return Conclusion(status, result.counts, unfinished=unrestored)
+        return Conclusion(status, result.counts, unfinished=unrestored, next=self._next(result))
+
+    def _next(self, result: Applied) -> tuple[str, ...]:
+        file, stale = str(self.file), RowDecision.STALE
+        if result.elected is not None and result.elected.unrestored:
+            return ("resume",)
+        if result.interrupted:
+            return "resume", "--plan", file
+        # Online or stale, all of it: applying it again would change nothing.
+        refused = result.elected is None and any(c.decision is stale for c in result.prepared.refused)
+        if refused or result.stale:
+            return "plan", *_same_choice(result.prepared.plan), unused(file)
+        return "verify", file
+
+
+def _same_choice(plan: Plan) -> tuple[str, ...]:
+    """The options that make the same choice afresh."""
+    topics = dict.fromkeys(row.tp.topic for row in plan.rows)
+    named = [word for topic in topics for word in ("--topic", topic)]
+    which = named if len(topics) <= MOST_TOPICS else ["--all-offline-partitions"]
+    return (*which, "--ranking", str(plan.header.ranking), "--strategy", str(plan.header.strategy))

@@ -46,13 +46,15 @@ class Invocation(Protocol):
 class Question(NamedTuple):
     """What a person is asked before anything is sent. One of ``answers`` must be typed.
 
-    ``warnings`` are shown first. ``otherwise`` is the message if something else is typed.
+    ``warnings`` are shown first. ``otherwise`` is the message if something else is typed. ``needs_reason``: a
+    reason for the journal is asked too, unless one was given with the command.
     """
 
     text: str
     answers: tuple[str, ...]
     otherwise: str = "not confirmed; nothing was sent"
     warnings: tuple[str, ...] = ()
+    needs_reason: bool = False
 
     @classmethod
     def number(cls, text: str, number: int, warnings: tuple[str, ...] = ()) -> Question:
@@ -98,6 +100,10 @@ class Operator(Protocol[P_contra]):
         """The answer to the question; None if it was agreed to before and nobody is asked. Raises NotDone."""
         ...
 
+    async def gives_reason(self) -> str:
+        """The reason for the journal. Raises NotDone if none is given."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeRun(Generic[P_contra]):
@@ -113,12 +119,14 @@ class ChangeRun(Generic[P_contra]):
 class Conclusion(NamedTuple):
     """How a change ended: the exit status, and how many rows have each outcome.
 
-    ``unfinished``: ``ktriage resume`` has something left to finish.
+    ``unfinished``: ``ktriage resume`` has something left to finish. ``next``: the words of the command that comes
+    next, without the cluster; empty where nothing does.
     """
 
     status: Status
     counts: Mapping[str, int] = {}
     unfinished: bool = False
+    next: tuple[str, ...] = ()
 
 
 class Change(ABC, Generic[C, P, R]):
@@ -127,6 +135,8 @@ class Change(ABC, Generic[C, P, R]):
     """
 
     reason: str
+    reviewed: str = ""
+    """Who reviewed the change, for the journal; the reason is asked for all the same."""
 
     def without_lock(self, cluster_id: str) -> R | None:
         """The result if there is nothing to do; None: the lock is taken and the change goes on.
@@ -157,7 +167,10 @@ class Change(ABC, Generic[C, P, R]):
         answer: str,
         operator: Operator[P],
     ) -> P:
-        """Runs after the answer, which may have taken long: rows that changed meanwhile are refused."""
+        """Runs after the answer, which may have taken long: rows that changed meanwhile are refused.
+
+        A change whose rows are judged one by one right before they are sent returns ``prepared``.
+        """
         raise NotImplementedError("a change that asks a question compares again after the answer")
 
     @abstractmethod
@@ -186,7 +199,7 @@ async def run_change(
     nothing_to_do = change.without_lock(cluster_id)
     if nothing_to_do is not None:
         return nothing_to_do
-    with open_journal(invocation, cluster_id, change.reason, operator.says) as journal:
+    with open_journal(invocation, cluster_id, _recorded(change, change.reason), operator.says) as journal:
         run = ChangeRun(cluster_id, journal, operator, stop, resume_command)
         invocation.resume = resume_command
         await change.settle(access, run)
@@ -196,7 +209,9 @@ async def run_change(
         if result is None:
             question = change.question(prepared)
             answer = None if question is None else await operator.answers(question, prepared)
-            if answer is not None:
+            if question is not None and answer is not None:
+                if question.needs_reason and not change.reason:
+                    journal.reason(_recorded(change, await operator.gives_reason()))
                 prepared = await change.compare_again(access.reading, prepared, answer, operator)
                 result = change.unsent(prepared)
         if result is None:
@@ -206,6 +221,10 @@ async def run_change(
             invocation.resume = ""
         journal.conclude(conclusion.status, conclusion.counts)
         return result
+
+
+def _recorded(change: Change[C, P, R], reason: str) -> str:
+    return "; ".join(filter(None, (reason, change.reviewed)))
 
 
 async def settle_orders(access: Access[Backend], run: ChangeRun[P]) -> None:

@@ -74,7 +74,8 @@ class ChangeVoters(Change[Membership, PreparedChange, Changed]):
         return changed
 
     def conclusion(self, result: Changed) -> Conclusion:
-        return Conclusion(Status.DONE if result.done else Status.PARTLY)
+        status = Status.DONE if result.done else Status.PARTLY
+        return Conclusion(status, next=() if result.prepared.verdict.refused else ("quorum", "status"))
 
 
 class Upgraded(NamedTuple):

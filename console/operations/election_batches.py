@@ -64,14 +64,21 @@ class Elected:
         return tuple(result for result in self.results if not result.succeeded)
 
     @property
+    def all_stale(self) -> bool:
+        """Every row was judged stale right before its election, and none was held."""
+        return bool(self.results) and all(r.election.outcome is Outcome.STALE for r in self.results)
+
+    @property
     def unrestored(self) -> tuple[Result, ...]:
         """Rows whose assignment still stands in the order that was written for the election."""
         return tuple(result for result in self.results if not result.election.restored)
 
 
 def failure_text(result: Result) -> str:
-    """Why this row is not a success, in one line."""
+    """Why this row is not a success, in one line; of a stale row as the comparison of a plan says it."""
     election, state = result.election, result.state
+    if election.outcome is Outcome.STALE and election.restored:
+        return f"{election.outcome}: {election.detail}"
     parts = [f"{election.outcome}"]
     if election.leader >= 0:
         parts.append(f"led by {election.leader}")

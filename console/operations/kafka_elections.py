@@ -103,7 +103,8 @@ class KafkaElection(Change[Backend, Electable, Held]):
     def conclusion(self, result: Held) -> Conclusion:
         stale = not result.sent and any(e.outcome is Outcome.STALE for e in result.elections)
         status = Status.STALE if stale else Status.PARTLY if result.failures else Status.DONE
-        return Conclusion(status, {str(outcome): n for outcome, n in result.counts.items()})
+        counts = {str(outcome): n for outcome, n in result.counts.items()}
+        return Conclusion(status, counts, next=("status",))
 
 
 def _moved(before: PartitionState, now: PartitionState | None) -> Election | None:

@@ -40,6 +40,11 @@ class Choices:
     def counts(self) -> Mapping[DecisionKind, int]:
         return Counter(row.decision.verdict for row in self.rows)
 
+    @property
+    def waits(self) -> bool:
+        """Whether nobody is chosen for a partition because a broker may come back."""
+        return any(row.verdict is DecisionKind.WAIT for row in self.plan.not_elected)
+
 
 async def choose(backend: Backend, picture: Picture, header: Header) -> Choices:
     """Decides for every partition, by the ranking and the strategy of the header."""

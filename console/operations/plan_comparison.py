@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend, Progress
-from console.operations.change import Question
 from console.operations.election_batches import described, surveyed
 from console.operations.partition_picture import Depths, examine
 from console.operations.partition_selection import Selection
@@ -19,13 +18,8 @@ from recovery.model import TopicPartition, Why
 from recovery.plan.compare import compare
 from recovery.plan.judgement import Judgement, Reason, RowDecision
 from recovery.plan.make import plan_of_bare
-from recovery.plan.plan_review import summarise
-from recovery.plan.successors import risk_lines
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.strategy import DecisionKind
-
-WORST_SUCCESSORS = 5
-"""Partitions named in a confirmation whose successor loses more than the chosen leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +71,8 @@ async def prepare(
 async def still_holding(
     backend: Backend, prepared: PreparedPlan, progress: Progress | None = None
 ) -> PreparedPlan:
-    """Compares again after a person was asked, which may have taken long: rows that changed meanwhile are
-    refused. Raises as :func:`prepare`.
+    """Compares again after work that took long: rows that changed meanwhile are refused. Raises as
+    :func:`prepare`.
     """
     now = await prepare(backend, prepared.holding, prepared.plan.header.cluster_id, progress)
     later = {check.tp: check for check in now.checks}
@@ -146,14 +140,3 @@ def checked_just_now(plan: Plan) -> PreparedPlan:
 def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:
     """The rows of a bare file that cannot be elected as they ask, with the reason."""
     return [(r.tp, r.reason) for r in plan.not_elected if r.verdict is not DecisionKind.ALREADY_ONLINE]
-
-
-def loss_question(plan: Plan, title: str) -> Question:
-    """The operator types the number of partitions that may lose records; for a plan without loss that is 0."""
-    summary = summarise(plan)
-    elections = "1 election" if summary.elect == 1 else f"{summary.elect:,} elections"
-    text = (
-        f"{elections} will be held on cluster {plan.header.cluster_id} ({title}). To go on, type the number of"
-        " partitions that may lose something:"
-    )
-    return Question.number(text, summary.may_lose, tuple(risk_lines(plan, WORST_SUCCESSORS)))

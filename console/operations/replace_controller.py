@@ -265,8 +265,11 @@ async def replacement_standing(membership: Membership, planned: Planned) -> Repl
 
 def conclusion_of(result: ReplacementResult) -> Conclusion:
     """How a run through a replacement ended."""
-    done = result.reason is StopReason.DONE
-    return Conclusion(Status.DONE if done else Status.PARTLY, unfinished=not done)
+    if result.reason is StopReason.DONE:
+        return Conclusion(Status.DONE, next=("quorum", "status"))
+    unsaid = result.step is not None and result.step.kind.said and result.reason is not StopReason.UNATTENDED
+    said = ("--confirmed", str(result.step.number)) if result.step is not None and unsaid else ()
+    return Conclusion(Status.PARTLY, unfinished=True, next=("resume", *said))
 
 
 def refuse_unsaid(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:

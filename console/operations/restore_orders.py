@@ -102,7 +102,10 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
 
     def conclusion(self, result: SettledOrders) -> Conclusion:
         partly = bool(result.of(Fate.LEFT, Fate.FOREIGN))
-        return Conclusion(Status.PARTLY if partly else Status.DONE, unfinished=result.open)
+        status = Status.PARTLY if partly else Status.DONE
+        if result.open:
+            return Conclusion(status, unfinished=True, next=("resume",))
+        return Conclusion(status, next=("status",) if self.file is None else ("apply", str(self.file)))
 
 
 def _stands(row: WrittenOrder, state: PartitionState) -> bool:

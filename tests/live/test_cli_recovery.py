@@ -166,11 +166,11 @@ def test_without_a_terminal_nothing_is_applied_without_a_reason(console: Command
 
 
 @pytest.mark.usefixtures("untouched")
-def test_a_wrong_number_typed_sends_nothing(console: CommandRunner) -> None:
+def test_the_number_typed_where_the_topic_is_wanted_sends_nothing(console: CommandRunner) -> None:
     console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "0", "plan.json")
-    ended = console.typing("7", "apply", "plan.json")
+    ended = console.typing("1", "apply", "plan.json")
     assert ended.status == 1
-    assert "not confirmed (the number is 1); nothing was sent" in ended.err
+    assert f"the name of the topic that may lose something is {LOST}); nothing was sent" in ended.err
 
 
 def test_automated_recovery_elects_a_replica_that_was_not_in_the_isr(
@@ -291,9 +291,10 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
 
     two = ("--reviewed-by", "ada", "--digest")
     assert console("apply", "p.json", "--yes", "--reason", "x", *two, "0" * 64).status == 2
-    canary = console.typing("1", "apply", "p.json", "--first", "1", *two, digest)
+    # The reason is asked too: the review is none.
+    canary = console.typing(f"{LOST}\na canary", "apply", "p.json", "--first", "1", *two, digest)
     assert canary.status == 0, canary
-    assert "type the number of partitions that may lose something:" in canary.err
+    assert "type the name of the topic that may lose something:" in canary.err
     assert disaster.metadata.wait_caught_up().partition(LOST, 11).leader == SURVIVOR
     assert disaster.metadata.wait_caught_up().partition(LOST, 12).leader == -1
 
@@ -313,7 +314,7 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
     assert told["counts"] == {"partitions": 2, "good": 2, "usable": 0, "replicated": 0, "complete": 0}
 
     journal = console("journal")
-    assert "reviewed by ada" in journal.out
+    assert f"reason: a canary; reviewed by ada, digest {digest}" in journal.out
     assert "incident 4711" in journal.out
 
 

@@ -15,8 +15,10 @@ from console.app.plan.progress import TaskProgress
 from console.app.session import draft
 from console.app.session.session import Session
 from console.errors import NotDone
-from console.operations.apply_plan import Applied
-from console.operations.plan_comparison import PreparedPlan, prepare
+from console.operations.apply_plan import Applied, ApplyPlan
+from console.operations.change import Conclusion
+from console.operations.plan_comparison import PreparedPlan, checked_just_now, prepare
+from console.operations.registry import BY_NAME
 from console.operations.unfinished_orders import HalfDone
 from console.output.resume_report import unfinished_lines
 from console.program import Program
@@ -95,12 +97,19 @@ class Applier:
         refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
         self._look_again(whole)
         self._save(whole.plan)
-        applied = await self._send(frozen, whole, confirmed.reason)
+        change = ApplyPlan(
+            frozen.plan,
+            confirmed.reason,
+            frozen.title,
+            session.draft.file,
+            compared=checked_just_now(frozen.plan),
+        )
+        applied = await self._send(frozen, whole, change)
         session.plan_is(
             draft.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied.elected)
         )
         session.poller.ask()
-        self._tell(applied)
+        self._tell(applied, change.conclusion(applied))
         if self._unrecorded:
             self._say(self._unrecorded.pop(), Tone.BAD)
 
@@ -122,7 +131,7 @@ class Applier:
         if session.draft.file is None:
             session.plan_is(replace(session.draft, file=save_plan(plan)))
 
-    async def _send(self, frozen: Frozen, whole: Frozen, reason: str) -> Applied:
+    async def _send(self, frozen: Frozen, whole: Frozen, change: ApplyPlan) -> Applied:
         session, program = self._session, self._program
         with self._tasks.sending() as halt:
             operator = apply_plan.Confirmed(
@@ -132,7 +141,7 @@ class Applier:
             async def send(restore: bool) -> Applied:
                 who = operator._replace(restore=restore)
                 return await session.change(
-                    lambda access: apply_plan.apply(access, program, frozen, reason, operator=who, stop=halt),
+                    lambda access: apply_plan.apply(access, program, frozen, change, operator=who, stop=halt),
                     halt,
                 )
 
@@ -159,13 +168,17 @@ class Applier:
             raise half
         self._look_again(whole)
 
-    def _tell(self, applied: Applied) -> None:
+    def _tell(self, applied: Applied, conclusion: Conclusion) -> None:
+        following = f"next: {_key_of(conclusion.next)}; J shows the journal"
         failures = applied.failures
         counts: Mapping[Outcome, int] = {} if applied.elected is None else applied.elected.counts
         done = () if applied.elected is None else [r for r in applied.elected.results if r.succeeded]
         under = [r.state for r in done if r.state is not None and r.state.usable is False]
         # Led is not yet writable: an election alone brings no replica back.
         elected = f"{len(done):,} {'elected' if under else 'recovered'}"
+        online = sum(1 for result in done if result.election.outcome is Outcome.ALREADY_ONLINE)
+        if online and online < len(done):
+            elected += f" ({online:,} online already)"
         left = counts.get(Outcome.NOT_ATTEMPTED, 0)
         if left and left == len(failures):
             self._say(f"stopped: {elected}, {left:,} not sent. X goes on with them", Tone.WARN)
@@ -173,12 +186,18 @@ class Applier:
             tp, why = failures[0]
             more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""
             self._say(f"{elected}, {len(failures):,} not: {tp}: {why}{more}", Tone.BAD)
-        elif under:
-            self._say(f"{elected}; {_refusing(under)}. V verifies, J shows the journal", Tone.WARN)
-        elif done:
-            self._say(f"{elected}. V verifies, J shows the journal", Tone.GOOD)
-        else:
+        elif online == len(done):
             self._say("nothing was left to elect: what was planned is online already", Tone.GOOD)
+        elif under:
+            self._say(f"{elected}; {_refusing(under)}. {following}", Tone.WARN)
+        else:
+            self._say(f"{elected}. {following}", Tone.GOOD)
+
+
+def _key_of(command: Sequence[str]) -> str:
+    """How a command is given here: its key, or the command line where it has none."""
+    action = BY_NAME[command[0]]
+    return f"{action.shown} ({action.label})" if action.key else f"ktriage {' '.join(command)}"
 
 
 def _refusing(under: Sequence[RowState]) -> str:
@@ -202,7 +221,8 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
     by_hand = [row for row in rows if row.leader != row.candidates[0].broker]
     if by_hand:
         warnings.append(f"{len(by_hand):,} of {summary.elect:,} elect another than the suggested leader")
-    if frozen.lossy:
+    consent = frozen.consent
+    if consent.lossy:
         warnings.append(
             f"{summary.may_lose:,} of {summary.elect:,} may lose records; offsets lost: {summary.loss}"
         )
@@ -220,9 +240,9 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
         confirm_label="Apply",
         opened_by="X",
         warnings=tuple(warnings),
-        expected=frozen.phrase or None,
-        expected_what=f"{frozen.phrase_means} ({frozen.phrase})",
-        needs_reason=frozen.lossy,
+        expected=consent.phrase if consent.lossy else None,
+        expected_what=f"{consent.means} ({consent.phrase})",
+        needs_reason=consent.lossy,
     )
 
 

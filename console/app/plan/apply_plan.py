@@ -15,6 +15,7 @@ from console.operations.access import Access
 from console.operations.apply_plan import Applied, ApplyPlan
 from console.operations.change import Question, run_change
 from console.operations.election_batches import survey_rows
+from console.operations.loss_consent import NO_REASON
 from console.operations.unfinished_orders import SettledOrders
 from console.program import Program
 from console.signals import StopRequest
@@ -48,17 +49,21 @@ class Confirmed(NamedTuple):
     async def answers(self, question: Question, prepared: object) -> str | None:
         return None
 
+    async def gives_reason(self) -> str:
+        raise NotDone(NO_REASON)  # the screen asked for it before
+
 
 async def apply(
     access: Access[Backend],
     program: Program,
     frozen: Frozen,
-    reason: str,
+    change: ApplyPlan,
     *,
     operator: Confirmed,
     stop: StopRequest,
 ) -> Applied:
-    """Elects what still holds of exactly the plan that was confirmed: it is compared again first.
+    """Elects what still holds of exactly the plan that was confirmed: every row is judged again right before its
+    election.
 
     Raises HalfDone, JournalLocked, JournalError, NotDone and BackendError, all before anything was sent.
     """
@@ -66,7 +71,7 @@ async def apply(
     if cluster_id != frozen.cluster_id:
         raise NotDone(f"this is cluster {cluster_id} now, not {frozen.cluster_id}; nothing was sent")
     return await run_change(
-        ApplyPlan(frozen.plan, reason, frozen.title),
+        change,
         access,
         cluster_id,
         operator,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from console.app.session.safety import Safety
 from console.errors import NotDone
+from console.operations.loss_consent import LossConsent, consent_to
 from recovery.plan.plan_review import Summary, summarise
 from recovery.plan.values import Plan
 from recovery.plan.write import digest
@@ -26,26 +27,9 @@ class Frozen:
         return summarise(self.plan)
 
     @property
-    def lossy(self) -> bool:
-        """Some row may lose records: it is not certain of every row that it loses nothing."""
-        return self.summary.may_lose > 0
-
-    @property
-    def phrase(self) -> str:
-        """What must be typed: the number of partitions that may lose something, for one its topic; "" for none."""
-        rows = [row for row in self.plan.rows if not row.loss.none]
-        if not rows:
-            return ""
-        return rows[0].tp.topic if len(rows) == 1 else str(len(rows))
-
-    @property
-    def phrase_means(self) -> str:
-        """What the phrase is, for the question."""
-        if not self.lossy:
-            return ""
-        if self.summary.may_lose == 1:
-            return "the topic's name"
-        return "the number of partitions that may lose records"
+    def consent(self) -> LossConsent:
+        """What agrees to it."""
+        return consent_to(self.plan)
 
 
 def freeze(plan: Plan, cluster_id: str, title: str, *, simulated: bool) -> Frozen:
@@ -56,11 +40,9 @@ def freeze(plan: Plan, cluster_id: str, title: str, *, simulated: bool) -> Froze
 
 
 def refuse_unconfirmed(frozen: Frozen, typed: str, reason: str) -> None:
-    """Raises NotDone unless what was typed is the phrase, and a reason is given where records may go."""
-    if typed.strip() != frozen.phrase:
-        raise NotDone(f"not confirmed: type {frozen.phrase_means} ({frozen.phrase}); nothing was sent")
-    if frozen.lossy and not reason.strip():
-        raise NotDone("not confirmed: give a reason for the journal; nothing was sent")
+    """Raises NotDone unless it was agreed to. Where nothing may be lost, the button alone confirms."""
+    if frozen.consent.lossy:
+        frozen.consent.refuse_unless(typed, reason)
 
 
 def refuse_changed(frozen: Frozen, plan: Plan | None, cluster_id: str, safety: Safety) -> None:

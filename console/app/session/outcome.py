@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from backends.base.answers import Outcome
-from console.operations.election_batches import Elected, failure_text
+from console.operations.election_batches import Elected, Result, failure_text
 from recovery.model import TopicPartition
 from recovery.plan.judgement import Judgement, RowDecision
 from widgets.plan import RowOutcome
@@ -22,11 +22,16 @@ def outcomes_of(checks: Iterable[Judgement], elected: Elected | None) -> Mapping
                 False, "refused", f"{check.decision}: {check.detail}; nothing was sent"
             )
     for result in () if elected is None else elected.results:
-        election = result.election
-        if result.succeeded:
-            detail = f"led by {election.leader}, leader epoch {election.leader_epoch}"
-            found[result.row.tp] = RowOutcome(True, str(election.outcome), detail)
-        else:
-            word = "not sent" if election.outcome is Outcome.NOT_ATTEMPTED else "failed"
-            found[result.row.tp] = RowOutcome(False, word, failure_text(result))
+        found[result.row.tp] = _outcome(result)
     return found
+
+
+def _outcome(result: Result) -> RowOutcome:
+    election = result.election
+    if result.succeeded:
+        led = f"led by {election.leader}, leader epoch {election.leader_epoch}"
+        if election.outcome is Outcome.ALREADY_ONLINE:
+            return RowOutcome(True, "online", f"already online: {election.detail or led}")
+        return RowOutcome(True, str(election.outcome), led)
+    words = {Outcome.NOT_ATTEMPTED: "not sent", Outcome.STALE: "refused"}
+    return RowOutcome(False, words.get(election.outcome, "failed"), failure_text(result))

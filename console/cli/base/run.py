@@ -15,7 +15,7 @@ from console.signals import StopRequest
 from console.target import Target
 
 if TYPE_CHECKING:
-    from console.operations.change import Change, Operator
+    from console.operations.change import Change, Conclusion, Operator
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -100,6 +100,12 @@ class Run:
     def next(self, *words: str) -> None:
         """Prints the next command on stderr, ready to be copied."""
         self.screen.say(f"next: {self.target.command(*words)}")
+
+    def conclude(self, conclusion: Conclusion) -> int:
+        """Prints the command that comes next, if any; returns the exit status."""
+        if conclusion.next:
+            self.next(*conclusion.next)
+        return conclusion.status
 
     def refuse_unless_interactive(self, instead: str) -> None:
         """Raises InputError if nobody can be asked, and the option that replaces the question is missing."""

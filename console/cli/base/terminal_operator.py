@@ -9,8 +9,10 @@ from typing import Generic, TypeVar
 
 from backends.base.protocol import Progress
 from console.cli.base.run import Run
+from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
 from console.operations.change import Question
+from console.operations.loss_consent import NO_REASON
 from console.operations.unfinished_orders import SettledOrders
 from console.output.resume_report import settled_lines, unfinished_lines
 from recovery.wording.quantity_text import printable
@@ -61,3 +63,9 @@ class TerminalOperator(Generic[P]):
             return None
         self._run.screen.say(*(printable(line) for line in question.warnings))
         return question.accept(await self._run.ask(printable(question.text)))
+
+    async def gives_reason(self) -> str:
+        reason = await self._run.ask("Type the reason, for the journal:")
+        if not reason:
+            raise NotDone(NO_REASON)
+        return reason

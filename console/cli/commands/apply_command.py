@@ -109,8 +109,9 @@ def apply(
     Partitions that are already online are reported as such, so it is safe to apply a plan twice. For a file
     that names leaders without preconditions, the logs are read first and shown before anything is sent.
 
-    Before anything is sent, you type the number of partitions that may lose something; without a terminal,
-    --yes and --reason are needed. The journal records what was sent and what was read back.
+    Before anything is sent, you type the number of partitions that may lose something (for one partition: the name
+    of its topic) and a reason; without a terminal, --yes and --reason are needed. The journal records the reason,
+    what was sent and what was read back.
 
     With --rescue, everything that the elections cut off is read from its brokers first, and the plan is compared
     once more after that.
@@ -137,10 +138,9 @@ def apply(
 
     request = None if rescue is None else RescueRequest(rescue, bytes_per_second(rate), elect_unrescued)
     part = PlanPart(first, tuple(only or ()), max_loss, successors=not ignore_successor_loss)
-    review = f"reviewed by {reviewed_by}, digest {digest}" if reviewed_by else ""
     change = ApplyPlan(
         read_part(plan, part, digest),
-        "; ".join(filter(None, (why, review))),
+        why,
         run.target.title,
         plan,
         part,
@@ -148,6 +148,7 @@ def apply(
         stop_after=stop_after,
         seconds=recovery_duration_ms / 1000,
         rescue=request,
+        reviewed=f"reviewed by {reviewed_by}, digest {digest}" if reviewed_by else "",
     )
     return apply_file(run, change, command="apply", ask=not yes, rows=rows)
 

@@ -138,11 +138,9 @@ def elect(
         from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
 
         how = Strategy(strategy or ElectionStrategy.BALANCED)
-        change = RecoverPartitions(
-            ChoiceOptions(chosen, ranking, how, seconds), why, run.target.title, recovery_election_attempts
-        )
-        report = Report("elect", words(topics, partitions, path_to_json_file), rows=rows)
-        return recover(run, change, report, ask=ask)
+        options = ChoiceOptions(chosen, ranking, how, seconds, words(topics, partitions, path_to_json_file))
+        change = RecoverPartitions(options, why, run.target.title, recovery_election_attempts)
+        return recover(run, change, Report("elect", rows=rows), ask=ask)
     from console.cli.recovery.elections import hold_elections  # noqa: PLC0415
     from console.operations.kafka_elections import KafkaElection  # noqa: PLC0415
 

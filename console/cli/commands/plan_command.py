@@ -67,8 +67,9 @@ def plan(
     from console.cli.recovery.recover_partitions import Report, choose_leaders  # noqa: PLC0415  # not for --help
     from console.operations.recover_partitions import ChoiceOptions  # noqa: PLC0415
 
-    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000)
-    report = Report("plan", words(topic, partition, path_to_json_file), rows=rows)
+    chosen_by = words(topic, partition, path_to_json_file)
+    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000, chosen_by)
+    report = Report("plan", rows=rows)
     return choose_leaders(run, options, report, file=file)
 
 

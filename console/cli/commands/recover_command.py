@@ -93,8 +93,8 @@ def recover(
     from console.cli.recovery import recover_partitions  # noqa: PLC0415  # not for --help
     from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
 
-    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000)
-    report = recover_partitions.Report("recover", words, show_replica_info, rows)
+    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000, words)
+    report = recover_partitions.Report("recover", show_replica_info, rows)
     if automated_recovery and not dry_run:
         change = RecoverPartitions(options, "", run.target.title, recovery_election_attempts)
         return recover_partitions.recover(run, change, report, ask=False)

@@ -29,7 +29,7 @@ from console.operations.replacement_run import (
     refuse_replacement_of_other_cluster,
     save_replacement,
 )
-from console.operations.replacement_steps import ReplacementResult, StopReason, Watcher, standing
+from console.operations.replacement_steps import ReplacementResult, Watcher, standing
 from console.output.quorum_replacement_report import replacement_document, result_line, review_lines
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan
@@ -134,16 +134,12 @@ def _conclude(run: Run, plan: ReplacementPlan, path: Path | None, result: Replac
         return Status.DONE
     if not run.json:
         run.screen.out([result_line(result)])
-    if result.reason is not StopReason.DONE:
+    conclusion = conclusion_of(result)
+    if conclusion.unfinished:
         run.screen.say(f"not done: {result_line(result)}")
-        unsaid = (
-            result.step is not None and result.step.kind.said and result.reason is not StopReason.UNATTENDED
-        )
-        said = ("--confirmed", str(result.step.number)) if result.step is not None and unsaid else ()
-        run.next("resume", *said, *(() if run.screen.interactive else UNASKED))
-    else:
-        run.next("quorum", "status")
-    return conclusion_of(result).status
+        if not run.screen.interactive:
+            conclusion = conclusion._replace(next=(*conclusion.next, *UNASKED))
+    return run.conclude(conclusion)
 
 
 def go_on(

@@ -38,13 +38,9 @@ def change_voters(run: Run, change: ChangeVoters, *, dry_run: bool, ask: bool) -
         for reason in against:
             run.screen.say(printable(f"refused: {reason}"))
         run.screen.say("nothing was sent")
-        if not changed.prepared.verdict.refused:
-            run.next("quorum", "status")
-        return Status.PARTLY
-    if dry_run:
+    elif dry_run:
         return Status.DONE
-    run.next("quorum", "status")
-    return change.conclusion(changed).status
+    return run.conclude(change.conclusion(changed))
 
 
 def upgrade(run: Run, change: UpgradeKraftVersion, *, dry_run: bool, ask: bool) -> int:

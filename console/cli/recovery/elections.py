@@ -21,8 +21,7 @@ def hold_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> 
     run.screen.out(election_document(kind, held) if run.json else election_lines(held, rows))
     for election in held.failures:
         run.screen.say(f"not elected: {election.tp}: {printable(election.detail)}")
-    run.next("status")
-    status = change.conclusion(held).status
+    status = run.conclude(change.conclusion(held))
     if status is Status.STALE:
         raise StalePlan("every partition changed while the question stood open; nothing was sent")
     return status

@@ -16,7 +16,6 @@ from console.new_files import write_new
 from console.operations.leader_choice import Choices
 from console.operations.recover_partitions import (
     ChoiceOptions,
-    Chosen,
     RecoverPartitions,
     Recovery,
     survey_and_choose,
@@ -27,18 +26,15 @@ from console.paths import unused
 from console.saved_plans import save_plan
 from console.signals import StopRequest
 from recovery.plan.write import to_json
-from recovery.ranking import Ranking
-from recovery.strategy import DecisionKind, Strategy
+from recovery.strategy import Strategy
+
+BRING_BACK = "bring back the brokers named above; only if they are gone for good, accept the loss:"
 
 
 class Report(NamedTuple):
-    """How the result is told: under which command's name, with every replica or not, of so many worst partitions.
-
-    ``words`` are the options that select the same partitions, for the next command.
-    """
+    """How the result is told: under which command's name, with every replica or not, of how many partitions."""
 
     command: str
-    words: tuple[str, ...] = ("--all-offline-partitions",)
     show: bool = False
     rows: int = 20
 
@@ -78,7 +74,7 @@ def choose_leaders(
         why = "under this strategy nobody is to be elected yet" if offline else none
         run.screen.say(f"{file} was not written: {why}")
     if not remind(run, picture.cluster.cluster_id):
-        _next_after_choice(run, options, report, choices, wanted=file, written=written)
+        _next_after_choice(run, options, choices, wanted=file, written=written)
     return Status.PARTLY if failures or picture.unseen or picture.stale else Status.DONE
 
 
@@ -95,7 +91,6 @@ def _write(choices: Choices, file: Path | None, *, dry_run: bool) -> Path | None
 def _next_after_choice(
     run: Run,
     options: ChoiceOptions,
-    report: Report,
     choices: Choices,
     *,
     wanted: Path | None,
@@ -105,9 +100,10 @@ def _next_after_choice(
         run.screen.say(f"the plan is in {written}")
         run.next("review", str(written))
     elif choices.plan.rows:
-        run.next("plan", *report.words, *_chosen_by(options), unused())
-    else:
-        _next_if_waiting(run, options, report, choices, unused(wanted or "recovery.json"))
+        run.next(*options.plan_again(unused()))
+    elif choices.waits and options.strategy is not Strategy.AGGRESSIVE:
+        run.screen.say(BRING_BACK)
+        run.next(*options.plan_again(unused(wanted or "recovery.json"), strategy=Strategy.AGGRESSIVE))
 
 
 def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -> int:
@@ -118,8 +114,8 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
     if ask:
         run.refuse_unless_interactive("--yes")
 
-    def lines(chosen: Chosen) -> list[str]:
-        return [] if run.json else list(chosen_lines(chosen.choices, report.show, report.rows))
+    def lines(choices: Choices) -> list[str]:
+        return [] if run.json else list(chosen_lines(choices, report.show, report.rows))
 
     recovery = run.change(change, TerminalOperator(run, lines, ask=ask))
     if run.json:
@@ -131,35 +127,18 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
     picture = recovery.choices.picture
     if picture.unseen or picture.leaders_not_told:
         run.screen.say(*hidden_lines(picture))
-    elected = recovery.elected
-    if elected is not None and elected.unrestored:
-        run.next("resume")
-    elif elected is not None and recovery.file is not None:
-        again = any(not result.succeeded for result in elected.results)
-        run.next("apply" if again else "verify", str(recovery.file))
-    elif recovery.refused:
-        run.next("plan", *report.words, *_chosen_by(change.options), unused())
-    else:
-        _next_if_waiting(run, change.options, report, recovery.choices, unused())
+    if (
+        recovery.elected is None
+        and recovery.choices.waits
+        and change.options.strategy is not Strategy.AGGRESSIVE
+    ):
+        run.screen.say(BRING_BACK)
+    status = run.conclude(change.conclusion(recovery))
     if recovery.stale:
         raise StalePlan(
             "what was chosen changed while the question stood open; nothing was sent. Choose again"
         )
-    return change.conclusion(recovery).status
-
-
-def _next_if_waiting(run: Run, options: ChoiceOptions, report: Report, choices: Choices, file: str) -> None:
-    waits = any(row.verdict is DecisionKind.WAIT for row in choices.plan.not_elected)
-    if waits and options.strategy is not Strategy.AGGRESSIVE:
-        run.screen.say("bring back the brokers named above; only if they are gone for good, accept the loss:")
-        run.next("plan", *report.words, "--strategy", str(Strategy.AGGRESSIVE), file)
-
-
-def _chosen_by(options: ChoiceOptions) -> tuple[str, ...]:
-    """The options that choose as this run did, where they are not those of ``ktriage plan`` itself."""
-    ranking = () if options.ranking is Ranking.LAST_RECORD else ("--ranking", str(options.ranking))
-    strategy = () if options.strategy is Strategy.BALANCED else ("--strategy", str(options.strategy))
-    return (*ranking, *strategy)
+    return status
 
 
 def refuse_existing(path: Path) -> None:

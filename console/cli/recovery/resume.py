@@ -77,12 +77,10 @@ def _orders_first(run: Run, replacement: Path | None) -> SettledOrders:
 
 def _elections(run: Run, file: Path | None) -> int:
     plan = None if file is None else with_preconditions(read(file), file)
-    status = _told(run, run.change(RestoreOrders(plan, file), TerminalOperator(run, unfinished_lines)))
-    if file is not None:
-        run.next("apply", str(file))
-    else:
-        run.next("status")
-    return status
+    change = RestoreOrders(plan, file)
+    settled = run.change(change, TerminalOperator(run, unfinished_lines))
+    _told(run, settled)
+    return run.conclude(change.conclusion(settled))
 
 
 def _through_controllers(run: Run, plan: Path | None) -> int:

@@ -42,6 +42,7 @@ from recovery.model import (
     Unknown,
     Why,
 )
+from recovery.plan.judgement import Judgement, RowDecision, judge
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 
@@ -57,6 +58,13 @@ def offline(topic: str, partition: int, replicas: tuple[int, ...] = ALL) -> Part
 def log(end: int, epoch: int = 2) -> ReplicaLog:
     """A log of ``end`` records, all of one epoch."""
     return ReplicaLog(4, end, 0, 0, Lineage(epoch, (EpochSpan(epoch, 0, end),), 0))
+
+
+_OUTCOMES = {
+    RowDecision.STALE: Outcome.STALE,
+    RowDecision.ALREADY_ONLINE: Outcome.ALREADY_ONLINE,
+    RowDecision.OTHER_LEADER: Outcome.OTHER_LEADER,
+}
 
 
 async def nothing() -> None:
@@ -161,12 +169,26 @@ class MemoryBackend:
         stop: Stop,
         progress: Progress | None = None,
     ) -> tuple[Election, ...]:
-        entry = recorder.before("reorder", {"rows": [row.written_order for row in rows]})
-        self.designated.append(tuple(rows))
+        judged = {row.tp: self._judged(row, ranking) for row in rows}
+        holding = [row for row in rows if judged[row.tp].holds]
+        entry = recorder.before("reorder", {"rows": [row.written_order for row in holding]})
+        self.designated.append(tuple(holding))
         await self.before_designate()
-        ended = tuple(self._elect(row, stop) for row in rows)
-        recorder.after(entry, {"refused": {row.tp: "never written" for row in rows}})
+        ended = tuple(
+            self._elect(row, stop) if judged[row.tp].holds else self._not_sent(judged[row.tp]) for row in rows
+        )
+        recorder.after(entry, {"refused": {row.tp: "never written" for row in holding}})
         return ended
+
+    def _judged(self, row: PlanRow, ranking: Ranking) -> Judgement:
+        state = self.states.get(row.tp)
+        return judge(row, ranking, None if state is None else self._survey(state))
+
+    def _not_sent(self, judgement: Judgement) -> Election:
+        outcome = _OUTCOMES.get(judgement.decision, Outcome.FAILED)
+        state = self.states.get(judgement.tp)
+        leader, epoch = (-1, -1) if state is None else (state.leader, state.leader_epoch)
+        return Election(judgement.tp, outcome, leader, epoch, judgement.detail, reason=judgement.reason)
 
     def _elect(self, row: PlanRow, stop: Stop) -> Election:
         if stop:

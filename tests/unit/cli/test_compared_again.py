@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -35,7 +36,11 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
             happens()
         return question.answers[0]
 
+    async def reason(_terminal: object) -> str:
+        return "a drill"
+
     monkeypatch.setattr(TerminalOperator, "answers", agrees)
+    monkeypatch.setattr(TerminalOperator, "gives_reason", reason)
     monkeypatch.setattr(Run, "refuse_unless_interactive", lambda _run, _instead: None)
     return happenings
 
@@ -53,6 +58,38 @@ def test_a_plan_leaves_out_the_row_that_moved(call: Caller, meanwhile: Meanwhile
     assert ended.status == 1
     assert elected(backend) == [0, 2]
     assert "not recovered: orders-1: stale: the leader epoch is 9" in ended.err
+
+
+def test_a_plan_of_which_everything_moved_is_stale_and_a_new_one_is_the_next_step(
+    call: Caller, meanwhile: Meanwhile
+) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    for number in (0, 1):
+        moved = backend.states[tp(number)]._replace(leader_epoch=9)
+        meanwhile.append(partial(backend.states.update, {tp(number): moved}))
+    ended = call("ktriage", "apply", *ANY, plan)
+    assert ended.status == 4, ended
+    assert elected(backend) == []
+    assert "no row of it holds any more; nothing was applied" in ended.err
+    assert (
+        "next: ktriage plan --topic orders --ranking last-record --strategy balanced plan-2.json" in ended.err
+    )
+
+
+def test_before_the_elections_every_log_is_read_once_and_once_more_where_they_are_sent(
+    call: Caller, meanwhile: Meanwhile
+) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    surveys: list[int] = []
+
+    async def counts() -> None:
+        surveys.append(sum(map(len, backend.designated)))
+
+    backend.in_survey = counts
+    assert call("ktriage", "apply", *ANY, plan).status == 0
+    assert surveys == [0, 2], "one comparison before the question, one reading of the leaders at the end"
 
 
 def test_the_longest_log_is_not_elected_once_a_better_one_is_back(call: Caller, meanwhile: Meanwhile) -> None:

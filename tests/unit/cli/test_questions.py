@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from console.cli.base.run import Run
-from tests.unit.cli.command_process import Caller
-from tests.unit.cli.memory_backend import CLUSTER_ID, cluster_of, log
+from console.journal.run_records import read_runs
+from recovery.model import Unknown, Why
+from tests.unit.cli.command_process import Caller, Ended
+from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, log
 from tests.unit.cli.test_election_failures import ANY, planned, sent
 
 
@@ -28,6 +30,84 @@ def test_the_question_counts_the_elections_and_names_the_cluster(
     assert asked[0].startswith(f"{counted} be held on cluster {CLUSTER_ID} (kafka:9092).")
     assert "not confirmed" in ended.err
     assert sent(backend) == 0
+
+
+SILENT = Unknown(Why.NOT_ANSWERED, "timed out")
+
+
+def applying(
+    call: Caller, monkeypatch: pytest.MonkeyPatch, offline: int, *answers: str, words: tuple[str, ...] = ()
+) -> tuple[MemoryBackend, Ended, list[str]]:
+    """``apply`` of that many partitions that may lose something, with the lines typed; and what it asked."""
+    backend = cluster_of(offline)
+    backend.logs = {1: log(100), 2: log(100), 3: SILENT}
+    call.on(backend)("ktriage", "plan", *ANY, "plan.json", "--strategy", "aggressive")
+    asked: list[str] = []
+    typed = iter(answers)
+
+    async def hears(_run: Run, question: str) -> str:
+        asked.append(question)
+        return next(typed)
+
+    monkeypatch.setattr(Run, "refuse_unless_interactive", lambda _run, _instead: None)
+    monkeypatch.setattr(Run, "ask", hears)
+    return backend, call("ktriage", "apply", *ANY, "plan.json", *words), asked
+
+
+def test_for_one_partition_that_may_lose_something_its_topic_is_typed_and_a_reason(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend, ended, asked = applying(call, monkeypatch, 1, "orders", "incident 4711")
+    assert ended.status == 0, ended
+    assert asked[0].endswith("type the name of the topic that may lose something:")
+    assert asked[1] == "Type the reason, for the journal:"
+    assert sent(backend) == 1
+    assert [run.header["reason"] for run in read_runs(CLUSTER_ID)] == ["incident 4711"]
+    assert "reason: incident 4711" in call("ktriage", "journal", *ANY).out
+
+
+def test_for_several_their_number_is_typed_and_a_reason_that_was_given_is_not_asked_again(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend, ended, asked = applying(call, monkeypatch, 2, "2", words=("--reason", "incident 4711"))
+    assert ended.status == 0, ended
+    assert len(asked) == 1
+    assert [run.header["reason"] for run in read_runs(CLUSTER_ID)] == ["incident 4711"]
+    assert sent(backend) == 2
+
+
+@pytest.mark.parametrize(
+    ("offline", "answers", "said"),
+    [
+        (1, ("1",), "the name of the topic that may lose something is orders"),
+        (2, ("orders",), "the number of partitions that may lose something is 2"),
+        (2, ("2", ""), "give a reason for the journal"),
+    ],
+)
+def test_anything_else_sends_nothing(
+    call: Caller, monkeypatch: pytest.MonkeyPatch, offline: int, answers: tuple[str, ...], said: str
+) -> None:
+    backend, ended, _ = applying(call, monkeypatch, offline, *answers)
+    assert ended.status == 1
+    assert said in ended.err and "nothing was sent" in ended.err
+    assert sent(backend) == 0
+
+
+def test_where_nothing_may_be_lost_no_reason_is_asked(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = cluster_of(1)
+    backend.logs = {1: log(100), 2: log(100), 3: log(100)}
+    planned(call, backend)
+    asked: list[str] = []
+
+    async def hears(_run: Run, question: str) -> str:
+        asked.append(question)
+        return "0"
+
+    monkeypatch.setattr(Run, "refuse_unless_interactive", lambda _run, _instead: None)
+    monkeypatch.setattr(Run, "ask", hears)
+    assert call("ktriage", "apply", *ANY, "plan.json").status == 0
+    assert len(asked) == 1
+    assert sent(backend) == 1
 
 
 def test_the_question_tells_what_the_successors_would_lose(

@@ -1,0 +1,59 @@
+"""Agreeing to what the elections of a plan may lose: one rule for the command line and the console.
+
+What is typed is the number of partitions that may lose something; for one partition its topic's name, which nobody
+types by habit. Where something may be lost, the journal gets a reason.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from console.errors import NotDone
+from console.operations.change import Question
+from recovery.plan.plan_review import summarise
+from recovery.plan.successors import risk_lines
+from recovery.plan.values import Plan
+
+WORST_SUCCESSORS = 5
+"""Partitions named in a confirmation whose successor loses more than the chosen leader."""
+NO_REASON = "not confirmed: give a reason for the journal; nothing was sent"
+
+
+class LossConsent(NamedTuple):
+    """What agrees to a plan: ``phrase`` is to be typed, and ``means`` says what it is. ``lossy``: some partition
+    may lose something, and a reason is needed.
+    """
+
+    phrase: str
+    means: str
+    lossy: bool
+
+    def refuse_unless(self, typed: str, reason: str) -> None:
+        """Raises NotDone unless the phrase was typed, and a reason given where something may be lost."""
+        if typed.strip() != self.phrase:
+            raise NotDone(self.otherwise)
+        if self.lossy and not reason.strip():
+            raise NotDone(NO_REASON)
+
+    @property
+    def otherwise(self) -> str:
+        """The message where something else was typed."""
+        return f"not confirmed ({self.means} is {self.phrase}); nothing was sent"
+
+
+def consent_to(plan: Plan) -> LossConsent:
+    """What has to be typed for the elections of this plan."""
+    losing = [row for row in plan.rows if not row.loss.none]
+    if len(losing) == 1:
+        return LossConsent(losing[0].tp.topic, "the name of the topic that may lose something", True)
+    return LossConsent(str(len(losing)), "the number of partitions that may lose something", bool(losing))
+
+
+def loss_question(plan: Plan, title: str) -> Question:
+    """The question before the elections of this plan, on the cluster that ``title`` names."""
+    consent, number = consent_to(plan), summarise(plan).elect
+    elections = "1 election" if number == 1 else f"{number:,} elections"
+    where = f"cluster {plan.header.cluster_id} ({title})"
+    text = f"{elections} will be held on {where}. To go on, type {consent.means}:"
+    warnings = tuple(risk_lines(plan, WORST_SUCCESSORS))
+    return Question(text, (consent.phrase,), consent.otherwise, warnings, needs_reason=consent.lossy)
