@@ -131,11 +131,16 @@ class Standing(StrEnum):
 
 
 class Replica(NamedTuple):
-    """One replica: the controller's view of it (``standing``), and its broker's own answer (``log``)."""
+    """One replica: the controller's view of it (``standing``), and its broker's own answer (``log``).
+
+    ``disk_read_ms``: the broker did not answer, and ``log`` was read from its disk at that time (ms since 1970);
+    None: it is the broker's answer.
+    """
 
     broker: int
     standing: Standing
     log: ReplicaLog | Unknown
+    disk_read_ms: int | None = None
 
     @property
     def electable(self) -> bool:

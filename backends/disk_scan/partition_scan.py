@@ -95,7 +95,7 @@ class _FolderScan:
             log_end=end,
             high_watermark=self._checkpoints.high_watermark,
             recovery_point=self._checkpoints.recovery_point,
-            last_epoch=spans[-1][0] if spans else newest,
+            last_epoch=spans[-1][0] if spans else newest if end else -1,
             leader_epoch=max(newest, spans[-1][0] if spans else -1),
             spans=spans,
             last_timestamp=self._walk.last_timestamp,

@@ -20,6 +20,7 @@ from console.operations.cluster_health import (
 from console.operations.compacted_log_batches import with_batches_read
 from console.operations.partition_selection import Selection, Which, select
 from recovery.cluster_health import ClusterHealth, QuorumState
+from recovery.disk_evidence import EvidenceUse
 from recovery.membership.quorum import Quorum
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
@@ -43,7 +44,8 @@ class Picture:
 
     ``marks`` tells per topic what an unclean election takes from it beside records. ``hidden``, ``visible_only``,
     ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` and ``health``, that of the
-    whole cluster, are None where they were not asked.
+    whole cluster, are None where they were not asked. ``evidence`` is what became of disks that were read; None:
+    there were none.
     """
 
     cluster: ClusterInfo
@@ -57,6 +59,7 @@ class Picture:
     not_compared: Unknown | None = None
     leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
     health: ClusterHealth | None = None
+    evidence: EvidenceUse | None = None
 
     @property
     def unseen(self) -> bool:

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from backends.base.answers import Outcome
+from backends.base.answers import Depth, Outcome
 from backends.base.protocol import Backend, Progress
 from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
+from console.operations.disk_evidence import with_evidence
 from console.operations.election_batches import Elected, carry_out, failure_text
 from console.operations.leader_choice import Choices, choose
 from console.operations.loss_consent import loss_question
@@ -22,6 +23,7 @@ from console.operations.partition_selection import Selection
 from console.paths import unused
 from console.provenance import plan_header
 from console.saved_plans import save_plan
+from recovery.disk_evidence import DiskReading
 from recovery.model import TopicPartition
 from recovery.plan.values import NotElected
 from recovery.ranking import Ranking
@@ -70,7 +72,8 @@ class Recovery:
 class ChoiceOptions:
     """Which partitions are recovered, and how their leaders are chosen; brokers have ``seconds`` to answer.
 
-    ``words`` are the options that select the same partitions, for the next command.
+    ``words`` are the options that select the same partitions, for the next command. ``evidence``: the disks of
+    brokers that are down, as they were read.
     """
 
     selection: Selection
@@ -78,13 +81,15 @@ class ChoiceOptions:
     strategy: Strategy = Strategy.BALANCED
     seconds: float = 30.0
     words: tuple[str, ...] = ("--all-offline-partitions",)
+    evidence: tuple[DiskReading, ...] = ()
 
     def plan_again(self, file: str, *, strategy: Strategy | None = None) -> tuple[str, ...]:
         """The words of the command that chooses as this run did, or by another ``strategy``, into ``file``."""
         strategy = strategy or self.strategy
         ranking = () if self.ranking is Ranking.LAST_RECORD else ("--ranking", str(self.ranking))
         by = () if strategy is Strategy.BALANCED else ("--strategy", str(strategy))
-        return "plan", *self.words, *ranking, *by, file
+        evidence = (word for reading in self.evidence for word in ("--evidence", reading.source))
+        return "plan", *self.words, *ranking, *by, *evidence, file
 
 
 async def survey_and_choose(
@@ -92,7 +97,10 @@ async def survey_and_choose(
 ) -> Choices:
     """Surveys the partitions and chooses a leader for each. Raises ConsoleError and BackendError."""
     info = await cluster.cluster()
-    picture = await examine(cluster, info, options.selection, Depths(options.seconds), progress, health=True)
+    # A disk may have parted from the others earlier than these parted from each other.
+    depths = Depths(options.seconds, Depth.FULL if options.evidence else Depth.DIVERGENCE)
+    picture = await examine(cluster, info, options.selection, depths, progress, health=True)
+    picture = await with_evidence(cluster, picture, options.evidence)
     return await choose(cluster, picture, plan_header(info.cluster_id, options.ranking, options.strategy))
 
 

@@ -8,7 +8,7 @@ from backends.base.answers import Contact
 from console.output.text_table import TextColumn, table
 from recovery.model import Lineage, Replica, Survey, Unknown
 from recovery.wording.quantity_text import human_bytes, ids, printable
-from recovery.wording.replica_text import elr_text, replica_sets
+from recovery.wording.replica_text import disk_text, elr_text, replica_sets
 
 SPANS_SHOWN = 3
 
@@ -58,7 +58,7 @@ def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[
         _spans(lineage) if isinstance(lineage, Lineage) else "?",
         human_bytes(log.size, unknown=""),
         log.log_dir,
-        calls.get(replica.broker, ""),
+        calls.get(replica.broker, "") if replica.disk_read_ms is None else disk_text(replica.disk_read_ms),
         "" if isinstance(lineage, Lineage) else printable(f"epochs: {lineage}"),
     )
 

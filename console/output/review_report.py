@@ -15,6 +15,7 @@ from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.write import digest, utc_text
 from recovery.wording.loss_text import lost_ranges
+from recovery.wording.replica_text import disk_text
 
 
 def review_lines(
@@ -76,6 +77,8 @@ def _candidate_cells(row: PlanRow, candidate: PlanCandidate) -> tuple[str, ...]:
     role = "chosen" if candidate.broker == row.leader else ""
     if successor is not None and candidate.broker == successor.broker:
         role = "if it drops out"
+    if candidate.disk_read_ms is not None:
+        role = "; ".join(part for part in (role, disk_text(candidate.disk_read_ms)) if part)
     return (
         str(row.tp),
         str(candidate.broker),
@@ -135,6 +138,7 @@ def _row(row: PlanRow) -> dict[str, object]:
             "logEnd": c.log_end,
             "logStart": c.log_start,
             "loss": loss_json(c.loss),
+            "diskReadAtMs": c.disk_read_ms,
         }
         for c in row.candidates
     ]

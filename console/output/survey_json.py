@@ -78,7 +78,8 @@ def _log_json(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> dic
         ),
         "logDir": log.log_dir or None,
         "size": log.size,
-        "call": calls.get(replica.broker),
+        "call": calls.get(replica.broker) if replica.disk_read_ms is None else None,
+        "diskReadAtMs": replica.disk_read_ms,
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Which
+from console.output.evidence_report import evidence_json, evidence_lines
 from console.output.json_document import document
 from console.output.replica_table import contact_lines, partition_lines, replica_table
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
@@ -63,6 +64,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
         yield f"{what}{seen}"
     yield from hidden_lines(picture)
     yield from contact_lines(picture.contacts)
+    yield from evidence_lines(picture.evidence)
 
 
 _NOUNS = {
@@ -128,6 +130,7 @@ def picture_document(picture: Picture) -> Iterator[str]:
             "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
             "leadersNotTold": leaders_not_told_json(picture),
             "contacts": [contact_json(contact) for contact in picture.contacts],
+            "evidence": evidence_json(picture.evidence),
             "partitions": [survey_json(survey, calls) for survey in picture.surveys],
         },
     )

@@ -163,6 +163,7 @@ def _candidate(survey: Survey, candidate: Candidate, losses: _Losses) -> PlanCan
         log.log_start_offset,
         log.high_watermark,
         _loss(survey, candidate, losses),
+        None if (replica := survey.replica(candidate.broker)) is None else replica.disk_read_ms,
     )
 
 

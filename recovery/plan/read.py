@@ -242,6 +242,7 @@ def _candidate(fields: Object) -> PlanCandidate:
         log_start,
         high_watermark,
         _loss(fields.get("loss")),
+        optional_integer(fields, "diskReadAtMs") if "diskReadAtMs" in fields else None,
     )
 
 

@@ -51,6 +51,7 @@ class PlanCandidate(NamedTuple):
     ``last_epoch`` (of the last record, -1 an empty log, None where the lineage could not be had) and
     ``log_end`` are its preconditions. ``leader_epoch`` is the partition's as that broker knew it. ``log_start`` and
     ``high_watermark`` are -1 where they were not had. ``loss`` is what electing this replica destroys.
+    ``disk_read_ms`` as in :class:`recovery.model.Replica`: such a candidate cannot be elected.
     """
 
     broker: int
@@ -61,6 +62,7 @@ class PlanCandidate(NamedTuple):
     log_start: int
     high_watermark: int
     loss: Loss
+    disk_read_ms: int | None = None
 
     @property
     def electable(self) -> bool:

@@ -107,11 +107,12 @@ def _row_fields(row: PlanRow) -> Iterator[str]:
 
 
 def _candidate(candidate: PlanCandidate) -> str:
-    broker, standing, leader_epoch, last_epoch, log_end, log_start, high_watermark, loss = candidate
+    broker, standing, leader_epoch, last_epoch, log_end, log_start, high_watermark, loss, read_ms = candidate
+    disk = "" if read_ms is None else f', "diskReadAtMs": {read_ms}'
     return (
         f'{{"broker": {broker}, "standing": "{standing.value}", "leaderEpoch": {leader_epoch},'
         f' "lastEpoch": {_optional(last_epoch)}, "logEnd": {log_end}, "logStart": {log_start},'
-        f' "highWatermark": {high_watermark}, "loss": {_loss(loss)}}}'
+        f' "highWatermark": {high_watermark}, "loss": {_loss(loss)}{disk}}}'
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from recovery.model import PartitionState
 from recovery.wording.quantity_text import ids
 
@@ -19,3 +21,12 @@ def replica_sets(state: PartitionState, broker: int) -> tuple[str, ...]:
 def elr_text(members: tuple[int, ...] | None) -> str:
     """The members of the ELR or LastKnownELR; None: the ELR is off in this cluster."""
     return "off" if members is None else ids(members)
+
+
+def disk_text(read_ms: int) -> str:
+    """Where a log comes from that its broker did not tell."""
+    try:
+        moment = f"{datetime.fromtimestamp(read_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        moment = f"time {read_ms}"
+    return f"its disk, read {moment}"

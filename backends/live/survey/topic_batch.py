@@ -122,7 +122,7 @@ class TopicBatch:
         if not self.states:
             return
         standings = self._standings(broker, brokers)
-        rows: Iterable[Any] = zip(repeat(broker), standings, self._logs(sizes))
+        rows: Iterable[Any] = zip(repeat(broker), standings, self._logs(sizes), repeat(None))
         for place, replica in zip(self.places, map(_made, repeat(Replica), rows), strict=True):
             found[place] = replica
 

@@ -14,7 +14,8 @@ from console.cli.commands.verbs import Verb
 
 HELP = """\
 Reads the log dirs of a broker from its disk: a dead broker's, a mounted volume, a copy. Files are opened for
-reading only, and nothing is written to the dirs.
+reading only, and nothing is written to the dirs. What is read is evidence for ktriage plan --evidence: the replica
+then counts as answered, and cannot be chosen.
 
 \b
 Examples:

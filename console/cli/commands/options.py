@@ -108,6 +108,15 @@ OutputFormat = Annotated[
     Output,
     typer.Option("--output", help="table for people; json for programs, as docs/output.md describes it."),
 ]
+EvidenceFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--evidence",
+        metavar="FILE",
+        help="What ktriage disk scan --output json read from the disk of a broker that is down: it counts as that"
+        " broker's answer, and it cannot be chosen. May be repeated.",
+    ),
+]
 RankingOption = Annotated[
     Ranking,
     typer.Option(

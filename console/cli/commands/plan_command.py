@@ -12,6 +12,7 @@ from console.cli.base.run import Run
 from console.cli.commands.options import (
     AllOffline,
     DurationMs,
+    EvidenceFiles,
     Partitions,
     PathToJsonFile,
     RankingOption,
@@ -39,6 +40,7 @@ def plan(
     recovery_duration_ms: DurationMs = 30_000,
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.BALANCED,
+    evidence: EvidenceFiles = None,
     rows: Rows = 20,
 ) -> int:
     """Reads the log of every replica that its broker can still show, chooses a leader for each offline
@@ -49,10 +51,13 @@ def plan(
     --from RESULT writes the plan file of a plan that ktriage pipeline plan made from a snapshot. It has its
     own options: ktriage plan --from RESULT --help.
 
+    --evidence FILE counts the disk of a broker that is down, read by ktriage disk scan, as that broker's answer.
+
     \b
     Examples:
       ktriage plan --bootstrap-server kafka-1:9092 recovery.json
       ktriage plan --cluster production --topic orders --strategy aggressive orders.json
+      ktriage plan --bootstrap-server kafka-1:9092 --evidence broker-3.json recovery.json
       ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
     """
     if strategy is Strategy.NONE:
@@ -64,11 +69,13 @@ def plan(
         raise InputError("--all-offline-partitions excludes --topic and --path-to-json-file")
     # Without a selection: all offline partitions. With --topic alone: the offline partitions of that topic.
     chosen = selection(topic, partition, path_to_json_file, offline=not (partition or path_to_json_file))
+    from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery.recover_partitions import Report, choose_leaders  # noqa: PLC0415  # not for --help
     from console.operations.recover_partitions import ChoiceOptions  # noqa: PLC0415
 
     chosen_by = words(topic, partition, path_to_json_file)
-    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000, chosen_by)
+    disks = read_evidence(evidence, ranking)
+    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000, chosen_by, disks)
     report = Report("plan", rows=rows)
     return choose_leaders(run, options, report, file=file)
 

@@ -13,6 +13,7 @@ from console.cli.commands.options import (
     AllOffline,
     Attempts,
     DurationMs,
+    EvidenceFiles,
     PathToJsonFile,
     RankingOption,
     Rows,
@@ -61,6 +62,7 @@ def recover(
     recovery_election_attempts: Attempts = 3,
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.AGGRESSIVE,
+    evidence: EvidenceFiles = None,
     rows: Rows = 20,
 ) -> int:
     """Recovers offline partitions whose ISR and ELR are gone: reads the log of every replica that its broker
@@ -90,10 +92,12 @@ def recover(
         if path_to_json_file
         else ("--all-offline-partitions",)
     )
-    from console.cli.recovery import recover_partitions  # noqa: PLC0415  # not for --help
+    from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
+    from console.cli.recovery import recover_partitions  # noqa: PLC0415
     from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
 
-    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000, words)
+    disks = read_evidence(evidence, ranking)
+    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000, words, disks)
     report = recover_partitions.Report("recover", show_replica_info, rows)
     if automated_recovery and not dry_run:
         change = RecoverPartitions(options, "", run.target.title, recovery_election_attempts)

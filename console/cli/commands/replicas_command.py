@@ -14,6 +14,7 @@ from console.cli.base.unfinished_reminder import remind
 from console.cli.commands.options import (
     AllOffline,
     DurationMs,
+    EvidenceFiles,
     Partitions,
     PathToJsonFile,
     RowsIfMany,
@@ -44,6 +45,7 @@ def replicas(
         ),
     ] = Depth.DIVERGENCE,
     recovery_duration_ms: DurationMs = 30_000,
+    evidence: EvidenceFiles = None,
     rows: RowsIfMany = None,
 ) -> int:
     """Shows the log of every replica as its own broker describes it, even if the partition has no leader:
@@ -56,19 +58,25 @@ def replicas(
     Examples:
       ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions
       ktriage replicas --cluster production --topic orders --partition 3 --depth full
+      ktriage replicas --cluster production --all-offline-partitions --evidence broker-3.json
       ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
     """
-    from console.operations.partition_picture import Depths, Picture, examine  # noqa: PLC0415  # not for --help
+    from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
+    from console.operations.disk_evidence import with_evidence  # noqa: PLC0415
+    from console.operations.partition_picture import Depths, Picture, examine  # noqa: PLC0415
     from console.output.survey_report import picture_document, picture_lines  # noqa: PLC0415
 
     chosen = selection(
         topic, partition, path_to_json_file, offline=all_offline_partitions, under_min_isr=under_min_isr
     )
 
+    disks = read_evidence(evidence)
+
     async def job(backend: Backend, _stop: object) -> Picture:
         cluster = await backend.open()
         asked = Depths(recovery_duration_ms / 1000, depth)
-        return await examine(backend, cluster, chosen, asked, run.screen.progress, health=True)
+        picture = await examine(backend, cluster, chosen, asked, run.screen.progress, health=True)
+        return await with_evidence(backend, picture, disks)
 
     picture = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows

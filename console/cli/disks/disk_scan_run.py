@@ -48,7 +48,8 @@ def _next(scan: DiskScan, checksums: str) -> list[str]:
     paths = [found.path for found in scan.dirs if found.problem is None]
     options = () if checksums == "unflushed" else ("--checksums", checksums)
     scanned = shlex.join(("ktriage", "disk", "scan", "--output", "json", *options, *paths))
-    return [f"next: {scanned} > {file}"]
+    planned = shlex.join(("ktriage", "plan", "--evidence", file, "--bootstrap-server", "HOST:PORT"))
+    return [f"next: {scanned} > {file}", f"next: {planned} recovery.json"]
 
 
 def print_script(program: Program) -> int:

@@ -1,0 +1,142 @@
+"""Files of ``ktriage disk scan --output json`` as evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.disk_scan.scan_values import LIVE, SCHEMA
+from console.errors import InputError
+from recovery.disk_evidence import DiskLog, DiskReading
+from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, TopicPartition
+from recovery.plan.json_fields import MAX_INT32, MAX_INT64, FieldError, Object, integer, integers, spans, text
+from recovery.plan.json_rows import read_document
+from recovery.plan.values import PlanError
+
+_METADATA_TOPIC = "__cluster_metadata"
+_LARGEST = 1 << 30
+
+
+class _DirRow(NamedTuple):
+    path: str
+    read: bool
+    cluster_id: str
+    node_id: int
+    directory_id: str
+
+
+class _LogRow(NamedTuple):
+    log_dir: str
+    kind: str
+    tp: TopicPartition
+    disk: DiskLog
+
+
+def read_disk_evidence(paths: Sequence[Path]) -> tuple[DiskReading, ...]:
+    """The readings of those files, one broker each. Raises InputError with the file and what is wrong."""
+    readings = [_read(path) for path in paths]
+    for reading in readings:
+        others = [one.source for one in readings if one.broker == reading.broker]
+        if len(others) > 1:
+            files = " and ".join(others)
+            raise InputError(f"{files} are both of broker {reading.broker}: scan all its log dirs at once")
+    return tuple(readings)
+
+
+def _read(path: Path) -> DiskReading:
+    try:
+        with path.open(encoding="utf-8") as file:
+            content = file.read(_LARGEST)
+        members = read_document(content, {"logDirs": _dir_row, "partitions": _log_row})
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise InputError(f"{path}: cannot be read: {reason}") from None
+    except PlanError as error:
+        raise InputError(f"{path}: {error}") from None
+    if members.get("schema") != SCHEMA:
+        raise InputError(f"{path}: is no result of ktriage disk scan ({SCHEMA})")
+    dirs, logs = members.get("logDirs"), members.get("partitions")
+    if not isinstance(dirs, list) or not isinstance(logs, list):
+        raise InputError(f"{path}: logDirs and partitions must be lists")
+    try:
+        return _reading(path, members, [one for one in dirs if one.read], logs)
+    except FieldError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRow]) -> DiskReading:
+    owners = {(one.cluster_id, one.node_id) for one in dirs}
+    if len(owners) != 1:
+        raise InputError(f"{path}: its log dirs are of {len(owners)} brokers; scan the dirs of one broker")
+    ((cluster_id, node_id),) = owners
+    if node_id < 0 or not cluster_id:
+        raise InputError(
+            f"{path}: whose disk it is is not known: meta.properties told no cluster and node id"
+        )
+    directories = {one.path: one.directory_id for one in dirs}
+    found: dict[TopicPartition, DiskLog] = {}
+    for row in logs:
+        if row.kind != LIVE:
+            continue
+        disk = row.disk._replace(directory_id=directories.get(row.log_dir, ""))
+        if row.tp in found:
+            disk = disk._replace(lost_tail="it stands in two log dirs")
+        found[row.tp] = disk
+    metadata = found.pop(TopicPartition(_METADATA_TOPIC, 0), None)
+    return DiskReading(
+        str(path),
+        node_id,
+        cluster_id,
+        text(members, "host"),
+        integer(members, "readAtMs"),
+        None if metadata is None else metadata.log.log_end_offset,
+        found,
+    )
+
+
+def _dir_row(fields: Object) -> _DirRow:
+    if fields.get("problem") is not None:
+        return _DirRow(text(fields, "path"), False, "", -1, "")
+    cluster_id, directory_id = text(fields, "clusterId"), text(fields, "directoryId")
+    node_id = integer(fields, "nodeId", -1, MAX_INT32)
+    return _DirRow(text(fields, "path"), True, cluster_id, node_id, directory_id)
+
+
+_OFFSETS = (
+    ("partition", 0, MAX_INT32),
+    ("logStartOffset", -1, MAX_INT64),
+    ("logEndOffset", -1, MAX_INT64),
+    ("highWatermark", -1, MAX_INT64),
+    ("lastEpoch", NO_EPOCH, MAX_INT32),
+    ("leaderEpoch", NO_EPOCH, MAX_INT32),
+    ("size", -1, MAX_INT64),
+)
+
+
+def _log_row(fields: Object) -> _LogRow:
+    partition, start, end, high_watermark, last_epoch, leader_epoch, size = integers(fields, _OFFSETS)
+    held = spans(fields, "spans") if fields.get("spans") else ()
+    lost = None if fields.get("lostTail") is None else text(fields, "lostTail")
+    if start > end or not _whole(held, start, end) or (held and held[-1].epoch != last_epoch):
+        raise FieldError(".spans", "the epochs do not go from the log start to the log end")
+    lineage = Lineage(last_epoch, held, max(start, 0))
+    log = ReplicaLog(leader_epoch, max(end, 0), start, high_watermark, lineage, text(fields, "logDir"), size)
+    disk = DiskLog(text(fields, "topicId"), "", log, lost)
+    return _LogRow(
+        text(fields, "logDir"), text(fields, "kind"), TopicPartition(text(fields, "topic"), partition), disk
+    )
+
+
+def _whole(held: tuple[EpochSpan, ...], start: int, end: int) -> bool:
+    """Whether the spans ascend without gaps from ``start`` to ``end``; a log without records has none."""
+    if not held:
+        return start == end
+    borders = [start, *(span.end for span in held)]
+    epochs = [span.epoch for span in held]
+    return (
+        [span.start for span in held] == borders[:-1]
+        and borders[-1] == end
+        and all(one < other for one, other in pairwise(epochs))
+    )
