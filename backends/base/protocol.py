@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from backends.base.answers import (
     Capabilities,
@@ -23,6 +23,9 @@ from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+
+if TYPE_CHECKING:
+    from backends.base.check_report import CheckReport
 
 Progress = Callable[[str, int, int], None]
 """Called with (what, done, of): a few words about the current work, and ``done`` of ``of`` items finished."""
@@ -46,6 +49,19 @@ class Stop(Protocol):
     """Tells a running job to finish or undo what is in flight, and to return."""
 
     def __bool__(self) -> bool: ...
+
+
+class VirtualTime(Protocol):
+    """The time of a simulated cluster, which passes only when it is told to."""
+
+    @property
+    def virtual_now(self) -> int:
+        """The time in µs since the simulation began."""
+        ...
+
+    async def advance(self, seconds: float) -> None:
+        """Lets so many seconds pass. Nothing is sent to the cluster."""
+        ...
 
 
 class Backend(Protocol):
@@ -73,7 +89,16 @@ class Backend(Protocol):
         """The brokers as they are now, fenced ones too if the cluster can list them."""
         ...
 
+    @property
+    def virtual_time(self) -> VirtualTime | None:
+        """The time of a simulation; None where time is real."""
+        ...
+
     async def capabilities(self) -> Capabilities: ...
+
+    async def check(self) -> CheckReport:
+        """What is reachable, offered and allowed."""
+        ...
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """All partitions that the caller may see, or those of the topics named.

@@ -6,8 +6,8 @@ the read calls of the protocols are passed on. A change is refused here, before 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from backends.base.answers import (
     Capabilities,
@@ -31,7 +31,7 @@ from backends.base.membership import (
     NodeProbe,
 )
 from backends.base.metadata_log import MetadataLogReader
-from backends.base.protocol import Backend, Progress, Recorder, Stop
+from backends.base.protocol import Backend, Progress, Recorder, Stop, VirtualTime
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import MembershipRules, Quorum
@@ -39,6 +39,9 @@ from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+
+if TYPE_CHECKING:
+    from backends.base.check_report import CheckReport
 
 READ_ONLY = "the cluster is only read here; nothing was sent"
 
@@ -144,22 +147,11 @@ class ReadOnlyBackend:
         return ReadOnlyMembership(membership)
 
     @property
-    def advance(self) -> Callable[[float], Awaitable[None]]:
-        """Lets seconds of virtual time pass, which changes nothing. Raises AttributeError where time is real."""
-        found: Callable[[float], Awaitable[None]] = getattr(self._backend, "advance")  # noqa: B009  # as below
-        return found
+    def virtual_time(self) -> VirtualTime | None:
+        return self._backend.virtual_time
 
-    @property
-    def virtual_now(self) -> int:
-        """A simulation's time in µs. Raises AttributeError where time is real."""
-        now: int = getattr(self._backend, "virtual_now")  # noqa: B009  # as below
-        return now
-
-    @property
-    def check(self) -> Callable[[], Awaitable[Any]]:
-        """What is reachable, offered and allowed. Raises AttributeError where the adapter does not offer it."""
-        found: Callable[[], Awaitable[Any]] = getattr(self._backend, "check")  # noqa: B009  # no part of the protocol
-        return found
+    async def check(self) -> CheckReport:
+        return await self._backend.check()
 
     async def open(self) -> ClusterInfo:
         return await self._backend.open()

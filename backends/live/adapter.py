@@ -45,7 +45,7 @@ from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
-    from backends.live.check import CheckReport
+    from backends.base.check_report import CheckReport
     from backends.live.membership import LiveMembership
 
 T = TypeVar("T")
@@ -111,6 +111,10 @@ class LiveBackend:
     async def cluster(self) -> ClusterInfo:
         """The brokers now."""
         return await self._election_api.cluster()
+
+    @property
+    def virtual_time(self) -> None:
+        return None
 
     async def capabilities(self) -> Capabilities:
         """The calls that all reachable brokers serve."""

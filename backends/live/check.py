@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
 
-from backends.base.answers import RIGHTS_NOT_TOLD, Capabilities, ClusterInfo, LogDir, Partitions
+from backends.base.answers import RIGHTS_NOT_TOLD, LogDir, Partitions
+from backends.base.check_report import TOPICS, CheckReport, PermissionCheck, Reachability
 from backends.base.errors import BackendError, NotAllowed
 from backends.live.calls.authorized_operations import Operations
 from backends.live.calls.describe_cluster import cluster_info, describe_cluster
@@ -28,8 +27,6 @@ from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import Unknown, Why
 
-TOPICS = "Topic:*"
-
 _CLUSTER_RIGHTS = {
     "DESCRIBE": "log dirs, the quorum, reassignments in progress, topics that may not be seen",
     "ALTER": "elections, reordering an assignment, adding and removing voters",
@@ -41,44 +38,6 @@ _TOPIC_RIGHTS = {
     "READ": "the epoch of the last record, lineage, log start",
     "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
 }
-
-
-class Reachability(NamedTuple):
-    """How one broker is reached from here; ``problem`` is None if it answered.
-
-    ``overridden``: the address is from --broker, not the advertised one. ``verified``: the node confirmed its id.
-    ``caught_up``: it has the latest metadata, as the quorum's leader sees it; None: not known.
-    """
-
-    broker: int
-    address: str
-    overridden: bool
-    problem: Unknown | None
-    verified: bool
-    caught_up: bool | None
-    fenced: bool | None
-
-
-class PermissionCheck(NamedTuple):
-    """Whether the caller has a permission. ``missing`` are topics without it, of ``looked_at`` (0: cluster)."""
-
-    operation: str
-    resource: str
-    used_for: str
-    granted: bool | Unknown
-    missing: tuple[str, ...] = ()
-    looked_at: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """What ``ktriage check`` shows. ``hidden`` topics exist and may not be described; Unknown: not known."""
-
-    cluster: ClusterInfo
-    reach: tuple[Reachability, ...]
-    capabilities: Capabilities
-    rights: tuple[PermissionCheck, ...]
-    hidden: tuple[str, ...] | Unknown
 
 
 async def check(fleet: BrokerFleet) -> CheckReport:

@@ -64,7 +64,7 @@ from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
-    from backends.live.check import CheckReport
+    from backends.base.check_report import CheckReport
 
 T = TypeVar("T")
 
@@ -161,6 +161,10 @@ class SimulatorBackend:
         self._closed = True
         self._simulation = None
         self._store.unlock()
+
+    @property
+    def virtual_time(self) -> SimulatorBackend:
+        return self
 
     @property
     def virtual_now(self) -> int:

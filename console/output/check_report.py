@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from backends.live.check import CheckReport, PermissionCheck, Reachability
+from backends.base.check_report import CheckReport, PermissionCheck, Reachability
 from console.output.json_document import document
 from console.output.survey_json import cluster_json, health_json, unknown_json
 from console.output.text_table import TextColumn, table

@@ -7,13 +7,14 @@ import asyncio
 import pytest
 
 from backends.base.answers import LogDir
+from backends.base.check_report import CheckReport
 from backends.live.calls.describe_cluster import cluster_info, describe_cluster
 from backends.live.calls.describe_configs import describe_broker_configs, describe_topic_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_partitions, describe_some
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.reassignments import list_reassignments, write_assignments
-from backends.live.check import CheckReport, check
+from backends.live.check import check
 from backends.live.codec.offered_versions import capabilities
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from backends.base.check_report import CheckReport
 from backends.base.errors import NotAllowed
 from backends.live.calls.describe_configs import describe_topic_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import describe_partitions, unseen_topics, with_hidden
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.reassignments import list_reassignments, write_assignments
-from backends.live.check import CheckReport, check
+from backends.live.check import check
 from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.client_config import load_settings
 from backends.live.client.settings import ClientSettings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backends.base.answers import Capabilities, ClusterInfo, Partitions
-from backends.live.check import TOPICS, CheckReport, PermissionCheck, Reachability
+from backends.base.check_report import TOPICS, CheckReport, PermissionCheck, Reachability
 from backends.live.errors import CLUSTER_RESOURCE
 from backends.simulator.network import broker as node
 from backends.simulator.operate.operator_client import OperatorClient, silence

@@ -8,7 +8,7 @@ import contextvars
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
@@ -34,13 +34,6 @@ BEAT_SECONDS = 1.0
 COMES_ROUND_SECONDS = 1.0
 """A thread that computes for longer than that between two steps had nothing to send."""
 FLIGHT_LOOKS = 0.05
-
-
-@runtime_checkable
-class Advancing(Protocol):
-    """A backend whose time moves only when somebody moves it."""
-
-    async def advance(self, seconds: float) -> None: ...
 
 
 class Listener(Protocol):
@@ -312,8 +305,8 @@ class Session:
 
 
 async def _advance(backend: Backend, seconds: float) -> None:
-    if isinstance(backend, Advancing):
-        await backend.advance(seconds)
+    if backend.virtual_time is not None:
+        await backend.virtual_time.advance(seconds)
 
 
 async def _shape(view: View, choosing: Choosing, known: Rows, others: bool, _backend: Backend) -> Rows:

@@ -80,16 +80,11 @@ def take(
 
 def _clock(backend: Backend) -> Callable[[], datetime]:
     """The time of snapshots; a simulation's virtual time counts from now on."""
-    if not backend.simulated:
+    virtual = backend.virtual_time
+    if virtual is None:
         return now
-    began, first = now(), _virtual_now(backend)
-    return lambda: began + timedelta(microseconds=_virtual_now(backend) - first)
-
-
-def _virtual_now(backend: Backend) -> int:
-    """The time of a simulation, in µs."""
-    time: int = backend.virtual_now  # type: ignore[attr-defined]  # a simulation's time is its own
-    return time
+    began, first = now(), virtual.virtual_now
+    return lambda: began + timedelta(microseconds=virtual.virtual_now - first)
 
 
 async def _take_series(
@@ -120,8 +115,8 @@ async def _take_series(
             _report(run.program, [manifest], json=run.json)
         if count is not None and tries >= count:
             break
-        if backend.simulated:
-            await backend.advance(interval)  # type: ignore[attr-defined]  # a simulation's time is its own
+        if backend.virtual_time is not None:
+            await backend.virtual_time.advance(interval)
         else:
             await asyncio.sleep(max(0.0, due - loop.time()))
     return manifests

@@ -25,6 +25,7 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
+from backends.base.check_report import CheckReport
 from backends.base.protocol import Progress, Recorder, Stop
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
@@ -90,6 +91,7 @@ class MemoryBackend:
 
     title = "in memory"
     simulated = False
+    virtual_time = None
 
     async def open(self) -> ClusterInfo:
         return await self.cluster()
@@ -102,6 +104,9 @@ class MemoryBackend:
         return ClusterInfo(CLUSTER_ID, brokers, 1, True)
 
     async def capabilities(self) -> Capabilities:
+        raise AssertionError("not asked for here")
+
+    async def check(self) -> CheckReport:
         raise AssertionError("not asked for here")
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:

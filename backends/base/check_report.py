@@ -1,0 +1,49 @@
+"""What ``ktriage check`` asks before an incident: reachability, calls offered, permissions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from backends.base.answers import Capabilities, ClusterInfo
+from recovery.model import Unknown
+
+TOPICS = "Topic:*"
+
+
+class Reachability(NamedTuple):
+    """How one broker is reached from here; ``problem`` is None if it answered.
+
+    ``overridden``: the address is from --broker, not the advertised one. ``verified``: the node confirmed its id.
+    ``caught_up``: it has the latest metadata, as the quorum's leader sees it; None: not known.
+    """
+
+    broker: int
+    address: str
+    overridden: bool
+    problem: Unknown | None
+    verified: bool
+    caught_up: bool | None
+    fenced: bool | None
+
+
+class PermissionCheck(NamedTuple):
+    """Whether the caller has a permission. ``missing`` are topics without it, of ``looked_at`` (0: cluster)."""
+
+    operation: str
+    resource: str
+    used_for: str
+    granted: bool | Unknown
+    missing: tuple[str, ...] = ()
+    looked_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What ``ktriage check`` shows. ``hidden`` topics exist and may not be described; Unknown: not known."""
+
+    cluster: ClusterInfo
+    reach: tuple[Reachability, ...]
+    capabilities: Capabilities
+    rights: tuple[PermissionCheck, ...]
+    hidden: tuple[str, ...] | Unknown
