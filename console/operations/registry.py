@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-OFFLINE, REPLICAS, ELIGIBLE, QUORUM, DIRS, PLAN = "123456"
+OFFLINE, REPLICAS, ELIGIBLE, QUORUM, DIRS, PLAN, TIMELINE = "1234567"
 PANES = {
     OFFLINE: "Offline partitions",
     REPLICAS: "Replica log info",
@@ -18,8 +18,9 @@ PANES = {
     QUORUM: "Quorum",
     DIRS: "Log dirs",
     PLAN: "Plan",
+    TIMELINE: "Timeline",
 }
-ALL = "123456"
+ALL = "1234567"
 CHOOSING = OFFLINE + REPLICAS + ELIGIBLE
 
 
@@ -225,7 +226,7 @@ ACTIONS = (
         "t",
         "group",
         "group by topic, by broker, or not",
-        OFFLINE,
+        OFFLINE + TIMELINE,
         "Table",
         13,
         needs=(Need.ROW,),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from backends.metadata_log.directory import DIRECTORY, DirectoryReading, MetadataDirError, read_directory
 from console.errors import InputError
+from console.operations.own_changes import OwnChanges
 from recovery.metadata_log.history import MetadataHistory, fold
 from recovery.metadata_log.timeline import ClusterEvent, EventKind, MetadataTimeline
 
@@ -33,11 +34,14 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class TimelineSource:
-    """Where a history came from, in a few words, and what it does not hold. ``notes`` are one line each."""
+    """Where a history came from, in a few words, and what it does not hold. ``notes`` are one line each. ``own``
+    are the changes that runs of this host requested.
+    """
 
     title: str
     timeline: MetadataTimeline
     notes: tuple[str, ...]
+    own: OwnChanges = field(default_factory=OwnChanges)
 
 
 def from_directory(path: Path) -> TimelineSource:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from console.operations.timeline import TimelineSource
 from console.output.json_document import document
-from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.timeline import ClusterEvent
-from recovery.metadata_log.timeline_text import event_text
+from recovery.metadata_log.timeline_text import event_text, time_text
 from recovery.wording.quantity_text import printable
 
 
-def time_text(time_ms: int) -> str:
-    """In UTC, to the millisecond."""
-    try:
-        moment = datetime.fromtimestamp(time_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return f"time {time_ms}"
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
+def event_line(event: ClusterEvent, source: TimelineSource) -> str:
+    return printable(f"{time_text(event.time_ms)} {_told(event, source)}")
 
 
-def event_line(event: ClusterEvent, history: MetadataHistory) -> str:
-    return printable(f"{time_text(event.time_ms)} {event_text(event, history)}")
+def _told(event: ClusterEvent, source: TimelineSource) -> str:
+    own = source.own.count(event)
+    whose = "" if not own else " [ours]" if own == len(event.moves) else f" [{own:,} of them ours]"
+    return event_text(event, source.timeline.history) + whose
 
 
 def timeline_lines(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
@@ -33,7 +28,7 @@ def timeline_lines(source: TimelineSource, events: Sequence[ClusterEvent], left_
     if left_out:
         yield f"the newest {len(events):,} are shown (--last 0 shows all)"
     for event in events:
-        yield event_line(event, source.timeline.history)
+        yield event_line(event, source)
 
 
 def timeline_markdown(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
@@ -43,7 +38,7 @@ def timeline_markdown(source: TimelineSource, events: Sequence[ClusterEvent], le
     if left_out:
         yield f"- … {left_out:,} older events"
     for event in events:
-        yield f"- `{time_text(event.time_ms)}` {_escaped(printable(event_text(event, source.timeline.history)))}"
+        yield f"- `{time_text(event.time_ms)}` {_escaped(printable(_told(event, source)))}"
     if source.notes:
         yield ""
         yield from (f"_{_escaped(note)}_" for note in source.notes)
@@ -58,19 +53,20 @@ def timeline_document(source: TimelineSource, events: Sequence[ClusterEvent], le
         "source": source.title,
         "notes": list(source.notes),
         "leftOut": left_out,
-        "events": [event_fields(event, source.timeline.history) for event in events],
+        "events": [event_fields(event, source) for event in events],
     }
     return document("timeline", fields)
 
 
-def event_fields(event: ClusterEvent, history: MetadataHistory) -> dict[str, object]:
+def event_fields(event: ClusterEvent, source: TimelineSource) -> dict[str, object]:
     return {
         "timeMs": event.time_ms,
         "time": time_text(event.time_ms),
         "offset": event.offset,
         "kind": event.kind,
-        "text": event_text(event, history),
+        "text": event_text(event, source.timeline.history),
         "topics": sorted(event.topics),
         "brokers": sorted(event.brokers),
         "partitions": [str(move.tp) for move in event.moves],
+        "ours": source.own.count(event),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from recovery.controller.registration import LeaderRecoveryState, Registration
@@ -114,10 +114,11 @@ class MetadataTimeline:
 
     def events(self) -> Iterator[ClusterEvent]:
         """What happened since the last time, in the order of the log."""
-        rows = list(self.history.rows(self._told))
-        self._told += len(rows)
-        for batch, together in groupby(rows, key=lambda row: row.batch):
-            found = _of_batch(self.history, list(together), self._now)
+        new = islice(self.history.rows(self._told), len(self.history) - self._told)
+        for batch, same_batch in groupby(new, key=lambda row: row.batch):
+            rows = list(same_batch)
+            self._told += len(rows)
+            found = _of_batch(self.history, rows, self._now)
             if batch == IN_SNAPSHOT:
                 for _ in found:  # the state in a snapshot is the starting point, not an event
                     pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from recovery.controller.registration import Registration
@@ -19,6 +20,16 @@ from recovery.metadata_log.records import (
     UnregisterBrokerRecord,
 )
 from recovery.metadata_log.timeline import ClusterEvent, EventKind, PartitionMove
+
+
+def time_text(time_ms: int) -> str:
+    """In UTC, to the millisecond."""
+    try:
+        moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"time {time_ms}"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
+
 
 NAMED = 3
 """So many partitions are named in a line; the others are counted."""

@@ -23,6 +23,7 @@ from backends.base.answers import ClusterInfo
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
 from console.app.app import Console, Options
+from console.operations.registry import TIMELINE
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import Supervisor
@@ -60,6 +61,7 @@ PICTURES = (
             ("4-quorum", "last-replica-standing", ("4",)),
             ("5-log-dirs", "disk-failure", ("5",)),
             ("6-plan", "stale-long-tail", _STORY),
+            ("7-timeline", "zone-power-loss", ("7",)),
         )
         for width, size in (("narrow", NARROW), ("wide", WIDE))
     ),
@@ -144,6 +146,8 @@ def _is_idle(app: Console, *, first: bool) -> bool:
     if desk is None or session is None:
         return False
     seen = session.view.at is not None
+    if desk.pane == TIMELINE and not desk.timeline.view.source:
+        return False
     waits_for_a_person = app.screen is not desk
     return seen and session.poller.idle and (first or waits_for_a_person or not desk.busy)
 

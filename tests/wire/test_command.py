@@ -121,6 +121,12 @@ def test_offline_partitions_are_recovered_and_every_order_is_put_back(
         assert {row["leader"] for row in told["elections"]} == {1, 2} & {
             r["leader"] for r in told["elections"]
         }
+        controllers = ("--bootstrap-controller", ready["bootstrapControllers"])
+        timeline = json.loads(terminal.run("timeline", *controllers, "--output", "json").out)
+        events = [event for event in timeline["events"] if event["kind"] != "partition created"]
+        ours = {event["kind"] for event in events if event["ours"] == len(event["partitions"]) > 0}
+        assert ours == ({"unclean election", "replica order"} if without else {"unclean election"})
+        assert all(event["ours"] == 0 for event in events if event["kind"] in ("offline", "ISR shrank"))
         again = terminal.run("status", *server, "--output", "json")
         partitions = json.loads(again.out)["partitions"]
         orders = {tuple(row["replicas"]) for row in partitions if row["topic"] == "orders"}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from console.app.session.draft import Draft
 from console.app.session.rows import Rows
 from console.app.session.view import Choosing
-from console.operations.registry import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
+from console.operations.registry import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS, TIMELINE
 from console.paths import unused
 from console.target import Target
 from recovery.model import TopicPartition
@@ -33,11 +33,11 @@ def command_line(
         return target.command("replicas", *_named((cursor,)))
     if pane == OFFLINE:
         return target.command(*_listed(marked, rows))
-    if pane == QUORUM:
-        return target.command("quorum", "status")
-    if pane == DIRS:
-        return target.command("log-dirs")
-    return target.command("status")
+    return target.command(*_WHOLE.get(pane, ("status",)))
+
+
+_WHOLE = {QUORUM: ("quorum", "status"), DIRS: ("log-dirs",), TIMELINE: ("timeline",)}
+"""The commands that show a whole pane."""
 
 
 def _listed(marked: Sequence[TopicPartition], rows: Rows) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The main screen: six panes on one view of the cluster, and the bars around them."""
+"""The main screen: seven panes on one view of the cluster, and the bars around them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,19 @@ from console.app.plan.planner import Planner
 from console.app.plan.progress import TaskProgress
 from console.app.plan.view import how_to_plan
 from console.app.session.session import Opening, Session
+from console.app.session.timeline_feed import TimelineFeed
 from console.app.session.view import Link
-from console.operations.registry import DIRS, ELIGIBLE, OFFLINE, PANES, PLAN, QUORUM, REPLICAS, Action
+from console.operations.registry import (
+    DIRS,
+    ELIGIBLE,
+    OFFLINE,
+    PANES,
+    PLAN,
+    QUORUM,
+    REPLICAS,
+    TIMELINE,
+    Action,
+)
 from recovery.model import TopicPartition
 from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import CommandBar, MessageBar
@@ -55,6 +66,7 @@ from widgets.quorum import QuorumPane
 from widgets.replicas import ReplicasPane
 from widgets.table import RowTable
 from widgets.text import Tone
+from widgets.timeline import TimelinePane
 
 T = TypeVar("T")
 
@@ -76,6 +88,8 @@ class MainScreen(Screen[None]):
         self.navigation = Navigation(session.poller.want, self._show_place)
         self.tasks = RunningTask(session, owner, self.say, start=self._start_task, ended=self.redraw)
         self.log_dir = LogDirDetails(session, self.say, self.redraw)
+        follow = partial(self.run_worker, name="timeline", exit_on_error=True)
+        self.timeline = TimelineFeed(session, follow, self.redraw)
         self._tables = TableActions(
             lambda: OpenTable(self.pane, self.table),
             lambda: self.query_one(FilterBar),
@@ -146,6 +160,7 @@ class MainScreen(Screen[None]):
             yield QuorumPane(id=f"pane-{QUORUM}")
             yield LogDirsPane(id=f"pane-{DIRS}")
             yield PlanPane(id=f"pane-{PLAN}")
+            yield TimelinePane(id=f"pane-{TIMELINE}")
         with Vertical(id="foot"):
             yield FilterBar(id="filter")
             yield CommandBar(id="command")
@@ -186,6 +201,7 @@ class MainScreen(Screen[None]):
     def _show_place(self) -> None:
         self.query_one("#panes", ContentSwitcher).current = f"pane-{self.pane}"
         self._tables.close_filter_bar()
+        self.timeline.show(self.pane == TIMELINE)
         self.redraw()
         self.pane_of(self.pane).focus_first()
 
@@ -199,7 +215,8 @@ class MainScreen(Screen[None]):
         batches = self.progress.batches if self.busy else None
         how = how_to_plan(self._keys.context())
         self._doubt = doubt(self.session)
-        sources = PaneSources(self.session, self.cursor, self.log_dir.shown, batches, how)
+        timeline = self.timeline.view
+        sources = PaneSources(self.session, self.cursor, self.log_dir.shown, batches, how, timeline)
         update_pane(self.pane_of(self.pane), sources)
 
     def draw_bars(self) -> None:

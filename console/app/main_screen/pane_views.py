@@ -21,6 +21,7 @@ from widgets.partitions import PartitionsPane, PartitionsView
 from widgets.plan import PlanPane
 from widgets.quorum import QuorumPane, QuorumPaneView
 from widgets.replicas import ReplicasPane, ReplicasView
+from widgets.timeline import TimelinePane, TimelineView
 
 LARGEST = 5
 _NONE = "no partition is offline or under min ISR"
@@ -31,7 +32,7 @@ _NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
 
 class PaneSources(NamedTuple):
     """What the panes are made from: the session, the partition under the cursor, the log dir that was asked for,
-    the progress of the task under way (None: there is none), and the keys that lead to a plan.
+    the progress of the task under way (None: there is none), the keys that lead to a plan, and the timeline.
     """
 
     session: Session
@@ -39,6 +40,7 @@ class PaneSources(NamedTuple):
     log_dir: LogDirDetail | None
     batches: Batches | None
     how_to_plan: str
+    timeline: TimelineView
 
 
 def update_pane(pane: Pane, sources: PaneSources) -> None:
@@ -63,6 +65,8 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
             pane.update(_log_dirs(view, sources.log_dir))
         case PlanPane():
             pane.update(plan_view(session, sources.batches, sources.how_to_plan))
+        case TimelinePane():
+            pane.update(sources.timeline)
 
 
 def _partitions(session: Session) -> PartitionsView:

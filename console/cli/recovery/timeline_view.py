@@ -12,6 +12,8 @@ from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import read_quorum
 from console.errors import InputError
 from console.exit_status import Status
+from console.journal.run_records import read_runs
+from console.operations.own_changes import OwnChanges
 from console.operations.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
 from console.output.json_document import one_line
 from console.output.timeline_report import (
@@ -22,7 +24,6 @@ from console.output.timeline_report import (
     timeline_markdown,
 )
 from console.signals import StopRequest
-from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 
 FOLLOW_WAIT = 2.0
@@ -63,21 +64,24 @@ class TimelineView:
         return read_quorum(self._run, lambda quorum, stop: self._read(quorum, stop, follow=follow))
 
     async def _read(self, quorum: Membership, stop: StopRequest, *, follow: bool) -> int:
-        await quorum.open()
+        cluster_id = await quorum.open()
         log = await quorum.metadata_log()
         progress = self._run.screen.progress
         await log.read(progress=lambda done, of: progress("reading the metadata log", done, of))
         timeline = MetadataTimeline(log.history)
         notes = ((VIRTUAL,) if quorum.simulated else ()) + gaps(log.history, log.snapshot_offset)
-        self._show(TimelineSource(f"metadata log of {quorum.title}", timeline, notes))
+        # Virtual times cannot be compared with the journal's.
+        own = OwnChanges(() if quorum.simulated else read_runs(cluster_id))
+        source = TimelineSource(f"metadata log of {quorum.title}", timeline, notes, own)
+        self._show(source)
         while follow and not stop:
             await log.read(wait=FOLLOW_WAIT)
             for event in filter(self._wanted.wants, timeline.events()):
-                self._run.screen.out([self._line(event, log.history)])
+                self._run.screen.out([self._line(event, source)])
         return Status.DONE
 
-    def _line(self, event: ClusterEvent, history: MetadataHistory) -> str:
-        return one_line(event_fields(event, history)) if self._run.json else event_line(event, history)
+    def _line(self, event: ClusterEvent, source: TimelineSource) -> str:
+        return one_line(event_fields(event, source)) if self._run.json else event_line(event, source)
 
     def _show(self, source: TimelineSource) -> None:
         found = [event for event in source.timeline.events() if self._wanted.wants(event)]

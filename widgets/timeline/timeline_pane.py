@@ -1,0 +1,185 @@
+"""Pane 7: what happened in the cluster, the newest last."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+
+from recovery.metadata_log.timeline import EventKind
+from recovery.metadata_log.timeline_text import time_text
+from recovery.wording.quantity_text import counted
+from widgets.base_pane import Pane
+from widgets.lifecycle import when_ready
+from widgets.table import Grouping, RowTable, TableColumn
+from widgets.text import Line, Piece, Tone, fold, line
+from widgets.text_lines import Lines
+from widgets.timeline.timeline_view import TimelineRow, TimelineView
+
+_TONES = {
+    EventKind.OFFLINE: Tone.BAD,
+    EventKind.UNCLEAN_ELECTION: Tone.BAD,
+    EventKind.ISR_SHRANK: Tone.WARN,
+    EventKind.BROKER_FENCED: Tone.WARN,
+    EventKind.BROKER_UNREGISTERED: Tone.WARN,
+    EventKind.CONTROLLED_SHUTDOWN: Tone.WARN,
+    EventKind.LOG_DIRS_CHANGED: Tone.WARN,
+    EventKind.ONLINE: Tone.GOOD,
+    EventKind.ISR_GREW: Tone.GOOD,
+    EventKind.BROKER_UNFENCED: Tone.GOOD,
+    EventKind.RECOVERY_ENDED: Tone.GOOD,
+}
+_YEAR = len("2026-")
+
+
+def _note(row: TimelineRow) -> str:
+    return " ".join(word for word, shown in (("new", row.new), ("ours", row.own)) if shown)
+
+
+COLUMNS: tuple[TableColumn[TimelineRow], ...] = (
+    TableColumn(
+        "time",
+        "TIME (UTC)",
+        lambda r: time_text(r.time_ms)[_YEAR:],
+        sort=lambda r: (r.time_ms, r.offset),
+        export=lambda r: time_text(r.time_ms),
+    ),
+    TableColumn("note", "NOTE", _note, tone=Tone.KEY, priority=2),
+    TableColumn(
+        "kind",
+        "KIND",
+        lambda r: r.kind.value,
+        tone=lambda r: _TONES.get(r.kind, Tone.PLAIN),
+        priority=3,
+    ),
+    TableColumn(
+        "moved",
+        "PARTITIONS",
+        lambda r: f"{r.moved:,}" if r.moved else "",
+        sort=lambda r: r.moved,
+        right=True,
+        priority=4,
+        export=lambda r: r.moved,
+    ),
+    TableColumn(
+        "text",
+        "WHAT HAPPENED",
+        lambda r: r.text,
+        tone=lambda r: _TONES.get(r.kind, Tone.PLAIN),
+        flex=True,
+        width=50,
+        shown_below=True,
+    ),
+)
+GROUPINGS: tuple[Grouping[TimelineRow], ...] = (
+    Grouping("topic", "by topic", lambda r: r.topics or ("no topic",)),
+    Grouping(
+        "broker",
+        "by broker",
+        lambda r: tuple(f"broker {broker}" for broker in r.brokers) or ("no broker",),
+        order=lambda s: (len(s), s),
+    ),
+)
+
+
+class TimelinePane(Pane):
+    """Events; the table's keys are (offset, kind). The cursor follows the newest one while it stands on it."""
+
+    DEFAULT_CSS = """
+    TimelinePane > RowTable { height: 1fr; min-height: 4; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view = TimelineView()
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="timeline-summary", focusable=False).add_class("summary")
+        yield RowTable(
+            COLUMNS,
+            lambda row: row.key,
+            groupings=GROUPINGS,
+            search=_search,
+            noun="event",
+            empty="no event is known",
+        )
+        yield Lines(id="timeline-details").add_class("details")
+
+    def update(self, view: TimelineView) -> None:
+        """Shows more events, or the same ones with other marks."""
+        before, self._view = self._view, view
+        table = self.table
+        at_end = not before.rows or table.cursor_key == before.rows[-1].key
+        table.update(view.rows)
+        if view.rows and view.rows is not before.rows and at_end:
+            self.run_worker(self._follow(view.rows[-1]), group="follow", exclusive=True)
+        self._show_lines()
+
+    async def _follow(self, newest: TimelineRow) -> None:
+        await self.table.wait_settled()
+        self.table.move_to(newest.key)
+
+    @when_ready
+    def on_row_table_cursor_moved(self) -> None:
+        self._show_lines()
+
+    @when_ready
+    def on_row_table_counted(self) -> None:
+        self._show_lines()
+
+    def _show_lines(self) -> None:
+        self.query_one("#timeline-summary", Lines).show(self._summary)
+        self.query_one("#timeline-details", Lines).show(self._details)
+
+    def _summary(self, width: int) -> list[Line]:
+        view, table = self._view, self.table.counts
+        parts = [Piece("Timeline", Tone.HEAD), Piece(": ")]
+        if not view.source and not view.problem:
+            parts.append(Piece("the metadata log is being read", Tone.INFO))
+        else:
+            parts.append(Piece(counted(table.rows, "event")))
+        if view.older:
+            parts.append(Piece(f", {view.older:,} older ones are not shown", Tone.DIM))
+        if table.shown < table.rows:
+            parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
+        new = sum(row.new for row in view.rows)
+        if new:
+            parts.append(Piece(f", {new:,} new", Tone.KEY))
+        if view.reading is not None:
+            done, end = view.reading
+            parts.append(Piece(f"; reading, offset {done:,} of {end:,}", Tone.INFO))
+        if view.source:
+            parts.append(Piece(f"  from {view.source}", Tone.DIM))
+        lines = fold(tuple(parts), width, "  ")
+        if view.problem:
+            lines += fold(line(Piece(view.problem, Tone.BAD)), width, "  ")
+        if view.needs:
+            lines += fold(line(Piece(view.needs, Tone.WARN)), width, "  ")
+        for note in view.notes:
+            lines += fold(line(Piece(note, Tone.DIM)), width, "  ")
+        return lines
+
+    def _details(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        if not isinstance(row, TimelineRow):
+            return []
+        told = line(Piece(f"{time_text(row.time_ms)} ", Tone.STRONG), Piece(row.text))
+        lines = [*fold(told, width, "  ")]
+        if row.moved > 1:
+            more = f" and {row.moved - len(row.partitions):,} more" if row.moved > len(row.partitions) else ""
+            lines += fold(
+                line(Piece("partitions: ", Tone.DIM), ", ".join(row.partitions) + more), width, "  "
+            )
+        if row.own:
+            lines += fold(line(Piece(_own(row), Tone.KEY)), width, "  ")
+        return [*lines, *self.left_out(width)]
+
+
+def _own(row: TimelineRow) -> str:
+    if row.own < row.moved:
+        return f"{row.own:,} of {row.moved:,} partitions: by a request in the journal of this host (J)"
+    return "by a request in the journal of this host (J)"
+
+
+def _search(row: TimelineRow) -> str:
+    brokers = "\n".join(f"broker {broker}" for broker in row.brokers)
+    where = "\n".join((*row.topics, *row.partitions))
+    return f"{time_text(row.time_ms)}\n{_note(row)}\n{row.kind}\n{row.text}\n{brokers}\n{where}"
