@@ -102,7 +102,7 @@ def timeline(
       ktriage timeline --simulate stale-long-tail
     """
     # Not for --help.
-    from console.cli.recovery.timeline_view import TimelineView, moment_ms  # noqa: PLC0415
+    from console.cli.recovery.timeline_view import TimelinePrinter, moment_ms  # noqa: PLC0415
     from console.operations.timeline import EventFilter  # noqa: PLC0415
 
     wanted = EventFilter(
@@ -112,7 +112,7 @@ def timeline(
         None if since is None else moment_ms("--since", since),
         None if until is None else moment_ms("--until", until),
     )
-    view = TimelineView(run, wanted, last, markdown=output is TimelineOutput.MARKDOWN)
+    view = TimelinePrinter(run, wanted, last, markdown=output is TimelineOutput.MARKDOWN)
     if metadata_dir is None:
         if follow and run.target.kind == "simulated":
             raise InputError("--follow: nothing happens in a simulated cluster between two commands")

@@ -45,7 +45,7 @@ def moment_ms(option: str, text: str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-class TimelineView:
+class TimelinePrinter:
     """Shows the newest ``last`` of the ``wanted`` events (0: all) in the form that was asked for."""
 
     def __init__(self, run: Run, wanted: EventFilter, last: int, *, markdown: bool) -> None:
