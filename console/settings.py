@@ -7,6 +7,9 @@ clusters:
     colour: red                                # of the console's frame
     read-only: true                            # nothing that changes this cluster is run
     state-dir: /srv/ktriage                    # journal and lock, shared by all who operate it
+    tiers:                                     # these topics come first, after Kafka's own
+      critical: [payments*, ledger]            # a name, and patterns as a shell writes them
+      standard: [orders*]
     brokers:                                   # addresses that differ from the advertised ones
       3: 127.0.0.1:19093
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -26,7 +29,9 @@ Colour = Literal["red", "orange", "yellow", "green", "blue", "magenta", "grey"]
 
 
 class Profile(BaseModel):
-    """One cluster by name. ``brokers`` maps a broker's id to HOST:PORT, as ``--broker`` does."""
+    """One cluster by name. ``brokers`` maps a broker's id to HOST:PORT, as ``--broker`` does. ``tiers``: names to
+    patterns of topics, the most important tier first.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -35,6 +40,7 @@ class Profile(BaseModel):
     colour: Colour | None = None
     read_only: bool = Field(default=False, alias="read-only")
     state_dir: Path | None = Field(default=None, alias="state-dir")
+    tiers: dict[str, tuple[Annotated[str, Field(min_length=1)], ...]] = Field(default_factory=dict)
     brokers: dict[int, str] = Field(default_factory=dict)
 
     @field_validator("command_config", "state_dir")

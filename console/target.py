@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from console.errors import InputError
 from console.paths import config_dir
+from recovery.plan.importance import NO_TIERS, Importance, TopicTier
 
 if TYPE_CHECKING:
     from backends.live.client.addresses import Address
@@ -23,6 +24,7 @@ class Target:
     ``addresses`` maps a broker's id to the address to use where its advertised
     address is not. ``read_only`` says why nothing may be changed, None where it may.
     ``seed`` and ``state`` (a file, None: the usual place) are a simulation's.
+    ``importance`` says which topics come first.
     ``state_dir``: where journal, lock and saved plans are, None where it was not named.
     ``arguments`` are the options that name this cluster, for the next command that is printed.
     """
@@ -36,6 +38,7 @@ class Target:
     addresses: Mapping[int, Address] = field(default_factory=dict)
     read_only: str | None = None
     colour: str | None = None
+    importance: Importance = NO_TIERS
     state_dir: Path | None = None
     arguments: tuple[str, ...] = ()
 
@@ -139,6 +142,7 @@ def _from_profile(
         addresses={**overrides, **addresses(broker)},
         read_only=f"the profile {name!r} in {path} says read-only: true" if found.read_only else None,
         colour=found.colour,
+        importance=Importance(tuple(TopicTier(*tier) for tier in found.tiers.items())),
         state_dir=found.state_dir,
         arguments=("--cluster", name, *extra),
     )

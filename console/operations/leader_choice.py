@@ -11,6 +11,7 @@ from backends.base.protocol import Backend
 from console.operations.partition_picture import Picture
 from console.operations.record_times import with_times
 from recovery.model import Survey, TopicPartition
+from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
@@ -30,7 +31,7 @@ class LeaderChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """A picture with the choice for each of its partitions in its order, and the plan made of them."""
+    """A picture with the choice for each of its partitions, the most important first, and the plan made of them."""
 
     picture: Picture
     rows: tuple[LeaderChoice, ...]
@@ -46,9 +47,12 @@ class Choices:
         return any(row.verdict is DecisionKind.WAIT for row in self.plan.not_elected)
 
 
-async def choose(backend: Backend, picture: Picture, header: Header) -> Choices:
-    """Decides for every partition, by the ranking and the strategy of the header."""
-    rows = tuple(_choice(survey, header.ranking, header.strategy) for survey in picture.surveys)
+async def choose(
+    backend: Backend, picture: Picture, header: Header, importance: Importance = NO_TIERS
+) -> Choices:
+    """Decides for every partition, by the ranking and the strategy of the header; the most important first."""
+    surveys = importance.ordered(picture.surveys)
+    rows = tuple(_choice(survey, header.ranking, header.strategy) for survey in surveys)
     plan = make_plan(header, rows, picture.marks)
     return Choices(picture, rows, await with_times(backend, plan, picture.surveys))
 

@@ -25,6 +25,7 @@ from console.provenance import plan_header
 from console.saved_plans import save_plan
 from recovery.disk_evidence import DiskReading
 from recovery.model import TopicPartition
+from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.values import NotElected
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
@@ -82,6 +83,7 @@ class ChoiceOptions:
     seconds: float = 30.0
     words: tuple[str, ...] = ("--all-offline-partitions",)
     evidence: tuple[DiskReading, ...] = ()
+    importance: Importance = NO_TIERS
 
     def plan_again(self, file: str, *, strategy: Strategy | None = None) -> tuple[str, ...]:
         """The words of the command that chooses as this run did, or by another ``strategy``, into ``file``."""
@@ -101,7 +103,8 @@ async def survey_and_choose(
     depths = Depths(options.seconds, Depth.FULL if options.evidence else Depth.DIVERGENCE)
     picture = await examine(cluster, info, options.selection, depths, progress, health=True)
     picture = await with_evidence(cluster, picture, options.evidence)
-    return await choose(cluster, picture, plan_header(info.cluster_id, options.ranking, options.strategy))
+    header = plan_header(info.cluster_id, options.ranking, options.strategy)
+    return await choose(cluster, picture, header, options.importance)
 
 
 @dataclass(frozen=True, slots=True)

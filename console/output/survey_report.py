@@ -14,6 +14,7 @@ from console.output.survey_json import cluster_json, contact_json, quorum_json, 
 from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum import Quorum
 from recovery.model import Survey, Unknown
+from recovery.plan.topic_marks import INTERNAL_TOPICS
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import counted, printable
 
@@ -106,11 +107,14 @@ def survey_counts(picture: Picture) -> dict[str, int]:
 
 
 def worst(surveys: tuple[Survey, ...], limit: int) -> list[Survey]:
-    """The partitions in the most trouble: offline, then what lacks in-sync replicas, then who did not answer."""
+    """The partitions in the most trouble: offline, Kafka's internal topics first, then what lacks in-sync replicas,
+    then who did not answer.
+    """
 
-    def trouble(survey: Survey) -> tuple[bool, int, int]:
+    def trouble(survey: Survey) -> tuple[bool, bool, int, int]:
         silent = sum(1 for replica in survey.replicas if isinstance(replica.log, Unknown))
-        return not survey.state.offline, -missing_in_sync(survey), -silent
+        internal = survey.state.topic in INTERNAL_TOPICS
+        return not survey.state.offline, not internal, -missing_in_sync(survey), -silent
 
     return sorted(surveys, key=trouble)[:limit]
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from recovery.loss import Loss
 from recovery.model import Standing, TopicPartition
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import Plan, PlanCandidate, PlanRow, Successor
 from recovery.strategy import DecisionKind
 from recovery.wording.loss_text import harm_text, lost_ranges, range_text
@@ -83,9 +84,9 @@ def _passes_over(row: PlanRow) -> bool:
 
 
 def worst(plan: Plan, count: int) -> tuple[PlanRow, ...]:
-    """The rows that may lose something, worst first: what is certain before what is doubtful."""
+    """The rows that may lose something: internal topics first, then the worst: the certain before the doubtful."""
     losing = [row for row in plan.rows if not row.loss.none]
-    return tuple(nlargest(count, losing, key=lambda row: _weight(row.loss)))
+    return tuple(nlargest(count, losing, key=lambda row: (Mark.INTERNAL in row.marks, *_weight(row.loss))))
 
 
 def _weight(loss: Loss) -> tuple[int, bool, int]:

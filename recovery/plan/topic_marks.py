@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from recovery.model import Unknown
 
-_INTERNAL = frozenset(
+INTERNAL_TOPICS = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"}
 )
 
@@ -43,7 +43,7 @@ _MEANING = {
 
 def marks(topic: str, config: Mapping[str, str] | Unknown | None) -> tuple[Mark, ...]:
     """The marks of a topic, given its effective configuration (None: not asked for)."""
-    found = [Mark.INTERNAL] if topic in _INTERNAL else []
+    found = [Mark.INTERNAL] if topic in INTERNAL_TOPICS else []
     if topic == "__transaction_state":
         found.append(Mark.TRANSACTIONAL)
     if config is None or isinstance(config, Unknown):

@@ -14,6 +14,7 @@ from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Selection
 from console.operations.record_times import with_times
 from recovery.model import Survey, TopicPartition
+from recovery.plan.importance import Importance
 from recovery.plan.make import designate, make_plan
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
@@ -47,6 +48,8 @@ async def choose_for(
     view: View,
     partitions: Sequence[TopicPartition],
     header: Header,
+    *,
+    importance: Importance,
     progress: Progress | None = None,
 ) -> Plan:
     """The choice for each of those partitions that was surveyed, with the times of what is lost."""
@@ -61,7 +64,7 @@ async def choose_for(
         False,
         Selection(partitions=tuple(partitions)),
     )
-    return (await choose(backend, picture, header)).plan
+    return (await choose(backend, picture, header, importance)).plan
 
 
 async def choose_by_hand(

@@ -158,7 +158,9 @@ class Planner:
         partitions = [survey.tp for survey in surveys]
         progress = self._progress.begin("choosing")
         plan = await session.run(
-            lambda backend: leader_choice.choose_for(backend, view, partitions, header, progress)
+            lambda backend: leader_choice.choose_for(
+                backend, view, partitions, header, importance=how.importance, progress=progress
+            )
         )
         self._tasks.plan_is(draft.with_choices(session.draft, plan))
         self._said(plan)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from console.app.session.view import Choosing, View
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition
+from recovery.plan.importance import log_size
 from widgets.partitions import PartitionRow, bare_row, partition_row
 
 
@@ -26,7 +27,9 @@ class Rows:
 
 
 def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows:
-    """The rows of that view; a row whose survey is the very same object is the very same row."""
+    """The rows of that view, offline first, and the most important first of these; a row whose survey is the very
+    same object is the very same row.
+    """
     before = known.made_of if known.choosing == choosing else {}
     made: dict[TopicPartition, tuple[Survey, PartitionRow]] = {}
     rows: list[PartitionRow] = []
@@ -43,6 +46,8 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
             row = partition_row(survey, choosing.ranking, choosing.strategy, since)
         made[tp] = (survey, row)
         rows.append(row)
+    rank = choosing.importance.rank
+    rows.sort(key=lambda row: (not row.state.offline, rank(row.state.topic), -_size(row)))
     if others and view.partitions is not None:
         there = {state.tp for state in view.troubled}
         rows.extend(_bare(state, view, None) for state in view.partitions.states if state.tp not in there)
@@ -52,6 +57,10 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
     offline = any(state.offline for state in view.troubled)
     led = any(not state.offline for state in view.troubled)
     return Rows(partitions, choosing, others, made, offline, led)
+
+
+def _size(row: PartitionRow) -> int:
+    return 0 if row.survey is None else log_size(row.survey)
 
 
 def _bare(state: PartitionState, view: View, since: float | None) -> PartitionRow:

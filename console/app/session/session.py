@@ -73,7 +73,7 @@ class Session:
         self.clock = opening.clock
         self.safety = Safety(opening.forbidden)
         self.draft = Draft()
-        self.choosing = Choosing()
+        self.choosing = Choosing(importance=opening.target.importance)
         self.others = False
         self.rows = Rows()
         self._beats = opening.beats

@@ -18,6 +18,7 @@ from recovery.cluster_health import ClusterHealth
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
+from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.topic_marks import Mark
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -106,3 +107,4 @@ class Choosing:
 
     ranking: Ranking = Ranking.LAST_RECORD
     strategy: Strategy = Strategy.BALANCED
+    importance: Importance = NO_TIERS

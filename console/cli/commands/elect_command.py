@@ -138,7 +138,8 @@ def elect(
         from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
 
         how = Strategy(strategy or ElectionStrategy.BALANCED)
-        options = ChoiceOptions(chosen, ranking, how, seconds, words(topics, partitions, path_to_json_file))
+        chosen_by = words(topics, partitions, path_to_json_file)
+        options = ChoiceOptions(chosen, ranking, how, seconds, chosen_by, importance=run.target.importance)
         change = RecoverPartitions(options, why, run.target.title, recovery_election_attempts)
         return recover(run, change, Report("elect", rows=rows), ask=ask)
     from console.cli.recovery.elections import hold_elections  # noqa: PLC0415

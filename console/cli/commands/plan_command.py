@@ -75,7 +75,9 @@ def plan(
 
     chosen_by = words(topic, partition, path_to_json_file)
     disks = read_evidence(evidence, ranking)
-    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000, chosen_by, disks)
+    options = ChoiceOptions(
+        chosen, ranking, strategy, recovery_duration_ms / 1000, chosen_by, disks, run.target.importance
+    )
     report = Report("plan", rows=rows)
     return choose_leaders(run, options, report, file=file)
 

@@ -97,7 +97,9 @@ def recover(
     from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
 
     disks = read_evidence(evidence, ranking)
-    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000, words, disks)
+    options = ChoiceOptions(
+        chosen, ranking, strategy, recovery_duration_ms / 1000, words, disks, run.target.importance
+    )
     report = recover_partitions.Report("recover", show_replica_info, rows)
     if automated_recovery and not dry_run:
         change = RecoverPartitions(options, "", run.target.title, recovery_election_attempts)

@@ -19,6 +19,9 @@ clusters:
     command-config: /etc/kafka/client.properties
     colour: red
     read-only: true
+    tiers:
+      critical: [payments*, ledger]
+      standard: [orders*]
     brokers:
       3: 127.0.0.1:19093
   lab:
@@ -38,6 +41,7 @@ def test_a_profile_has_all_that_is_needed_to_connect(tmp_path: Path) -> None:
     assert found.command_config == Path("/etc/kafka/client.properties")
     assert found.colour == "red"
     assert found.read_only
+    assert list(found.tiers.items()) == [("critical", ("payments*", "ledger")), ("standard", ("orders*",))]
     assert found.brokers == {3: "127.0.0.1:19093"}
     assert not load(tmp_path / "clusters.yaml").clusters["lab"].read_only
 
@@ -50,6 +54,8 @@ def test_a_profile_has_all_that_is_needed_to_connect(tmp_path: Path) -> None:
         ("clusters:\n  a:\n    bootstrap: x:1\n    colour: pink\n", 4, "colour"),
         ("clusters:\n  a:\n    bootstrap: x:1\n    brokers:\n      three: y:1\n", 5, "brokers"),
         ("clusters:\n  a:\n    bootstrap: x:1\n  a:\n    bootstrap: y:1\n", 4, "there twice"),
+        ("clusters:\n  a:\n    bootstrap: x:1\n    tiers:\n      gold: payments\n", 5, "tiers.gold"),
+        ("clusters:\n  a:\n    bootstrap: x:1\n    tiers: [payments]\n", 4, "tiers"),
         ("clusters:\n  a: [\n", 3, "not YAML"),
         ("clusters: 3\n", 1, "clusters"),
         ("", 1, "clusters"),
