@@ -135,9 +135,9 @@ def voters_behind(found: QuorumHealth) -> tuple[QuorumMember, ...]:
 
 
 def voters(quorum: Quorum) -> tuple[QuorumView, ...]:
-    """Every voter, the one furthest behind first."""
+    """Every voter: first whose log end is unknown, then the one furthest behind."""
     views = [_beside_leader(quorum, replica) for replica in quorum.voter_progress]
-    return tuple(sorted(views, key=lambda view: -(view.lag or 0)))
+    return tuple(sorted(views, key=lambda view: (view.lag is not None, -(view.lag or 0))))
 
 
 def lagging_observers(quorum: Quorum) -> tuple[QuorumView, ...]:

@@ -12,7 +12,7 @@ from console.output.text_table import TextColumn, table
 from recovery.disks.disk_swap import DiskSwap, waiting
 from recovery.disks.failed_dirs import FailedDir, LostReplica, last_copies
 from recovery.disks.failure_preview import FailureEffect, FailurePreview
-from recovery.model import NO_LEADER, TopicPartition
+from recovery.model import NO_LEADER, TopicPartition, Unknown
 from recovery.wording.quantity_text import counted, human_bytes, ids, printable
 
 
@@ -49,7 +49,10 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
         TextColumn("REPLICAS", right=True),
         TextColumn("MOVING", right=True),
     )
-    yield from table(columns, [_dir_row(d) for d in listed])
+    # What has failed or is unknown first: nobody must search for it among a thousand.
+    broken = [_dir_row(d) for d in listed if d.error]
+    silent = [_silent_row(broker, why) for broker, why in disks.not_told]
+    yield from table(columns, [*broken, *silent, *(_dir_row(d) for d in listed if not d.error)])
 
 
 def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
@@ -259,6 +262,10 @@ def _dir_row(found: LogDir) -> tuple[str, ...]:
         f"{len(found.replicas):,}" if not found.error else "",
         f"{moving:,}" if moving else "",
     )
+
+
+def _silent_row(broker: int, why: Unknown) -> tuple[str, ...]:
+    return str(broker), "?", f"unknown: {why.why}", *("",) * 5
 
 
 def _dir_json(found: LogDir) -> dict[str, object]:

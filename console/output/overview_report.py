@@ -164,7 +164,7 @@ def _quorum_rows(view: Overview) -> list[str]:
     silent = {member.key for member in found.dead_voters}
     rows = [
         (*_quorum_row(voter, "leader" if voter.leads else "voter"), _silence(voter, silent))
-        for voter in voters(quorum)
+        for voter in sorted(voters(quorum), key=lambda voter: voter.replica.key not in silent)
     ]
     behind = lagging_observers(quorum)
     return _aligned([*rows, *((*_quorum_row(observer, "observer"), "") for observer in behind)])

@@ -32,7 +32,7 @@ _COLUMNS = (
 def status_lines(look: Look) -> Iterator[str]:
     """The verdict first; then the voters, and every controller that is in trouble."""
     yield from verdict_lines(look)
-    members = [m for m in look.health.members if _shown(m)]
+    members = [m for m in look.health.silent_first if _shown(m)]
     yield ""
     yield from table(_COLUMNS, [_row(m) for m in members])
     left = len(look.health.members) - len(members)
@@ -45,7 +45,7 @@ def replication_lines(look: Look) -> Iterator[str]:
     """Every replica of the metadata, brokers too."""
     yield _head(look)
     yield ""
-    yield from table(_COLUMNS, [_row(m) for m in look.health.members])
+    yield from table(_COLUMNS, [_row(m) for m in look.health.silent_first])
 
 
 def verdict_lines(look: Look) -> Iterator[str]:
@@ -111,7 +111,7 @@ def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
                 host.address,
                 printable(host.why or (f"last seen with {host.other}: no voter" if host.other else "")),
             )
-            for host in lost.hosts
+            for host in lost.down_first
         ]
         columns = ("NODE", "", "METADATA HELD", "DIRECTORY ID", "ADDRESS", "WHY")
         yield from table([TextColumn(title, below=title == "WHY") for title in columns], rows, "  ")
@@ -128,7 +128,7 @@ def _state(host: VoterHost) -> str:
 
 def _held(lost: QuorumWithoutLeader, host: VoterHost) -> str:
     if host in lost.without_metadata:
-        return "none told"  # what is known of it was on the disk that it had
+        return "none reported"  # what is known of it was on the disk that it had
     return f"at least {host.offset:,}" if host.offset >= 0 else "not known"
 
 

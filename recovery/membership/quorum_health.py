@@ -80,6 +80,11 @@ class QuorumHealth:
         )
 
     @property
+    def silent_first(self) -> tuple[QuorumMember, ...]:
+        """Every member, who does not fetch first: it must not be looked for below those that are well."""
+        return tuple(sorted(self.members, key=lambda member: member.state is not MemberState.SILENT))
+
+    @property
     def dead_brokers(self) -> tuple[QuorumMember, ...]:
         return tuple(m for m in self.members if m.state is MemberState.SILENT and m.role is MemberRole.BROKER)
 

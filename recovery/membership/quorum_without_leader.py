@@ -63,6 +63,11 @@ class QuorumWithoutLeader:
         return tuple(sorted((h for h in self.hosts if not h.votes), key=lambda h: -h.offset))
 
     @property
+    def down_first(self) -> tuple[VoterHost, ...]:
+        """Every host, those that must come back first; else in their order."""
+        return tuple(sorted(self.hosts, key=lambda host: host.votes))
+
+    @property
     def missing(self) -> int:
         """How many of those must come back before anything can be committed."""
         return max(0, self.majority - len(self.up))

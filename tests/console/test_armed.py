@@ -54,7 +54,7 @@ async def test_what_the_cluster_does_not_tell_of_alter_is_not_guessed(home: Path
     path = scenario("last-replica-standing", home, **{"operator: {at: 60}": denied})
     async with console(resolve(None, None, str(path), None)) as robot:
         await robot.arms()
-        await robot.hears("armed: the simulator can be changed if ALTER on the cluster is granted (not told")
+        await robot.hears("armed: the simulator can be changed if ALTER on the cluster is granted (unknown")
 
 
 async def test_ten_idle_minutes_make_it_read_only_again() -> None:

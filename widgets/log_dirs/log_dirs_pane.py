@@ -14,7 +14,7 @@ from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Tone
 from widgets.text_lines import Lines
 
-_STATES = ("FAILED", "nearly full", "healthy")
+_STATES = ("FAILED", "unknown", "nearly full", "healthy")
 
 COLUMNS: tuple[TableColumn[LogDirRow], ...] = (
     TableColumn(
@@ -26,7 +26,7 @@ COLUMNS: tuple[TableColumn[LogDirRow], ...] = (
         tone=Tone.STRONG,
         export=lambda r: r.broker,
     ),
-    TableColumn("path", "LOG DIR", lambda r: printable(r.path), flex=True),
+    TableColumn("path", "LOG DIR", lambda r: printable(r.path) or "?", flex=True),
     TableColumn("state", "STATE", state, sort=lambda r: _STATES.index(state(r)), tone=state_tone),
     TableColumn(
         "full",
@@ -66,7 +66,7 @@ COLUMNS: tuple[TableColumn[LogDirRow], ...] = (
     TableColumn(
         "replicas",
         "REPLICAS",
-        lambda r: "?" if r.error else f"{r.replicas:,}",
+        lambda r: "?" if r.error or r.unknown else f"{r.replicas:,}",
         sort=lambda r: r.replicas,
         right=True,
         priority=2,
@@ -84,7 +84,7 @@ COLUMNS: tuple[TableColumn[LogDirRow], ...] = (
     TableColumn(
         "error",
         "ERROR",
-        lambda r: printable(r.error or ""),
+        lambda r: printable(r.error or str(r.unknown or "")),
         priority=7,
         tone=Tone.BAD,
         flex=True,
@@ -128,7 +128,7 @@ class LogDirsPane(Pane):
     def update(self, view: LogDirsView) -> None:
         """Shows a new picture; the cursor stays on its dir."""
         self._view = view
-        self.table.update(view.dirs)
+        self.table.update(view.rows)
         self.query_one("#dirs-summary", Lines).show(lambda width: summary(self._view, width))
         self.query_one("#dirs-details", Lines).show(self._details)
 
@@ -137,7 +137,11 @@ class LogDirsPane(Pane):
         row = self.table.cursor_row
         self.query_one("#dirs-details", Lines).show(self._details)
         detail = self._view.detail
-        if isinstance(row, LogDirRow) and (detail is None or (detail.broker, detail.path) != row.key):
+        if (
+            isinstance(row, LogDirRow)
+            and row.unknown is None
+            and (detail is None or (detail.broker, detail.path) != row.key)
+        ):
             self.post_message(self.DetailRequested(row.broker, row.path, row.error is not None))
 
     def _details(self, width: int) -> list[Line]:

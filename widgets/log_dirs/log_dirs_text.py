@@ -45,6 +45,8 @@ def bar_tone(row: LogDirRow) -> Tone:
 
 def state(row: LogDirRow) -> str:
     """Its state in a word."""
+    if row.unknown is not None:
+        return "unknown"
     if row.error is not None:
         return "FAILED"
     full = share(row)
@@ -52,30 +54,27 @@ def state(row: LogDirRow) -> str:
 
 
 def state_tone(row: LogDirRow) -> Tone:
-    return {"FAILED": Tone.BAD, "nearly full": Tone.WARN}.get(state(row), Tone.GOOD)
+    return {"FAILED": Tone.BAD, "unknown": Tone.WARN, "nearly full": Tone.WARN}.get(state(row), Tone.GOOD)
 
 
 def summary(view: LogDirsView, width: int) -> list[Line]:
-    """How many dirs there are and have failed, and whose are not known."""
-    lines = _counted(view, width)
-    for broker, why in view.refused.items():
-        text = f"  broker {broker}: {printable(str(why))}"
-        lines += fold(line(Piece(text, Tone.WARN)), width, "    ")
-    return lines
-
-
-def _counted(view: LogDirsView, width: int) -> list[Line]:
+    """How many dirs there are and have failed, and of how many brokers they are unknown."""
     if not view.dirs:
         why = "no broker listed its log dirs" if view.known else "the log dirs are not known yet"
         return fold(line(Piece(f"  {why}", Tone.WARN)), width, "  ")
     failed = sum(1 for row in view.dirs if row.error is not None)
     brokers = len({row.broker for row in view.dirs})
     dirs = Piece(f"  {counted(len(view.dirs), 'log dir')} on {counted(brokers, 'broker')}: ")
-    return fold(line(dirs, Piece(f"{failed:,} failed", Tone.BAD if failed else Tone.GOOD)), width, "  ")
+    unknown = f", those of {counted(len(view.refused), 'broker')} unknown" if view.refused else ""
+    count = Piece(f"{failed:,} failed", Tone.BAD if failed else Tone.GOOD)
+    return fold(line(dirs, count, Piece(unknown, Tone.WARN)), width, "  ")
 
 
 def details(row: LogDirRow, detail: LogDirDetail | None, width: int) -> list[Line]:
     """What was on it, or what if it failed; then its largest partitions."""
+    if row.unknown is not None:
+        text = f"the log dirs of broker {row.broker} are unknown: {printable(str(row.unknown))}"
+        return fold(line(Piece(text, Tone.WARN)), width, "  ")
     where = f"broker {row.broker} {printable(row.path)}"
     lines: list[Line] = []
     if row.error is not None:

@@ -13,6 +13,7 @@ from recovery.model import TopicPartition, Unknown
 class LogDirRow(NamedTuple):
     """One log dir. ``error`` None: healthy. Bytes are -1 where they are not known; ``used`` is what the replicas
     take. ``largest`` are the largest partitions with their bytes; ``moving`` counts replicas on their way.
+    ``unknown`` stands for all dirs of a broker that did not list them (then ``path`` is ""), and says why.
     """
 
     broker: int
@@ -24,6 +25,7 @@ class LogDirRow(NamedTuple):
     replicas: int
     largest: tuple[tuple[TopicPartition, int], ...] = ()
     moving: int = 0
+    unknown: Unknown | None = None
 
     @property
     def key(self) -> tuple[int, str]:
@@ -65,3 +67,12 @@ class LogDirsView:
     refused: Mapping[int, Unknown] = field(default_factory=dict)
     detail: LogDirDetail | None = None
     known: bool = True
+
+    @property
+    def rows(self) -> tuple[LogDirRow, ...]:
+        """Failed dirs first, then brokers whose dirs are unknown: nobody must search for one among a thousand."""
+        unknown = [
+            LogDirRow(broker, "", None, -1, -1, -1, -1, unknown=why) for broker, why in self.refused.items()
+        ]
+        failed = [row for row in self.dirs if row.error is not None]
+        return (*failed, *unknown, *(row for row in self.dirs if row.error is None))

@@ -98,7 +98,7 @@ class Bridge:
         self._tell(self.told._replace(step=step, seen=seen, seconds_left=seconds_left))
 
     def unseen(self, step: ReplacementStep, why: BackendError) -> None:
-        self._tell(self.told._replace(step=step, said=f"the quorum was not told just now: {why}"))
+        self._tell(self.told._replace(step=step, said=f"the quorum is unknown just now: {why}"))
 
     def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         self._consent.judged(step, prepared)

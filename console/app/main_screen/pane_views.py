@@ -139,8 +139,6 @@ def _quorum(view: View) -> QuorumPaneView | Unknown | None:
 def _log_dirs(view: View, detail: LogDirDetail | None) -> LogDirsView:
     found = view.log_dirs or {}
     rows = [_dir_row(one) for dirs in found.values() if not isinstance(dirs, Unknown) for one in dirs]
-    # Failed dirs first: nobody must search for one among a thousand.
-    rows.sort(key=lambda row: row.error is None)
     refused = {broker: dirs for broker, dirs in found.items() if isinstance(dirs, Unknown)}
     return LogDirsView(tuple(rows), refused, detail, view.log_dirs is not None)
 

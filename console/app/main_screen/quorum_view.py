@@ -62,7 +62,7 @@ def _without_leader(lost: QuorumWithoutLeader) -> QuorumPaneView:
             host.address,
             _answers(host),
         )
-        for host in lost.hosts
+        for host in lost.down_first
     )
     notes = (f"below: {lost.hosts_title}", *(ADVICE if lost.missing else ())) if members else ()
     return QuorumPaneView(NO_LEADER, NO_LEADER, None, None, None, members, lost.sentence, False, (), notes)
@@ -75,8 +75,7 @@ def _answers(host: VoterHost) -> str:
 
 
 def _members(found: QuorumHealth) -> Iterator[QuorumPaneRow]:
-    """Who does not fetch first: it must not be looked for below those that are well."""
-    for member in sorted(found.members, key=lambda member: member.state is not MemberState.SILENT):
+    for member in found.silent_first:
         note = "" if member.state is MemberState.CAUGHT_UP else str(member.state)
         if member.role is MemberRole.BROKER:
             note = f"broker; {note}" if note else "broker"

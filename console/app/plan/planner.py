@@ -313,6 +313,6 @@ def _comes_text(comes: leader_choice.Comes) -> str:
 
 def _why_nothing(found: Sequence[Survey]) -> str:
     if not found:
-        return "their logs were not told yet"
+        return "their logs are unknown: not asked yet"
     leader = found[0].state.leader
     return f"{found[0].tp} is led by {leader}" if len(found) == 1 else "they all have leaders"

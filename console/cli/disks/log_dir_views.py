@@ -33,7 +33,7 @@ def show(run: Run, rows: int) -> int:
     disks, failed = run.read(job)
     run.screen.out(dirs_document(disks, failed) if run.json else dirs_lines(disks, failed, rows))
     for broker, why in disks.not_told:
-        run.screen.say(f"not told: broker {broker}: {why}")
+        run.screen.say(f"unknown: log dirs of broker {broker}: {why}")
     gone = {lost.state.tp for lost in last_copies(failed)}
     offline = {lost.state.tp for dir_ in failed for lost in dir_.lost if lost.state.offline}
     if offline - gone:

@@ -72,7 +72,7 @@ class CommandLine:
     def unseen(self, step: ReplacementStep, why: BackendError) -> None:
         if str(why) != self._said:
             self._said = str(why)
-            self._run.screen.say(f"   the quorum was not told just now: {printable(str(why))}")
+            self._run.screen.say(f"   the quorum is unknown just now: {printable(str(why))}")
 
     def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         self._consent.judged(step, prepared)

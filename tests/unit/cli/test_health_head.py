@@ -31,3 +31,21 @@ def test_a_program_reads_the_same(tmp_path: Path) -> None:
         told = json.loads(ended.out)["health"]
         assert told["line"] == HEADS["disk-failure"]
         assert (told["failedLogDirs"], told["offline"], told["well"]) == (1, 4, False)
+
+
+def first_row(out: str, heading: str) -> str:
+    lines = out.splitlines()
+    return lines[next(n for n, line in enumerate(lines) if line.startswith(heading)) + 1]
+
+
+def test_what_is_broken_is_the_first_row_of_its_table(tmp_path: Path) -> None:
+    def told(scenario: str, *words: str) -> str:
+        return invoke(tmp_path, "ktriage", *words, "--simulate", scenario).out
+
+    leader_lost = "controller-disk-failure-leader"
+    assert "does not fetch" in first_row(told(leader_lost, "quorum", "status"), "ROLE")
+    assert "does not fetch" in first_row(told(leader_lost, "status"), "QUORUM")
+    assert "DOWN" in first_row(told("two-of-three-voters-lost", "quorum", "status"), "  NODE")
+    assert "KAFKA_STORAGE_ERROR" in first_row(told("disk-failure", "log-dirs"), "BROKER")
+    silent = first_row(told("last-replica-standing", "log-dirs"), "BROKER")
+    assert silent.split()[:3] == ["2", "?", "unknown:"]

@@ -30,6 +30,15 @@ def test_a_dead_voter_is_silent_a_removed_one_a_ghost_and_a_slow_one_behind() ->
     assert not found.well
 
 
+def test_a_voter_that_the_leader_has_not_heard_of_is_listed_and_stands_first() -> None:
+    of = quorum(1, 2, 3)
+    unheard = replace(of, progress=tuple(held for held in of.progress if held.key != key(3)))
+    found = health(unheard, LivenessLimits())
+    first = found.silent_first[0]
+    assert (first.key, first.state, first.lag, first.fetch_ms) == (key(3), MemberState.SILENT, None, None)
+    assert [m.key for m in found.dead_voters] == [key(3)]
+
+
 def test_a_former_disk_of_a_voter_is_a_ghost_at_once_and_no_trouble() -> None:
     old = ReplicaKey(3, "former")
     of = quorum(1, 2, 3)

@@ -88,5 +88,5 @@ async def test_a_controller_that_answers_without_any_metadata_is_not_called_down
     assert [host.key.id for host in found.down] == [3]
     assert [host.key.id for host in found.without_metadata] == [2]
     row = next(line for line in lost_lines(found) if line.startswith("  2 "))
-    assert "none told" in row
+    assert "none reported" in row
     assert "DOWN" not in row

@@ -229,7 +229,19 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
         await pilot.pause()
         assert "nearly full" in line_of(pilot, "/data/1") and "92%" in line_of(pilot, "/data/1")
         assert "FAILED" in line_of(pilot, "/data/2") and "size unknown" in line_of(pilot, "/data/2")
-        assert [(m.broker, m.path, m.failed) for m in asked] == [(1, "/data/1", False)]
+        assert [(m.broker, m.path, m.failed) for m in asked] == [(1, "/data/2", True)], (
+            "the failed one is first"
+        )
+        assert pane.table.move_to((3, ""))
+        await pilot.pause()
+        screen = text_of(pilot.app)
+        assert "those of 1 broker unknown" in screen
+        assert "the log dirs of broker 3 are unknown: not answered: broker 3" in screen
+        assert [row.key for row in pane.table.shown_rows] == [(1, "/data/2"), (3, ""), (1, "/data/1")]
+        assert len(asked) == 1, "of dirs that nobody listed nothing can be worked out"
+        pane.table.move_to((1, "/data/1"))
+        await pilot.pause()
+        assert not asked[-1].failed
         outcomes = (
             PartitionOutcome(ORDERS, DiskOutcome.NEW_LEADER, 1, 2),
             PartitionOutcome(PAYMENTS, DiskOutcome.LAST_COPY, 1, -1),
@@ -239,10 +251,7 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
         screen = text_of(pilot.app)
         assert "WHAT IF broker 1 /data/1 failed?" in screen
         assert screen.index("LAST COPY LOST  leader 1") < screen.index("leader 1 → 2")
-        assert len(asked) == 1
-        pane.table.move_to((1, "/data/2"))
-        await pilot.pause()
-        assert asked[-1].failed
+        assert len(asked) == 2
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50), (20, 5)])
