@@ -136,7 +136,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         return None if prepared.holding.rows else Applied(prepared, None)
 
     def question(self, prepared: PreparedPlan) -> Question:
-        question = loss_question(prepared.holding, self.title)
+        question = loss_question(prepared.holding, self.title, native=prepared.native)
         return question._replace(warnings=(*question.warnings, *rescue_notes(prepared.holding, self.rescue)))
 
     async def compare_again(

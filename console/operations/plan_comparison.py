@@ -18,6 +18,7 @@ from recovery.model import TopicPartition, Why
 from recovery.plan.compare import compare
 from recovery.plan.judgement import Judgement, Reason, RowDecision
 from recovery.plan.make import plan_of_bare
+from recovery.plan.successors import at_risk
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.strategy import DecisionKind
 
@@ -25,12 +26,14 @@ from recovery.strategy import DecisionKind
 @dataclass(frozen=True, slots=True)
 class PreparedPlan:
     """A plan compared with the cluster as it is now. ``plan`` is the given plan, ``checks`` the judgement of
-    its rows, ``holding`` the part that may be applied.
+    its rows, ``holding`` the part that may be applied. ``native``: the cluster elects designated leaders itself;
+    asked only where the successor of a row would lose more.
     """
 
     plan: Plan
     checks: tuple[Judgement, ...]
     holding: Plan
+    native: bool = False
 
     @property
     def counts(self) -> Mapping[RowDecision, int]:
@@ -65,7 +68,9 @@ async def prepare(
     surveys = await surveyed(backend, found.states, progress, Depths().duration)
     checks = _told_what_may_be_seen(found, compare(plan, surveys, cluster_id))
     holds = {check.tp for check in checks if check.holds}
-    return PreparedPlan(plan, checks, replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds)))
+    holding = replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds))
+    native = bool(at_risk(holding).rows) and (await backend.capabilities()).native_elections
+    return PreparedPlan(plan, checks, holding, native)
 
 
 async def still_holding(

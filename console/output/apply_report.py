@@ -36,7 +36,7 @@ def prepared_lines(prepared: PreparedPlan, limit: int) -> Iterator[str]:
         yield from check_table(refused[:limit] if limit else refused)
     if prepared.holding.rows:
         yield ""
-        yield from plan_lines(prepared.holding, limit)
+        yield from plan_lines(prepared.holding, limit, native=prepared.native)
 
 
 def check_counts(checks: tuple[Judgement, ...]) -> str:

@@ -37,9 +37,12 @@ _PLANNED = (
 )
 
 
-def plan_lines(plan: Plan, limit: int) -> Iterator[str]:
-    """Counts, the worst rows (``limit``, 0: all in the plan's order), and who is waited for."""
-    yield from summary_lines(summarise(plan), plan)
+def plan_lines(plan: Plan, limit: int, *, native: bool = False) -> Iterator[str]:
+    """Counts, the worst rows (``limit``, 0: all in the plan's order), and who is waited for.
+
+    ``native``: the cluster elects the designated leader or nobody.
+    """
+    yield from summary_lines(summarise(plan), plan, native=native)
     rows = shown_rows(plan, limit)
     if rows:
         yield ""
@@ -52,7 +55,7 @@ def plan_lines(plan: Plan, limit: int) -> Iterator[str]:
         yield from _more(len(waiting) - limit if limit else 0)
 
 
-def summary_lines(summary: Summary, plan: Plan) -> Iterator[str]:
+def summary_lines(summary: Summary, plan: Plan, *, native: bool = False) -> Iterator[str]:
     """How many are elected, and what that loses at least and at most."""
     header = plan.header
     yield f"ranking {header.ranking}, strategy {header.strategy}"
@@ -67,7 +70,7 @@ def summary_lines(summary: Summary, plan: Plan) -> Iterator[str]:
     )
     risk = at_risk(plan)
     if risk.rows:
-        yield f"{risk_text(risk)}: see THEN LOST"
+        yield risk_text(risk, native=native) if native else f"{risk_text(risk)}: see THEN LOST"
     if summary.not_best:
         yield f"in {summary.not_best:,} a candidate that ranks better is passed over: see NOTE"
     if summary.disagree:

@@ -31,7 +31,7 @@ def review_lines(
     if prepared is not None:
         yield f"now: {check_counts(prepared.checks)}"
         yield from others_lines(prepared.checks)
-    yield from plan_lines(plan, limit)
+    yield from plan_lines(plan, limit, native=bool(native))
     rows = shown_rows(plan, limit)
     if rows:
         yield ""

@@ -2,7 +2,8 @@
 
 Kafka then elects the next electable replica in assignment order (the controller's PartitionChangeBuilder,
 ``electUncleanLeader``). The order that is written for the election puts the others by rank; where a replica's
-broker is not registered no order can be written, and the assignment decides.
+broker is not registered no order can be written, and the assignment decides. A cluster with designated elections of
+its own elects the designated leader or nobody (unclean-recovery-tool, "Designated Leader Elections").
 """
 
 from __future__ import annotations
@@ -52,18 +53,30 @@ def worse_successor(row: PlanRow) -> Successor | None:
     return max(worse, key=lambda successor: _weight(successor.loss), default=None)
 
 
-def risk_lines(plan: Plan, count: int) -> Iterator[str]:
-    """One line with the numbers and one for each of the worst ``count`` rows; nothing where no row loses more."""
+def risk_lines(plan: Plan, count: int, *, native: bool = False) -> Iterator[str]:
+    """One line with the numbers and one for each of the worst ``count`` rows; nothing where no row loses more.
+
+    ``native``: the cluster has designated elections of its own.
+    """
     risk = at_risk(plan)
     if not risk.rows:
         return
-    yield risk_text(risk)
+    yield risk_text(risk, native=native)
+    if native:
+        return
     for row in nlargest(count, risk.rows, key=lambda row: _weight(_worst(row).loss)):
         yield f"{row.tp}: {risk_reason(row)}"
 
 
-def risk_text(risk: Risk) -> str:
-    """The numbers of the whole plan in one line."""
+def risk_text(risk: Risk, *, native: bool = False) -> str:
+    """The numbers of the whole plan in one line; ``native`` as above."""
+    if native:
+        return (
+            "if the chosen leader drops out, its partition stays offline: this cluster elects the designated leader"
+            " or nobody. Only if it refuses ElectLeaders v3 to you (CLUSTER_ACTION is missing), the order of the"
+            f" replicas decides, and {len(risk.rows):,} of {risk.elect:,} may lose more (offsets lost then:"
+            f" {range_text(*risk.then)})"
+        )
     return (
         f"if the chosen leader drops out, {len(risk.rows):,} of {risk.elect:,} may lose more;"
         f" offsets lost then: {range_text(*risk.then)}; as planned: {range_text(*risk.planned)}"

@@ -229,7 +229,7 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
         warnings += [
             f"{row.tp}: {mark}: {mark.meaning}" for row in worst(frozen.plan, WORST) for mark in row.marks
         ][:WORST]
-    warnings += risk_lines(frozen.plan, WORST)
+    warnings += risk_lines(frozen.plan, WORST, native=prepared.native)
     if prepared.refused:
         warnings.append(f"{len(prepared.refused):,} rows of the plan do not hold any more and are left out")
     if any(check.others_at_work for check in prepared.checks):

@@ -82,6 +82,7 @@ class MemoryBackend:
     )
     fails: Mapping[TopicPartition, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    native: bool = False
     moving: tuple[Reassignment, ...] | Unknown = ()
     before_designate: Callable[[], Awaitable[None]] = nothing
     in_survey: Callable[[], Awaitable[None]] = nothing
@@ -104,7 +105,8 @@ class MemoryBackend:
         return ClusterInfo(CLUSTER_ID, brokers, 1, True)
 
     async def capabilities(self) -> Capabilities:
-        raise AssertionError("not asked for here")
+        elections = "ElectLeaders v3 (native)" if self.native else "by a reordered assignment"
+        return Capabilities((), {}, "ListOffsets and Fetch", elections)
 
     async def check(self) -> CheckReport:
         raise AssertionError("not asked for here")

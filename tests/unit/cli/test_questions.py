@@ -131,6 +131,25 @@ def test_the_question_tells_what_the_successors_would_lose(
     assert "loses 40" in told[1]
 
 
+def test_where_the_cluster_elects_the_designated_leader_or_nobody_the_question_says_so(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = cluster_of(2)
+    backend.logs = {1: log(100), 2: log(60), 3: log(40)}
+    backend.native = True
+    plan = planned(call, backend)
+    monkeypatch.setattr(Run, "refuse_unless_interactive", lambda _run, _instead: None)
+
+    async def hears(_run: Run, _question: str) -> str:
+        return ""
+
+    monkeypatch.setattr(Run, "ask", hears)
+    ended = call("ktriage", "apply", *ANY, plan)
+    said = "its partition stays offline: this cluster elects the designated leader or nobody"
+    assert said in ended.err and said in ended.out
+    assert "would lead" not in ended.err
+
+
 def test_the_limit_is_for_the_successor_too_unless_told_otherwise(call: Caller) -> None:
     backend = cluster_of(1)
     backend.logs = {1: log(100), 2: log(60), 3: log(40)}
