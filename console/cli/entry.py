@@ -1,4 +1,4 @@
-"""Where the three programs begin: a Ctrl-C while the rest is still being imported ends them without a traceback."""
+"""The entry points of the three programs. A Ctrl-C during the imports ends them without a traceback."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def kafka_elect_leaders() -> NoReturn:
 
 
 def _silence_libraries() -> None:
-    """Without a handler, Python prints a library's warnings on stderr, between our own lines."""
+    """Without a handler, Python prints warnings of libraries on stderr, between our own lines."""
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 
 def _end_at_once() -> None:
-    """Until the supervisor is there nothing can be in flight. Who ignores the signal (nohup) still does."""
+    """Nothing can be in flight before the supervisor starts. A signal that is ignored (nohup) stays ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

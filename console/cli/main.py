@@ -1,6 +1,6 @@
 """The entry points: ``ktriage``, ``kafka-unclean-recovery`` and ``kafka-elect-leaders``.
 
-Whatever happens ends here: as an exit status and, where something went wrong, one line that says what to do.
+Every outcome ends here as an exit status, and every error as one line that says what to do.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def kafka_elect_leaders() -> NoReturn:
 def _enter(name: str, command: TyperCommand | TyperGroup) -> NoReturn:
     collect_seldom()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets its escape, not a crash in the middle of a recovery.
+        # A terminal that cannot show a character gets an escape sequence, not a crash in the middle of a
+        # recovery.
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     if f"_{name.upper().replace('-', '_')}_COMPLETE" in os.environ:
@@ -64,10 +65,10 @@ def _enter(name: str, command: TyperCommand | TyperGroup) -> NoReturn:
 
 
 def leave(status: int) -> NoReturn:
-    """Ends the process without taking Python's memory apart first, which is a tenth of a short command's time."""
+    """Ends the process without freeing Python's memory, which would take a tenth of a short command's time."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # closed, or its reader has gone: told before
+        with contextlib.suppress(OSError, ValueError):  # closed, or its reader has gone: reported before
             if stream is not None:
                 stream.flush()
     os._exit(status)
@@ -78,7 +79,7 @@ def _program(name: str, arguments: list[str]) -> Program:
 
     def last_words(_signum: int) -> str:
         resume = f"; to finish or undo it: {program.resume}" if program.resume else ""
-        return f"{name}: stopped at once, what was in flight may be unfinished{resume}\n"
+        return f"{name}: stopped at once; requests in flight may be unfinished{resume}\n"
 
     program = Program(name, (name, *arguments), Screen(time.monotonic), Supervisor(last_words))
     program.supervisor.install()
@@ -111,14 +112,14 @@ def run(command: TyperCommand | TyperGroup, program: Program) -> int:
     except (ConsoleError, BackendError) as error:
         screen.say(f"{program.name}: {printable(str(error))}")
         status = status_of(error)
-    except Exception as error:  # the last line of defence: no traceback reaches the user
+    except Exception as error:  # the last handler: no traceback reaches the user
         status = _crashed(error, program)
     stop = program.supervisor.stop
     if stop.signum is None:
         return int(status or Status.DONE)
     if not said:
         name = signal.Signals(stop.signum).name
-        done = AT_QUESTION if stop.asked else "what was in flight was finished, and nothing else was begun"
+        done = AT_QUESTION if stop.asked else "what was in flight was finished, and nothing else was started"
         screen.say(f"{program.name}: {name} came; {done}")
         if program.resume:
             screen.say(f"  {program.resume}")
@@ -131,19 +132,19 @@ def _usage(error: TyperException, program: Program) -> int:
     message = printable(" ".join(error.format_message().split()))
     option = getattr(error, "option_name", None) or ""
     if option.startswith("-") and option[1:2].isdecimal():
-        message = f"{option}: a number below 0 is taken nowhere here"
+        message = f"{option}: negative numbers are not allowed"
     program.screen.say(f"{path}: {message} (see {path} --help)")
     return Status.USAGE
 
 
 def _crashed(error: Exception, program: Program) -> int:
-    # Only a crash pays for these.
+    # Only a crash needs these imports.
     from datetime import UTC, datetime  # noqa: PLC0415
 
     from console.crash import redact, write_crash  # noqa: PLC0415
     from console.paths import state_dir  # noqa: PLC0415
 
-    what = f"an error that should not happen ({type(error).__name__})"
+    what = f"internal error ({type(error).__name__})"
     try:
         path = write_crash(error, program.argv, state_dir() / "crashes", datetime.now(UTC))
     except OSError as failed:

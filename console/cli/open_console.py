@@ -1,4 +1,4 @@
-"""From ``ktriage`` without a command to the console: imported where one is opened, and nowhere else."""
+"""Opens the console for ``ktriage`` without a command. Imported only if a console is opened."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ LOWEST_PORT, HIGHEST_PORT = 1024, 65_535
 
 
 def served() -> bool:
-    """Whether this console is drawn in a browser (textual-serve starts it with a driver of its own)."""
+    """Whether this console runs in a browser (textual-serve starts it with its own driver)."""
     return "web_driver" in os.environ.get("TEXTUAL_DRIVER", "")
 
 
 def has_terminal() -> bool:
-    """Whether there is a terminal to draw on and to type at."""
+    """Whether there is a terminal for output and input."""
     streams = (sys.__stdin__, sys.__stderr__)
     return all(stream is not None and stream.isatty() for stream in streams)
 
 
 def open_console(program: Program, target: Target | None, *, read_only: bool, guide: bool) -> int:
-    """Opens it and returns the exit status. Raises InputError where there is no terminal."""
+    """Opens it and returns the exit status. Raises InputError if there is no terminal."""
     in_browser = served()
     if not in_browser and not has_terminal():
         raise InputError("the console needs a terminal; ktriage status prints the same for a pipe")
@@ -37,7 +37,7 @@ def open_console(program: Program, target: Target | None, *, read_only: bool, gu
 
 
 def serve(arguments: Sequence[str], port: int) -> int:
-    """Serves the console on loopback until it is interrupted. Raises InputError for a port that cannot be."""
+    """Serves the console on loopback until it is interrupted. Raises InputError for an invalid port."""
     if not LOWEST_PORT <= port <= HIGHEST_PORT:
         raise InputError(f"--port {port}: give one from {LOWEST_PORT} to {HIGHEST_PORT}")
     command = [sys.executable, "-m", "console.cli", *arguments]
@@ -45,5 +45,7 @@ def serve(arguments: Sequence[str], port: int) -> int:
 
 
 def _screens(module: str) -> Any:
-    """A module of the screens, by name: no command knows them, and Textual is loaded where they open."""
+    """Imports a module of the screens by name: commands do not depend on the screens, and only the console
+    loads Textual.
+    """
     return import_module(f"console.app.{module}")

@@ -1,7 +1,7 @@
-"""Words into values without pydantic.
+"""Converts the text of options to values, without pydantic.
 
-typer checks every value with a pydantic adapter: importing pydantic and building the adapters takes longer
-than asking a small cluster for everything it knows. The few types that the options here have need none of it.
+typer checks every value with a pydantic adapter. Importing pydantic and building the adapters takes longer
+than reading the whole state of a small cluster, and the few types of our options do not need it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import typer
 
 
 def quicken(parameters: list[Any]) -> list[Any]:
-    """Has the parameters convert their values themselves; the same list.
+    """Replaces the parameters' converters; returns the same list.
 
-    Where typer has no such hook, its own conversion stays in force and gives the same values.
+    If typer has no such hook, its own conversion is used and gives the same values.
     """
     for parameter in parameters:
         if hasattr(parameter, "get_runtime_param") and hasattr(parameter, "type_descriptor"):

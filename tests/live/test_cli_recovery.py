@@ -153,7 +153,7 @@ def test_under_balanced_nobody_is_elected_while_a_member_of_the_elr_may_return(
 ) -> None:
     ended = console("plan", "--topic", LOST, "--partition", "0", "plan.json")
     assert ended.status == 1
-    assert "nobody is chosen: lost-0: wait: bring back 1 or 2 (ISR or ELR)" in ended.err
+    assert "no leader is chosen: lost-0: wait: bring back 1 or 2 (ISR or ELR)" in ended.err
     assert not (console.home / "plan.json").exists()
 
 

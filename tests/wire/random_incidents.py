@@ -267,7 +267,7 @@ class Incident:
         self._resumed = (name == "ktriage" and ended.status == 0) or self._resumed
         if ended.status not in (0, 1, 3, 4, -signal.SIGKILL):
             self.wrong.append(f"{name} ended with status {ended.status}: {ended.err[-300:]}")
-        if "should not happen" in ended.err or "Traceback" in ended.err:
+        if "internal error" in ended.err or "Traceback" in ended.err:
             self.wrong.append(f"{name} crashed: {ended.err[-300:]}")
         return ended.out if ended.status in (0, 1, 4) else ""
 

@@ -1,1 +1,1 @@
-"""The log dirs' command, carried out."""
+"""Runs ``ktriage log-dirs``."""

@@ -26,7 +26,9 @@ PATIENCE = 24 * 3600.0
 
 
 def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
-    """Shows the steps; with ``wait`` goes on until nothing of the disk is missing. 1 where something is left."""
+    """Shows the steps; with ``wait``, also waits until no replica of the disk is missing. Returns 1 if one is
+    missing.
+    """
 
     async def job(backend: Backend, stop: StopRequest) -> tuple[DiskSwap, Disks]:
         disks = await looked(backend)
@@ -54,15 +56,17 @@ def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
 
 
 def _waited(run: Run, where: LogDirPlace, left: list[PartitionState]) -> int:
-    """What is left without a leader does not come back by itself: somebody has to elect one that has a copy."""
+    """A partition without a leader does not come back by itself: somebody has to elect a replica that has a
+    copy.
+    """
     stuck = leaderless(left)
     elect = []
     for state in stuck:
-        why = "none of its replicas copies from another"
+        why = "its replicas cannot copy it from one another"
         if has_copy(state, where):
             elect.append(state.tp)
         else:
-            why = "no other replica has a copy: what it held is on the old disk, or in a backup"
+            why = "no other replica has a copy: its records are only on the old disk, or in a backup"
         run.screen.say(f"not back: {state.tp}: it has no leader, and {why}")
     if elect:
         run.next("plan", *_named(elect), "--strategy", "aggressive", unused())
@@ -70,7 +74,7 @@ def _waited(run: Run, where: LogDirPlace, left: list[PartitionState]) -> int:
 
 
 def _back(disks: Disks, where: LogDirPlace) -> bool:
-    """Whether the dir is there again."""
+    """Whether the dir is online again."""
     return where.path in disks.held.get(where.broker, {})
 
 
@@ -96,7 +100,7 @@ async def _swap(backend: Backend, disks: Disks, where: LogDirPlace) -> DiskSwap:
 
 
 def _told(disks: Disks, where: LogDirPlace) -> bool:
-    """Whether it is known what dirs that broker has: it told them, or nobody knows a broker of that id."""
+    """Whether the dirs of that broker are known: it listed them, or no broker with that id is known."""
     hosts = any(where.broker in state.replicas for state in disks.partitions.states)
     return where.broker in disks.held or not (where.broker in disks.dirs or hosts)
 

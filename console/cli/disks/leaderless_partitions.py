@@ -1,4 +1,4 @@
-"""Partitions of a disk that is replaced, and that nobody leads: no replica of theirs comes back by itself."""
+"""Partitions of a replaced disk that have no leader: their replicas do not come back by themselves."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from recovery.model import PartitionState, TopicPartition
 from recovery.wording.quantity_text import counted
 
 SECONDS = 5.0
-"""An election takes a moment: so long a partition is without a leader before it is said to stay so."""
+"""Seconds without a leader until a partition is reported: a normal election takes a moment."""
 SHOWN = 5
 
 
 class Leaderless:
-    """What a wait has seen of them. ``now`` is in seconds of any clock that only goes forward."""
+    """The partitions without a leader that a wait has found. ``now`` is in seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._since: dict[TopicPartition, float] = {}
         self._said: tuple[frozenset[TopicPartition], bool] = (frozenset(), False)
 
     def news(self, left: Iterable[PartitionState], now: float, *, back: bool) -> list[PartitionState] | None:
-        """Those without a leader for :data:`SECONDS`, where they are others than last time, or the disk is back
-        since; None where there is nothing new.
+        """Partitions without a leader for :data:`SECONDS`; None if they are the same as last time and the
+        disk has not come back since.
         """
         states = {state.tp: state for state in leaderless(left)}
         self._since = {tp: self._since.get(tp, now) for tp in states}
@@ -36,15 +36,15 @@ class Leaderless:
 
 
 def has_copy(state: PartitionState, where: LogDirPlace) -> bool:
-    """Whether another replica than the one on that disk may hold a copy."""
+    """Whether a replica on another disk may have a copy."""
     return bool(set(state.replicas) - {where.broker} - set(state.offline_replicas))
 
 
 def leaderless_lines(
     found: Iterable[PartitionState], where: LogDirPlace, led_empty: Collection[TopicPartition]
 ) -> Iterator[str]:
-    """What has to be done for them. ``led_empty`` are those that the broker of the disk would be elected to lead
-    from its empty one, once that is there.
+    """What has to be done for them. ``led_empty`` are the partitions that the disk's broker would be elected
+    to lead with an empty disk, as soon as that disk is online.
     """
     advices: dict[str, list[str]] = {}
     for state in found:
@@ -58,7 +58,7 @@ def leaderless_lines(
 
 def _advice(state: PartitionState, where: LogDirPlace, led_empty: Collection[TopicPartition]) -> str:
     if not has_copy(state, where):
-        return "no other replica has a copy, what was there is on the old disk, or in a backup"
+        return "no other replica has a copy, the records are only on the old disk, or in a backup"
     if state.tp in led_empty:
-        return f"{where.broker} would be elected from its empty disk, elect another before (ktriage plan)"
+        return f"{where.broker} would be elected with its empty disk, elect another first (ktriage plan)"
     return "bring back a broker that may lead, or elect one (ktriage plan)"

@@ -1,4 +1,6 @@
-"""The courses of ``ktriage log-dirs``: as it is, if something failed, and while a disk is replaced."""
+"""The forms of ``ktriage log-dirs``: the current state, the effect of a failure, and the replacement of a
+disk.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from recovery.disks.values import WHOLE_BROKER, DiskError, LogDirPlace
 
 
 def place(text: str, *, whole: bool) -> LogDirPlace:
-    """``BROKER:DIR``, or ``BROKER`` where a whole one may be meant. Raises InputError."""
+    """``BROKER:DIR``, or ``BROKER`` if a whole broker is allowed. Raises InputError."""
     broker, sign, path = text.partition(":")
     if not broker.isdecimal() or (sign and not path) or (not sign and not whole):
         form = "BROKER:DIR or BROKER" if whole else "BROKER:DIR"
@@ -24,7 +26,7 @@ def place(text: str, *, whole: bool) -> LogDirPlace:
 
 
 def show(run: Run, rows: int) -> int:
-    """All dirs, the failed ones with what was on them."""
+    """All dirs; the failed ones with the replicas that were on them."""
 
     async def job(backend: Backend, _stop: object) -> tuple[Disks, tuple[FailedDir, ...]]:
         disks = await looked(backend)
@@ -45,13 +47,13 @@ def show(run: Run, rows: int) -> int:
 
 
 def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
-    """What the failures would come to."""
+    """The effect of the failures."""
 
     async def job(backend: Backend, _stop: object) -> FailurePreview:
         disks = await looked(backend)
         already = next((where for where in places if where in disks.failed), None)
         if already is not None:
-            raise InputError(f"{already} has failed already: see log-dirs --swap {already}")
+            raise InputError(f"{already} has already failed: see log-dirs --swap {already}")
         try:
             return if_places_fail(await reckon(backend, disks), places)
         except DiskError as error:
@@ -63,16 +65,17 @@ def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
 
 
 def swap_disk(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
-    """The steps of a swap, what must be recovered first, and how far the replicas are back."""
+    """The steps of a swap, what must be recovered first, and how many replicas are back."""
     from console.cli.disks.disk_swap import course  # noqa: PLC0415  # for that option only
 
     return course(run, where, rows, wait=wait)
 
 
 async def looked(backend: Backend, *, again: bool = False) -> Disks:
-    """All dirs; what they hold is kept for the day when one of them cannot tell. Raises BackendError.
+    """All dirs; their replicas are saved, because a dir that fails can no longer list them. Raises
+    BackendError.
 
-    ``again``: the backend is open already.
+    ``again``: the backend is already open.
     """
     cluster = await (backend.cluster() if again else backend.open())
     kept = kept_from(recall(cluster.cluster_id, KEPT))

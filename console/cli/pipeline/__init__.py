@@ -1,1 +1,1 @@
-"""Snapshots and the jobs over them, carried out."""
+"""Runs ``ktriage snapshot`` and ``ktriage pipeline``."""

@@ -18,9 +18,10 @@ from pipeline.errors import PipelineError
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """``out``: the URI for results. ``driver_memory``: a size such as 2g. ``rows``: shown of each table, 0 for all.
+    """``out``: the URI for results. ``driver_memory``: a size such as 2g. ``rows``: how many rows of each
+    table are shown, 0 for all.
 
-    Raises InputError for a size that is none.
+    Raises InputError for an invalid size.
     """
 
     program: Program
@@ -37,14 +38,14 @@ class JobOptions:
 
 
 def require_pyarrow(what: str) -> None:
-    """Raises InputError where pyarrow is not installed; call it before what imports it."""
+    """Raises InputError if pyarrow is not installed. Call it before modules that import pyarrow."""
     if find_spec("pyarrow") is None:
         raise InputError(f"{what} needs pyarrow, which is not installed: make pipeline-setup")
 
 
 @contextmanager
 def storage_errors() -> Iterator[None]:
-    """What the pipeline refuses is wrong input to the command. Raises InputError."""
+    """Turns an error of the pipeline's input into InputError."""
     try:
         yield
     except PipelineError as error:
@@ -52,14 +53,13 @@ def storage_errors() -> Iterator[None]:
 
 
 class _Interrupted(BaseException):
-    """Not an Exception: py4j catches every Exception and raises one of its own."""
+    """Not an Exception, because py4j catches every Exception and raises its own."""
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """A job within: a signal ends it at once, and what the pipeline refuses is wrong input to the command.
-
-    Nothing is sent to a cluster meanwhile, so nothing has to be finished first. Raises Stopped, and InputError.
+    """Runs a job: a signal ends it at once, and an error of the pipeline's input becomes InputError. The job
+    sends nothing to a cluster, so nothing has to be finished first. Raises Stopped and InputError.
     """
     require_pyarrow("the pipeline")
     received: list[int] = []
@@ -73,7 +73,7 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        # py4j and Spark turn the interruption into errors of their own: the signal decides.
+        # py4j and Spark turn the interruption into their own errors; the signal is what counts.
         if not received and isinstance(error, PipelineError):
             raise InputError(str(error)) from None
         if not received:

@@ -32,9 +32,11 @@ def run_drill(
     seeds: int,
     merge: bool,
 ) -> int:
-    """Runs every combination, compares the arms, draws charts and shows the result; returns the exit status.
+    """Runs every combination, compares the recovery methods, draws charts and shows the result; returns the
+    exit status.
 
-    ``merge``: the drills that lie below ``job.out`` already are compared with it. Raises InputError, PipelineError.
+    ``merge``: the drills that are already below ``job.out`` are counted too. Raises InputError,
+    PipelineError.
     """
     grid, root = _grid(scenarios, arms, min_isr, first_seed, seeds), storage_path(job.out)
     before = []
@@ -69,7 +71,9 @@ def run_drill(
 def _grid(
     scenarios: Sequence[str], arms: Sequence[str], min_isr: Sequence[int], first_seed: int, seeds: int
 ) -> Grid:
-    """The grid; what is not given is every shape, every arm and, of shapes, min ISR 1 and 2. Raises InputError."""
+    """The grid. Default: every kind of incident, every recovery method, and min ISR 1 and 2 (for a scenario:
+    its own). Raises InputError.
+    """
     arms = tuple(arms) or tuple(arm.value for arm in Arm)
     scenarios = tuple(scenarios) or tuple(shape.value for shape in IncidentShape)
     for arm in arms:

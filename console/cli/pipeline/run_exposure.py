@@ -16,7 +16,7 @@ from pipeline.storage import StoragePath
 
 
 def run_exposure(job: JobOptions, sources: Sequence[str], cluster_ids: Sequence[str], at: str | None) -> int:
-    """Reckons what each failure would take; returns the exit status. Raises InputError, PipelineError."""
+    """Computes the effect of each failure; returns the exit status. Raises InputError, PipelineError."""
     found = find(storage_paths(sources), cluster_ids, parsed_time(at, "--at"))
 
     def body(spark: Any, directory: StoragePath) -> JobOutput:

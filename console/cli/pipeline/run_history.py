@@ -37,9 +37,9 @@ class _Found(NamedTuple):
 def run_history(
     job: JobOptions, sources: Sequence[str], cluster_ids: Sequence[str], *, since: str | None, journal: bool
 ) -> int:
-    """Finds the incidents since that time; returns the exit status.
+    """Finds the incidents since the given time; returns the exit status.
 
-    ``journal``: with who recovered what, from the journals on this host. Raises InputError, PipelineError.
+    ``journal``: adds who recovered what, from the journals on this host. Raises InputError, PipelineError.
     """
     found = _find(storage_paths(sources), cluster_ids, parsed_time(since, "--since"))
     actions = [action for one in found.looks for action in _actions(one)] if journal else []
@@ -58,7 +58,7 @@ def run_history(
 
 
 def _find(roots: Sequence[StoragePath], cluster_ids: Sequence[str], since: datetime | None) -> _Found:
-    """The snapshots that can be used, and those that cannot. Raises PipelineError where none can."""
+    """The snapshots that can be used, and those that cannot. Raises PipelineError if none can."""
     parts = []
     looks: dict[str, int] = {}
     refused: list[RefusedSnapshot] = []
@@ -87,7 +87,7 @@ def _find(roots: Sequence[StoragePath], cluster_ids: Sequence[str], since: datet
 
 
 def _actions(cluster_id: str) -> Iterator[tuple[Any, ...]]:
-    """What this host's journal says was done to which partition: when, by whom, with what."""
+    """The elections in this host's journal: partition, time, user and command."""
     for run in read_runs(cluster_id):
         yield from _actions_of_run(cluster_id, run)
 

@@ -57,14 +57,14 @@ def write_plan_file(program: Program, source: str, cluster_id: str | None, file:
     result = read_result(storage_path(source), "plan")
     clusters = list(result.asked["clusters"])
     if cluster_id is None and len(clusters) != 1:
-        raise InputError(f"which cluster? --cluster with one of {', '.join(clusters)}")
+        raise InputError(f"which cluster? give --cluster with one of {', '.join(clusters)}")
     made = plan_of(result, cluster_id or clusters[0], f"{user()}@{platform.node()}")
     screen = program.screen
     if made.rows:
         write_new(file, to_json(made))
     screen.out(plan_lines(made, rows))
     if not made.rows:
-        screen.say("nobody is to be elected: no plan file was written")
+        screen.say("the plan elects no leader, so no plan file was written")
         return Status.PARTLY if made.not_elected else Status.DONE
     screen.say(
         f"the plan is as old as its snapshot ({made.header.made_at:%Y-%m-%d %H:%M:%S} UTC); apply checks every"

@@ -18,7 +18,9 @@ from pipeline.storage import StoragePath, storage_path
 
 
 def run_job(job: JobOptions, name: str, body: JobBody) -> JobResult:
-    """Runs ``body`` where Spark is wanted; a run that fails or is stopped leaves nothing. Raises PipelineError."""
+    """Runs ``body`` on the chosen Spark cluster; a run that fails or is stopped leaves no result. Raises
+    PipelineError.
+    """
     made_at = now()
     directory = run_directory(storage_path(job.out), name, made_at, uuid.uuid4().hex[:8])
     settings = SparkSettings(job.master, job.driver_memory, sys.stderr.isatty(), archive=job.archive)
@@ -26,12 +28,12 @@ def run_job(job: JobOptions, name: str, body: JobBody) -> JobResult:
 
 
 def storage_paths(uris: Sequence[str]) -> tuple[StoragePath, ...]:
-    """Raises PipelineError for a URI that names no place."""
+    """Raises PipelineError for a URI that names no directory."""
     return tuple(storage_path(uri) for uri in uris)
 
 
 def parsed_time(text: str | None, option: str) -> datetime | None:
-    """A time as ISO 8601 has it, UTC unless it says otherwise. Raises InputError."""
+    """A time in ISO 8601, in UTC if it names no zone. Raises InputError."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""``ktriage snapshot``: snapshots are taken, listed and compacted."""
+"""``ktriage snapshot``: takes, lists and compacts snapshots."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def take(
 ) -> int:
     """Takes one snapshot, or with ``every`` a series of them; returns the exit status.
 
-    ``count``: of a series. ``keep``: full snapshots that stay. ``answer_seconds``: what a broker has to answer.
-    Raises InputError, PipelineError, BackendError.
+    ``count``: the length of the series. ``keep``: how many full snapshots stay. ``answer_seconds``: the time
+    limit for a broker's answer. Raises InputError, PipelineError, BackendError.
     """
     interval = None if every is None else parsed_interval(every)
     if run.target.kind == "simulated" and interval is not None and count is None:
@@ -97,7 +97,9 @@ async def _take_series(
     count: int | None,
     taken: Callable[[Manifest], Manifest],
 ) -> list[Manifest]:
-    """A snapshot each interval until stopped. One that fails is reported, and is a gap in the cluster's history."""
+    """Takes a snapshot each interval until stopped. A failed snapshot is reported, and is a gap in the
+    cluster's history.
+    """
     manifests: list[Manifest] = []
     loop = asyncio.get_running_loop()
     tries = 0
@@ -123,7 +125,7 @@ async def _take_series(
 
 
 def _apply_retention(run: Run, root: StoragePath, keep: int | None, taken: Manifest) -> None:
-    """``--keep`` after a full snapshot, for its cluster only: other clusters have writers of their own."""
+    """Applies ``--keep`` after a full snapshot, only for its cluster: other clusters have their own writers."""
     if keep is None or taken.kind is not SnapshotKind.FULL:
         return
     removed = keep_newest(read_catalog(root), keep, taken.cluster_id).removed
@@ -145,7 +147,7 @@ def _report(program: Program, taken: list[Manifest], *, json: bool) -> None:
 
 
 def manifest_json(manifest: Manifest) -> dict[str, Any]:
-    """A snapshot as the JSON output has it."""
+    """A snapshot as JSON."""
     return {
         "snapshot": manifest.snapshot,
         "clusterId": manifest.cluster_id,
@@ -173,12 +175,12 @@ def list_snapshots(program: Program, out: str, *, json: bool) -> int:
     for broken in catalog.broken:
         screen.say(broken.reason)
     for file in catalog.unfinished:
-        screen.say(f"{file.uri}: never finished, and not counted")
+        screen.say(f"{file.uri}: not complete, so not counted")
     return Status.PARTLY if catalog.broken else Status.DONE
 
 
 def compact_snapshots(program: Program, out: str, keep: int | None) -> int:
-    """Makes runs of changes full snapshots, and removes leftovers and all but the newest ``keep``.
+    """Merges changes into full snapshots, and removes leftover files and all but the newest ``keep``.
 
     Returns the exit status. Raises PipelineError.
     """

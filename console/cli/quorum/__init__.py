@@ -1,1 +1,1 @@
-"""The quorum's commands, carried out."""
+"""Runs the verbs of ``ktriage quorum``."""

@@ -1,4 +1,4 @@
-"""``ktriage quorum update-endpoint``: a voter tells its new endpoint itself, once its host was changed."""
+"""``ktriage quorum update-endpoint``: after its host was changed, a voter registers its new endpoint itself."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ POLL = 0.5
 
 
 def update_endpoint(run: Run, node: int, endpoints: tuple[str, ...], *, dry_run: bool) -> int:
-    """Shows what to change on the host, and waits until the voter's record says so."""
+    """Shows what to change on the host, and waits until the voter's record has the new endpoint."""
     wanted = given_endpoints(endpoints)
     if not wanted:
-        raise InputError("quorum update-endpoint needs --endpoint LISTENER://HOST:PORT, as it is to be")
+        raise InputError("quorum update-endpoint needs --endpoint LISTENER://HOST:PORT, the new endpoint")
 
     async def job(membership: Membership, stop: StopRequest) -> bool:
         await membership.open()
@@ -48,7 +48,7 @@ def update_endpoint(run: Run, node: int, endpoints: tuple[str, ...], *, dry_run:
         fields = {"node": node, "endpoints": [str(e) for e in wanted], "done": there}
         run.screen.out(document("quorum-update-endpoint", fields))
     elif there:
-        run.screen.out([f"voter {node} has told it: {', '.join(map(str, wanted))}"])
+        run.screen.out([f"voter {node} has registered its new endpoint: {', '.join(map(str, wanted))}"])
     return Status.DONE if there or dry_run else Status.PARTLY
 
 
@@ -92,4 +92,4 @@ async def _who(membership: Membership, node: int, wanted: tuple[VoterEndpoint, .
         return f"{wanted[0]} does not answer yet ({probe.answer})"
     if probe.answer.node_id != node:
         return f"node {probe.answer.node_id} answers at {wanted[0]}, not {node}"
-    return f"node {node} answers at {wanted[0]}; the leader has not taken its endpoint yet"
+    return f"node {node} answers at {wanted[0]}; the leader does not have the new endpoint yet"

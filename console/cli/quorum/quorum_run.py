@@ -1,4 +1,4 @@
-"""What every quorum command runs in: the quorum of the cluster that was named, and what was given for it."""
+"""The run of a quorum command: the quorum of the named cluster, and the values of its options."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ R = TypeVar("R")
 
 
 def read_quorum(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
-    """Runs ``job`` on the quorum, which it cannot change. Raises what the job raises, and Stopped.
+    """Runs ``job``, which can only read the quorum. Raises what the job raises, and Stopped.
 
-    A quorum without a leader, and a node that cannot be meant, are a NotDone that says so.
+    Raises NotDone, with the reason, if the quorum has no leader or the named node is not possible.
     """
     return _on_quorum(run, lambda membership, stop: job(ReadOnlyMembership(membership), stop))
 
 
 def change_quorum(run: Run, change: Change[Membership, P, R], operator: Operator[P]) -> R:
-    """Carries the change out. Raises what it raises, and Stopped; otherwise as :func:`read_quorum`."""
+    """Carries out the change. Raises what it raises, and Stopped; otherwise as :func:`read_quorum`."""
     run.refuse_if_read_only()
 
     async def job(membership: Membership, stop: StopRequest) -> R:

@@ -20,7 +20,7 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
 
 def show(run: Run, *, everything: bool) -> int:
-    """Prints the quorum; 1 where something is wrong with it."""
+    """Prints the quorum; returns 1 if something is wrong with it."""
 
     async def job(membership: Membership, _stop: object) -> Look | QuorumWithoutLeader:
         return await look_or_lost(membership)

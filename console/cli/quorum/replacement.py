@@ -1,4 +1,4 @@
-"""``quorum replace``, and going on with a replacement by ``resume``: the steps are shown and asked about."""
+"""``quorum replace``, and ``resume`` of a replacement: shows the steps and asks before each change."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def replace(
     ask: bool,
     reason: str,
 ) -> int:
-    """Makes a plan of the choice, or takes the one that is there, shows it, and goes through it."""
+    """Makes a plan from the choice, or reads the existing plan, shows it, and carries it out."""
     source = _source(choice, file)
     refuse_unless_allowed(run, dry_run=dry_run, ask=ask)
     change = ReplaceController(
@@ -73,12 +73,12 @@ def replace(
 
 
 def _source(choice: ReplacementChoice | None, file: Path | None) -> ReplacementChoice | ReplacementPlan:
-    """What is carried out. Raises InputError where that is not said, or said twice."""
+    """The plan file or the choice to carry out. Raises InputError if there is neither or both."""
     there = file is not None and file.exists()
     if file is not None and not there and choice is None:
-        raise InputError(f"{file}: there is no such plan; give --why to make it")
+        raise InputError(f"{file}: this plan file does not exist; give --why to make it")
     if there and choice is not None:
-        raise InputError(f"{file}: it exists: a plan that is there is carried out without --why")
+        raise InputError(f"{file}: this plan file exists: leave out --why to carry it out")
     if choice is None:
         if file is None:
             raise InputError(
@@ -86,14 +86,12 @@ def _source(choice: ReplacementChoice | None, file: Path | None) -> ReplacementC
             )
         return read_replacement(file)
     if choice.kind in NEEDS_NEWCOMER and not choice.joining:
-        raise InputError(
-            f"--why {choice.kind} needs --with NODE, the controller that comes; nothing was sent"
-        )
+        raise InputError(f"--why {choice.kind} needs --with NODE, the new controller; nothing was sent")
     return choice
 
 
 def _previewed(run: Run, change: ReplaceController) -> tuple[ReplacementPlan, Path | None]:
-    """The plan and how it stands; a new one is written only where a file is named."""
+    """The plan and its current step; a new plan is written only if a file is named."""
 
     async def job(membership: Membership, _stop: object) -> tuple[ReplacementPlan, Path | None]:
         cluster_id = await membership.open()
@@ -111,7 +109,7 @@ def _previewed(run: Run, change: ReplaceController) -> tuple[ReplacementPlan, Pa
 
 
 def _watched(run: Run, *, ask: bool) -> Watch:
-    """Makes the watcher at the terminal; ``ask``: a person allows each change by typing."""
+    """Makes the watcher for the terminal; ``ask``: a person confirms each change by typing."""
 
     @contextlib.contextmanager
     def watch(planned: Planned, stop: StopRequest) -> Iterator[Watcher]:
@@ -125,7 +123,7 @@ def _watched(run: Run, *, ask: bool) -> Watch:
 
 
 def _conclude(run: Run, plan: ReplacementPlan, path: Path | None, result: ReplacementResult | None) -> int:
-    """Prints how it ended; 1 where it is not done."""
+    """Prints the result; returns 1 if it is not done."""
     if run.json:
         run.screen.out(replacement_document(plan, str(path or ""), result))
     if result is None:
@@ -145,9 +143,10 @@ def _conclude(run: Run, plan: ReplacementPlan, path: Path | None, result: Replac
 def go_on(
     run: Run, file: Path | None, *, confirmed: frozenset[int], give_up: bool, ask: bool, reason: str
 ) -> int | None:
-    """Goes on with the replacement that the journal shows half done, or with that of ``file``.
+    """Continues the replacement that the journal shows as half done, or the one in ``file``.
 
-    None where there is none, or where it was given up at the question. Raises InputError, NotDone, BackendError.
+    Returns None if there is none, or if the operator gave it up at the question. Raises InputError, NotDone,
+    BackendError.
     """
     asked = run.screen.interactive and ask
     change = ResumeReplacement(

@@ -1,4 +1,4 @@
-"""A replacement as the command line shows it: each step with its commands, one line of progress, questions."""
+"""Shows a replacement on the terminal: each step with its commands, one line of progress, and questions."""
 
 # ruff: noqa: ARG002  # the signatures are the protocol's
 
@@ -21,13 +21,13 @@ from recovery.wording.quantity_text import printable
 
 CONFIRM = "done"
 UNASKED = ("--yes", "--reason", "TEXT")
-"""What ``resume`` needs beside where nobody can be asked."""
+"""The additional options of ``resume`` if nobody can be asked."""
 STOP_LOOKS = 0.05
-"""A signal ends no read: whether one came is looked at every so many seconds."""
+"""Seconds between checks for a signal, because a signal does not end the read of a line."""
 
 
 class CommandLine:
-    """A replacement's watcher at a terminal. ``ask``: a person allows each change by typing."""
+    """The watcher of a replacement at a terminal. ``ask``: a person confirms each change by typing."""
 
     def __init__(
         self, run: Run, plan: ReplacementPlan, stop: Stop, *, ask: bool, confirmed: frozenset[int]
@@ -51,13 +51,13 @@ class CommandLine:
         if not step.kind.said:
             return
         if self._run.screen.interactive:
-            self._run.screen.say(f"type {CONFIRM} when it is done, or let the cluster show it:")
+            self._run.screen.say(f"type {CONFIRM} when it is done, or wait until the cluster shows it:")
             self._reader = asyncio.ensure_future(self._read(step))
             self._question.enter_context(self._run.program.supervisor.stop.at_question())
         else:
             command = self._run.target.command("resume", "--confirmed", str(step.number), *UNASKED)
             self._run.screen.say(
-                f"nobody can be asked here. Where the cluster does not show that it is done: {command}"
+                f"nobody can be asked here. If the cluster does not show that the step is done: {command}"
             )
 
     def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
@@ -91,7 +91,7 @@ class CommandLine:
         return said
 
     async def _typed(self, question: str) -> str | None:
-        """What is typed; None once a signal came."""
+        """The line that is typed; None after a signal."""
         asked = asyncio.ensure_future(self._run.ask(question))
         try:
             with self._run.program.supervisor.stop.at_question():
@@ -114,7 +114,7 @@ class CommandLine:
         self._tell(f"   {step.number}. done")
 
     def quiet(self) -> None:
-        """Waits for no line any more."""
+        """Stops waiting for a line."""
         if self._reader is not None:
             self._reader.cancel()
             self._reader = None
@@ -130,7 +130,7 @@ class CommandLine:
                     return
 
     def _tell(self, *lines: str) -> None:
-        """Steps are results; with JSON only the document is."""
+        """Steps are results; with JSON only the document is a result."""
         if self._run.json:
             self._run.screen.say(*lines)
         else:

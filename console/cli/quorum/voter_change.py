@@ -1,4 +1,4 @@
-"""``quorum add``, ``remove`` and ``upgrade``: the preflight is shown, asked about, and the change sent."""
+"""``quorum add``, ``remove`` and ``upgrade``: shows the preflight, asks, and sends the change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recovery.wording.quantity_text import printable
 
 
 def change_voters(run: Run, change: ChangeVoters, *, dry_run: bool, ask: bool) -> int:
-    """Prepares, shows the preflight, asks, sends, tells what came of it; returns the exit status."""
+    """Prepares, shows the preflight, asks, sends, and prints the result; returns the exit status."""
     terminal = TerminalOperator(run, _preflight, ask=ask)
 
     async def preflight(membership: Membership, _stop: object) -> Changed:
@@ -44,7 +44,7 @@ def change_voters(run: Run, change: ChangeVoters, *, dry_run: bool, ask: bool) -
 
 
 def upgrade(run: Run, change: UpgradeKraftVersion, *, dry_run: bool, ask: bool) -> int:
-    """Checks, shows, asks, sends, looks; returns the exit status."""
+    """Checks, shows, asks, sends, and reads the new level; returns the exit status."""
     terminal = TerminalOperator(run, upgrade_lines, ask=ask)
 
     async def preflight(membership: Membership, _stop: object) -> Upgraded:
@@ -58,7 +58,7 @@ def upgrade(run: Run, change: UpgradeKraftVersion, *, dry_run: bool, ask: bool) 
     if run.json:
         run.screen.out(upgrade_document(*upgraded))
     elif upgraded.answer is not None:
-        seen = ", seen in the cluster" if upgraded.seen else ""
+        seen = ", confirmed by the cluster" if upgraded.seen else ""
         run.screen.out([f"kraft.version: {upgraded.answer}{seen}"])
     refused = upgraded.check.refused
     for reason in refused:
@@ -70,7 +70,7 @@ def upgrade(run: Run, change: UpgradeKraftVersion, *, dry_run: bool, ask: bool) 
 
 
 def refuse_unless_allowed(run: Run, *, dry_run: bool, ask: bool) -> None:
-    """Raises InputError where the change may not be sent, or nobody can be asked about it."""
+    """Raises InputError if the change may not be sent, or if nobody can be asked."""
     if dry_run:
         return
     run.refuse_if_read_only()

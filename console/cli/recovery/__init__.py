@@ -1,1 +1,1 @@
-"""The commands for offline partitions, carried out."""
+"""Runs the commands for offline partitions."""

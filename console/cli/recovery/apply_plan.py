@@ -1,4 +1,6 @@
-"""``apply`` and ``elect --election-type designated``: a plan file is checked, shown, asked about and elected."""
+"""``apply`` and ``elect --election-type designated``: checks and shows a plan file, asks, and runs its
+elections.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from console.output.apply_report import applied_document, applied_lines, prepare
 
 
 def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: int) -> int:
-    """Applies a plan that was read from a file and prints what came of it; returns the exit status.
+    """Applies a plan from a file and prints the result; returns the exit status.
 
-    Raises StalePlan where no row of it holds any more.
+    Raises StalePlan if every row is stale.
     """
     run.refuse_if_read_only()
     if ask:

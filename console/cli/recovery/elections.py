@@ -12,7 +12,9 @@ from recovery.wording.quantity_text import printable
 
 
 def hold_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> int:
-    """Holds the elections; returns the exit status. Raises StalePlan where all changed before it was sent."""
+    """Runs the elections; returns the exit status. Raises StalePlan if every partition changed before
+    anything was sent.
+    """
     run.refuse_if_read_only()
     if ask:
         run.refuse_unless_interactive("--yes")
@@ -23,5 +25,5 @@ def hold_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> 
         run.screen.say(f"not elected: {election.tp}: {printable(election.detail)}")
     status = run.conclude(change.conclusion(held))
     if status is Status.STALE:
-        raise StalePlan("every partition changed while the question stood open; nothing was sent")
+        raise StalePlan("every partition changed while the question was open; nothing was sent")
     return status

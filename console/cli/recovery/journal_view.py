@@ -1,4 +1,4 @@
-"""The course of ``ktriage journal``."""
+"""Runs ``ktriage journal``."""
 
 from __future__ import annotations
 

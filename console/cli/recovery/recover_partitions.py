@@ -1,4 +1,6 @@
-"""``plan``, ``recover`` and ``elect --election-type longest-log``: leaders are chosen, then written or elected."""
+"""``plan``, ``recover`` and ``elect --election-type longest-log``: chooses leaders, then writes or elects
+them.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class Report(NamedTuple):
 def choose_leaders(
     run: Run, options: ChoiceOptions, report: Report, *, file: Path | None = None, dry_run: bool = False
 ) -> int:
-    """Chooses and sends nothing. The plan is written to ``file``, or kept with ``dry_run``; returns the status."""
+    """Chooses leaders, and sends nothing. The plan is written to ``file``; with ``dry_run`` and no file it is
+    saved in the state directory. Returns the exit status.
+    """
     if file is not None:
         refuse_existing(file)
 
@@ -60,18 +64,20 @@ def choose_leaders(
     failures = recovery.failures if dry_run or file is not None else ()
     told = () if run.screen.interactive else failures[: report.rows or None]
     for tp, reason in told:
-        run.screen.say(f"nobody is chosen: {tp}: {reason}")
+        run.screen.say(f"no leader is chosen: {tp}: {reason}")
     if told and len(told) < len(failures):
-        run.screen.say(f"… and {len(failures) - len(told):,} more (--rows 0 tells all)")
+        run.screen.say(f"… and {len(failures) - len(told):,} more (--rows 0 shows all)")
     picture = choices.picture
     if picture.unseen or picture.leaders_not_told:
         run.screen.say(*hidden_lines(picture))
     if file is not None and written is None:
         offline = any(survey.state.offline for survey in picture.surveys)
         none = (
-            "no controller leads, so what is offline is not known" if picture.stale else "nothing is offline"
+            "the quorum has no leader, so it is not known which partitions are offline"
+            if picture.stale
+            else "nothing is offline"
         )
-        why = "under this strategy nobody is to be elected yet" if offline else none
+        why = "with this strategy no leader is elected yet" if offline else none
         run.screen.say(f"{file} was not written: {why}")
     if not remind(run, picture.cluster.cluster_id):
         _next_after_choice(run, options, choices, wanted=file, written=written)
@@ -79,7 +85,7 @@ def choose_leaders(
 
 
 def _write(choices: Choices, file: Path | None, *, dry_run: bool) -> Path | None:
-    """Writes the plan where it is wanted; a plan that elects nobody is not worth a file."""
+    """Writes the plan if a file is named and the plan elects a leader."""
     if not choices.plan.rows:
         return None
     if file is not None:
@@ -107,9 +113,9 @@ def _next_after_choice(
 
 
 def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -> int:
-    """Chooses and elects; ``ask``: the number of partitions that may lose something is typed first.
+    """Chooses and elects; ``ask``: a person first types the number of partitions that may lose something.
 
-    Returns the exit status. Raises StalePlan where all that was chosen changed before it was sent.
+    Returns the exit status. Raises StalePlan if every chosen row changed before anything was sent.
     """
     if ask:
         run.refuse_unless_interactive("--yes")
@@ -136,19 +142,20 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
     status = run.conclude(change.conclusion(recovery))
     if recovery.stale:
         raise StalePlan(
-            "what was chosen changed while the question stood open; nothing was sent. Choose again"
+            "the chosen partitions changed while the question was open; nothing was sent. Run the command"
+            " again"
         )
     return status
 
 
 def refuse_existing(path: Path) -> None:
-    """Raises InputError where there is something at ``path``, for no file is overwritten, or none can be made."""
+    """Raises InputError if ``path`` exists, because no file is overwritten, or if it cannot be created."""
     if path.is_symlink() or path.exists():
         raise InputError(
-            f"{path} exists already; choose another name, no file is overwritten; nothing was sent"
+            f"{path} exists already and is not overwritten; choose another name; nothing was sent"
         )
     directory = path.absolute().parent
     if not directory.is_dir():
-        raise InputError(f"{path}: there is no directory {directory}; nothing was sent")
+        raise InputError(f"{path}: directory {directory} does not exist; nothing was sent")
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: nothing may be written into {directory}; nothing was sent")
+        raise InputError(f"{path}: no permission to write to {directory}; nothing was sent")

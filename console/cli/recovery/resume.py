@@ -1,4 +1,4 @@
-"""The course of ``ktriage resume``."""
+"""Runs ``ktriage resume``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from console.replacement_files import any_replacement, is_replacement_file
 
 
 class ReplacementAnswers(NamedTuple):
-    """What is said of a controller replacement: steps that are done, that it is forgotten, and that voters may be
-    changed without asking, for that ``reason``.
+    """The options for a controller replacement: the steps that are done, whether it is given up, and whether
+    voters may be changed without a question, with the ``reason``.
     """
 
     confirmed: frozenset[int] = frozenset()
@@ -28,12 +28,12 @@ class ReplacementAnswers(NamedTuple):
 
 
 def _may_replace(plan: Path | None) -> bool:
-    """Whether a controller replacement may be half done, or the file is one's plan."""
+    """Whether a controller replacement may be half done, or the file is the plan of one."""
     return any_replacement() if plan is None else is_replacement_file(plan)
 
 
 def _replacement(run: Run, plan: Path | None, wanted: ReplacementAnswers) -> int | None:
-    """Goes on with a controller replacement; None where there is none."""
+    """Continues a controller replacement; None if there is none."""
     from console.cli.quorum.replacement import go_on  # noqa: PLC0415  # few have one
 
     return go_on(
@@ -47,8 +47,8 @@ def _replacement(run: Run, plan: Path | None, wanted: ReplacementAnswers) -> int
 
 
 def finish(run: Run, plan: Path | None, wanted: ReplacementAnswers = ReplacementAnswers()) -> int:  # noqa: B008  # frozen
-    """Puts back what the journal, or the plan of another host, says may still be reordered; then goes on with a
-    controller replacement, which may wait for hours.
+    """Restores the orders that may still be changed, according to the journal or the plan of another host;
+    then continues a controller replacement, which may wait for hours.
     """
     run.refuse_if_read_only()
     controllers = run.target.kind == "controllers"
@@ -59,14 +59,15 @@ def finish(run: Run, plan: Path | None, wanted: ReplacementAnswers = Replacement
         if replaced is not None:
             return max(status, replaced)
     if wanted.give_up:
-        raise NotDone("no controller replacement is half done, as far as this host's journal tells")
+        raise NotDone("this host's journal shows no unfinished controller replacement")
     if controllers:
         return _through_controllers(run, plan)
     return _elections(run, plan)
 
 
 def _orders_first(run: Run, replacement: Path | None) -> SettledOrders:
-    """The orders that stand where a replacement is half done too; empty where there are none, or no replacement.
+    """The orders still to be restored if a replacement is half done too; empty if there are none, or no
+    replacement.
 
     Raises BackendError.
     """
@@ -88,14 +89,14 @@ def _through_controllers(run: Run, plan: Path | None) -> int:
     from console.operations.change_voters import SettleVoters  # noqa: PLC0415
 
     if plan is not None:
-        raise InputError(f"{plan}: elections are finished through the brokers: give --bootstrap-server")
+        raise InputError(f"{plan}: unfinished elections need the brokers: give --bootstrap-server")
     settled, closed = change_quorum(run, SettleVoters(), TerminalOperator(run, unfinished_lines))
     status = _told(run, settled)
     return status if closed else Status.PARTLY
 
 
 def _told(run: Run, settled: SettledOrders, *, aside: bool = False) -> int:
-    """Prints it; ``aside`` where another document is the result."""
+    """Prints the result; ``aside``: on stderr, because another document is the result."""
     if aside:
         run.screen.say(*settled_lines(settled))
     else:

@@ -1,4 +1,4 @@
-"""The course of ``ktriage review``."""
+"""Runs ``ktriage review``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
     plan = read(path)
     if isinstance(plan, BarePlan):
         raise InputError(
-            f"{path}: it holds leaders only; there is nothing to review. ktriage apply asks its partitions afresh"
+            f"{path}: the file names only leaders, so there is nothing to review. ktriage apply reads the"
+            " logs of its partitions first"
         )
     simulated = rehearsed(plan.header.cluster_id)
     prepared, native = (
@@ -48,7 +49,7 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
 
 
 def _compare(run: Run, plan: Plan, path: Path) -> tuple[PreparedPlan, bool]:
-    """How the plan stands now, and whether the cluster elects designated leaders itself."""
+    """The plan compared with the cluster, and whether the cluster supports designated elections itself."""
 
     async def job(backend: Backend, _stop: StopRequest) -> tuple[PreparedPlan, bool]:
         cluster = await backend.open()
@@ -66,9 +67,9 @@ def _next_command(run: Run, path: Path, simulated: tuple[str, ...] | None) -> st
 
 
 def rehearsed(cluster_id: str) -> tuple[str, ...] | None:
-    """The options that name a simulated cluster again by its id; None: the cluster is a real one.
+    """The options that select the same simulated cluster, found by its id; None: a real cluster.
 
-    Of a scenario that is somebody's own file the id does not tell the whole path.
+    For a scenario in the user's own file, the id does not contain the full path.
     """
     kind, _, rest = cluster_id.partition(".")
     scenario, _, seed = rest.rpartition(".")

@@ -1,4 +1,4 @@
-"""The course of ``ktriage verify``."""
+"""Runs ``ktriage verify``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recovery.plan.verify import Leading, Order, RowState, verify
 
 
 def verify_file(run: Run, path: Path, seconds: float, rows: int) -> int:
-    """Looks at the partitions of the plan file and prints what is missing; returns the exit status."""
+    """Reads the partitions of the plan file and prints what is missing; returns the exit status."""
     plan = read(path)
 
     async def job(backend: Backend, _stop: StopRequest) -> tuple[RowState, ...]:
@@ -36,7 +36,9 @@ def _next(run: Run, states: tuple[RowState, ...], path: Path) -> None:
     elif any(state.leading is Leading.OFFLINE for state in states):
         run.next("apply", str(path))
     elif any(state.leading is Leading.NOT_SEEN for state in states):
-        run.screen.say("the plan is about partitions that are not there any more, or may not be seen")
+        run.screen.say(
+            "the plan has partitions that do not exist any more, or that this user has no permission to see"
+        )
         run.next("status")
     elif not all(state.complete for state in states):
         run.next("verify", str(path))

@@ -1,1 +1,1 @@
-"""The simulator's commands, carried out."""
+"""Runs the verbs of ``ktriage simulate``."""

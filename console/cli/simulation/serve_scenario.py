@@ -1,4 +1,6 @@
-"""``ktriage simulate serve``, ``step`` and ``fault``: a scenario on the wire, and what is done to it meanwhile."""
+"""``ktriage simulate serve``, ``step`` and ``fault``: serves a scenario on the network, moves its time and
+injects faults.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,19 @@ from console.simulator_backend import scenario as scenario_of
 
 LAST_PORT = 65_535
 FASTEST = 1_000
-"""Virtual seconds a second."""
+"""Virtual seconds per real second."""
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
 
 
 def control_path(port_base: int) -> Path:
-    """The socket by which the cluster served from that port on is stepped."""
+    """The control socket (step, fault) of the cluster that is served from that port on."""
     return state_dir() / "served" / f"{port_base}.sock"
 
 
 @contextmanager
 def reserved(ports: Iterable[int]) -> Iterator[None]:
-    """Nobody else serves at any of those ports meanwhile: a node that is down does not listen, and the system lets
-    a second process bind its port. Raises InputError, and OSError where that cannot be written down.
+    """Reserves the ports, so that no other simulator is served on them: a node that is down does not listen,
+    so another process could bind its port. Raises InputError, and OSError if the lock file cannot be written.
     """
     with ExitStack() as held:
         for port in ports:
@@ -52,7 +54,7 @@ def reserved(ports: Iterable[int]) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InputError(
-                    f"cannot listen: a simulator is served at port {port}; give another --port-base"
+                    f"cannot listen: another simulator is served at port {port}; give another --port-base"
                 ) from None
             held.callback(path.unlink, missing_ok=True)
         yield
@@ -97,7 +99,7 @@ async def _serve_until_stopped(
 def served_options(
     seed: int, speed: float, port_base: int, *, without: str, users: Path | None, cluster_id: str
 ) -> ServedClusterOptions:
-    """How a scenario is served: ``speed`` in virtual seconds a second, ``cluster_id`` empty for a new one.
+    """How a scenario is served: ``speed`` in virtual seconds per second, ``cluster_id`` "" for a new id.
 
     Raises InputError.
     """
@@ -108,8 +110,10 @@ def served_options(
     if not 0 <= speed <= FASTEST:  # nor is nan
         raise InputError(f"--speed: from 0 to {FASTEST:,} virtual seconds a second, not {speed}")
     if cluster_id and not _CLUSTER_ID.fullmatch(cluster_id):
-        raise InputError("--cluster-id: 22 letters, digits, '_' and '-', as Kafka's are; no '-' in front")
-    # What is served next is another cluster: an earlier one's journal and warnings are not about it.
+        raise InputError(
+            "--cluster-id: give 22 letters, digits, '_' or '-', as in Kafka's ids; the first must not be '-'"
+        )
+    # The next served scenario is another cluster: the journal and warnings of this one do not apply to it.
     known_as = cluster_id or cluster_id_of(secrets.token_bytes(16))
     return ServedClusterOptions(seed, speed, port_base, hidden_calls, _read_users(users), known_as)
 
@@ -136,7 +140,7 @@ def _print_ready(program: Program, cluster: ServedCluster, *, json: bool) -> Non
         )
     at = "" if base == DEFAULT_PORT else f" --port-base {base}"
     if not cluster.clock.speed:
-        program.screen.say(f"time stands still: ktriage simulate step SECONDS{at}")
+        program.screen.say(f"virtual time is stopped; to move it: ktriage simulate step SECONDS{at}")
     program.screen.say(
         f"next: ktriage status --bootstrap-server {cluster.bootstrap}",
         f"or from another terminal: ktriage simulate fault kill broker-1{at}",

@@ -138,4 +138,4 @@ def test_wrong_usage_is_one_line(
 def test_a_dir_that_has_failed_is_not_called_unknown(call: Caller, broken: tuple[str, ...]) -> None:
     ended = call("ktriage", "log-dirs", "--if-fails", "1:/kafka/1", *broken)
     assert ended.status == 2
-    assert "1:/kafka/1 has failed already: see log-dirs --swap 1:/kafka/1" in ended.err
+    assert "1:/kafka/1 has already failed: see log-dirs --swap 1:/kafka/1" in ended.err

@@ -188,7 +188,7 @@ def test_a_voter_that_tells_its_endpoint_itself_takes_nobody_s_word_and_what_is_
     there = "CONTROLLER://controller-101.simulated:9093"
     ended = call("ktriage", "quorum", "update-endpoint", "101", "--endpoint", there, *DISK)
     assert ended.status == 0, str(ended)
-    assert f"voter 101 has told it: {there}" in ended.out
+    assert f"voter 101 has registered its new endpoint: {there}" in ended.out
     ended = call("ktriage", "quorum", "remove", "101", *DISK)
     assert ended.status == 2
     assert "nobody can be asked here: give --yes and --reason TEXT" in ended.err
