@@ -85,7 +85,7 @@ class Operator(Protocol[P_contra]):
         ...
 
     async def restores_first(self, found: Unfinished) -> bool:
-        """Whether the assignment orders that an earlier run left are to be restored first."""
+        """Whether to restore first the assignment orders that an earlier run left."""
         ...
 
     def restored(self, settled: SettledOrders) -> None:
@@ -97,7 +97,9 @@ class Operator(Protocol[P_contra]):
         ...
 
     async def answers(self, question: Question, prepared: P_contra) -> str | None:
-        """The answer to the question; None if it was agreed to before and nobody is asked. Raises NotDone."""
+        """The answer to the question; None if the operator agreed beforehand, so that nobody is asked. Raises
+        NotDone.
+        """
         ...
 
     async def gives_reason(self) -> str:
@@ -228,9 +230,10 @@ def _recorded(change: Change[C, P, R], reason: str) -> str:
 
 
 async def settle_orders(access: Access[Backend], run: ChangeRun[P]) -> None:
-    """Before an election: assignment orders that an earlier run left are restored, if a person says so.
+    """Before an election: restores the assignment orders that an earlier run left, if the operator agrees.
 
-    Raises HalfDone where they are not to be restored, NotDone where they could not be, and BackendError.
+    Raises HalfDone if the operator does not agree, NotDone if an order could not be restored, and
+    BackendError.
     """
     found, operator = unfinished(run.cluster_id), run.operator
     operator.finds(found)
@@ -247,10 +250,10 @@ async def settle_orders(access: Access[Backend], run: ChangeRun[P]) -> None:
 def open_journal(
     invocation: Invocation, cluster_id: str, reason: str, incomplete: Callable[[str], None] | None = None
 ) -> Iterator[Journal]:
-    """The journal of the cluster on this host, which holds its lock. Raises JournalError, JournalLocked.
+    """Opens the cluster's journal on this host and takes its lock. Raises JournalError, JournalLocked.
 
-    Where the last lines cannot be written although the work ended well, ``incomplete`` is called, if given,
-    and the result of the work is still returned.
+    If the work ended well but its last lines cannot be written, ``incomplete`` is called, if given, and the
+    result of the work is still returned.
     """
     journal = _opened(invocation, cluster_id, reason)
     try:
@@ -265,7 +268,7 @@ def open_journal(
     except JournalError as error:
         if incomplete is None:
             raise
-        incomplete(f"the journal is not complete, what was done is told here only: {error}")
+        incomplete(f"the journal is not complete; only this output shows what was done: {error}")
 
 
 def _signalled(invocation: Invocation) -> int | None:

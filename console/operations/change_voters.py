@@ -29,7 +29,7 @@ from console.operations.voter_change import (
 
 P = TypeVar("P")
 
-BROKERS = "it is put back through the brokers: give --bootstrap-server"
+BROKERS = "restoring it needs the brokers: give --bootstrap-server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,9 @@ class ChangeVoters(Change[Membership, PreparedChange, Changed]):
     async def compare_again(
         self, cluster: Membership, prepared: PreparedChange, answer: str, operator: Operator[PreparedChange]
     ) -> PreparedChange:
-        """What was shown: :func:`carry_out` makes the preflight anew and sends only what is as it was shown."""
+        """Nothing to do here: :func:`carry_out` repeats the preflight and sends the change only if nothing
+        differs from what was shown.
+        """
         return prepared
 
     async def carry_out(
@@ -104,7 +106,7 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, Upgraded]):
         return Upgraded(prepared, None, prepared.already) if prepared.already or prepared.refused else None
 
     def question(self, prepared: UpgradeCheck) -> Question:
-        return Question.number("kraft.version is never lowered again. To go on, type 1:", 1)
+        return Question.number("kraft.version cannot be lowered again. To go on, type 1:", 1)
 
     async def compare_again(
         self, cluster: Membership, prepared: UpgradeCheck, answer: str, operator: Operator[UpgradeCheck]
@@ -123,7 +125,9 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, Upgraded]):
 
 
 class SettledVoters(NamedTuple):
-    """What became of what earlier runs sent; ``closed``: the end of every change of the voters is known."""
+    """The results of the requests that earlier runs sent; ``closed``: the result of every voter change is
+    known.
+    """
 
     settled: SettledOrders = SettledOrders()
     closed: bool = True
@@ -131,7 +135,9 @@ class SettledVoters(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
-    """Finishes what can be finished through the controllers: changes whose end was not recorded are looked for."""
+    """Finishes what can be finished through the controllers: checks the voter changes whose result was not
+    recorded.
+    """
 
     reason: str = "resume"
 
@@ -155,7 +161,7 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
                 run.operator.says(f"{each.entry.action}: {each.seen}")
             closed = [each.entry.entry for each in looked if each.closed]
             run.journal.settle("a later run looked at the voters", entries=closed)
-        # Orders of partitions stay open here: no controller takes them back.
+        # Orders of partitions stay open here: only the brokers can restore them.
         orders = dict.fromkeys(order.written.tp for order in prepared.orders)
         rows = tuple(Row(tp, Fate.LEFT, BROKERS) for tp in orders)
         return SettledVoters(SettledOrders(rows, len(closed)), len(closed) == len(looked))

@@ -10,8 +10,8 @@ from backends.base.membership import Membership
 
 
 class Waited:
-    """Counts from its making. A look at a quorum that nobody leads takes seconds too, so that the pauses alone are
-    no measure; in a simulation they are the only one.
+    """Counts from its creation. Reading a quorum without a leader takes seconds too, so counting only the
+    pauses is not enough; in a simulation only the pauses count.
     """
 
     def __init__(self, membership: Membership, clock: Callable[[], float] = monotonic) -> None:

@@ -22,7 +22,9 @@ LOOK_SECONDS = 10.0
 SETTLING_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 """Seconds between readings of the partitions that were just elected and restored."""
 PART = 500
-"""Rows elected and restored together: few, so that a signal or a power cut leaves few rows in flight."""
+"""Rows that are elected and restored together: few, so that a signal or a power cut leaves few rows in
+flight.
+"""
 PARTS_AT_ONCE = 3
 """While the controller works on one part, the rows of the next are judged."""
 
@@ -38,7 +40,9 @@ class Result(NamedTuple):
 
     @property
     def lost_offsets(self) -> bool:
-        """The new leader's epoch starts below the planned log end: offsets that were planned to stay are gone."""
+        """The new leader's epoch starts below the planned log end: offsets that the plan keeps were
+        overwritten.
+        """
         return self.state is not None and isinstance(self.state.gap, int) and self.state.gap > 0
 
     @property
@@ -70,7 +74,7 @@ class Elected:
 
     @property
     def unrestored(self) -> tuple[Result, ...]:
-        """Rows whose assignment still stands in the order that was written for the election."""
+        """Rows whose assignment still has the order that was written for the election."""
         return tuple(result for result in self.results if not result.election.restored)
 
 
@@ -103,8 +107,8 @@ async def carry_out(
 ) -> Elected:
     """Elects every row of the plan, then reads back.
 
-    ``stop_after`` failures end it: no batch holds more rows than failures are left, so that number is never
-    exceeded. Raises BackendError only where nothing at all was sent.
+    ``stop_after`` failures end it. No batch has more rows than failures are still allowed, so the number is
+    never exceeded. Raises BackendError only if nothing was sent.
     """
     job = _BatchJob(backend, plan.header.ranking, recorder, attempts, stop, progress)
     with stop.in_flight():
@@ -124,14 +128,14 @@ def _as_seen(election: Election, state: RowState | None) -> Election:
     """An unanswered election counts as done if the planned leader is then seen to lead."""
     if election.outcome is not Outcome.FAILED or state is None or state.leading is not Leading.RIGHT:
         return election
-    detail = "; ".join(filter(None, ("seen to lead afterwards, its answer did not come", election.detail)))
+    detail = "; ".join(filter(None, ("it leads now, although its answer did not arrive", election.detail)))
     return election._replace(outcome=Outcome.ELECTED, leader=state.leader, detail=detail)
 
 
 async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], frozenset[TopicPartition]]:
     """All rows, some parts at once, and the rows of those parts for which nothing was sent.
 
-    Raises BackendError where no part had anything sent.
+    Raises BackendError if nothing was sent for any part.
     """
     parts = [replace(plan, rows=plan.rows[i : i + PART]) for i in range(0, len(plan.rows), PART)]
     turn = asyncio.Semaphore(PARTS_AT_ONCE)
@@ -146,7 +150,7 @@ async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], f
                 job.progress("electing", done, len(plan.rows))
             return elections
 
-    # Every part is waited for, also when one fails or all are cancelled: each puts back what it wrote.
+    # Wait for every part, even if one fails or all are cancelled: each restores what it wrote.
     told = await asyncio.gather(*(one(part) for part in parts), return_exceptions=True)
     defect = next((e for e in told if isinstance(e, BaseException) and not isinstance(e, BackendError)), None)
     if defect is not None:
@@ -214,9 +218,9 @@ class _BatchJob(NamedTuple):
 async def _look_until_shown(
     backend: Backend, plan: Plan, elections: Sequence[Election], progress: Progress | None
 ) -> Mapping[TopicPartition, RowState]:
-    """Looks when the brokers have heard of what was just written.
+    """Reads the states after the brokers have learned of what was just written.
 
-    The last orders were restored a moment ago; a state that is still old after some seconds is reported as it
+    The last orders were restored a moment ago. A state that is still old after some seconds is reported as it
     is.
     """
     done = {e.tp for e in elections if e.outcome is Outcome.ELECTED and e.restored}
@@ -243,7 +247,7 @@ async def survey_rows(
     *,
     leaders_only: bool = False,
 ) -> tuple[Survey, ...]:
-    """A fresh survey of those partitions that still exist; the others are left out. Raises BackendError.
+    """A new survey of the partitions that still exist; the others are left out. Raises BackendError.
     ``leaders_only``: for a partition with a leader only the leader is asked, and only for the last epoch of
     its log.
     """
@@ -266,7 +270,7 @@ async def surveyed(
     *,
     leaders_only: bool = False,
 ) -> tuple[Survey, ...]:
-    """A fresh survey of partitions as they were described. Raises BackendError; ``leaders_only`` as above."""
+    """A new survey of partitions as they were described. Raises BackendError; ``leaders_only`` as above."""
     if not states:
         return ()
     depth = Depth.LAST if leaders_only else Depth.DIVERGENCE

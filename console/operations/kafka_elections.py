@@ -38,8 +38,8 @@ class Held:
 
 
 class Electable(NamedTuple):
-    """The partitions to elect. ``asked``: a person was asked; ``refused`` are partitions that changed before
-    the answer.
+    """The partitions to elect. ``asked``: the operator was asked; ``refused`` are partitions that changed
+    before the answer.
     """
 
     selected: Selected
@@ -67,7 +67,9 @@ class KafkaElection(Change[Backend, Electable, Held]):
         return Held(prepared.refused, sent=False) if nothing else None
 
     def question(self, prepared: Electable) -> Question | None:
-        """Of an unclean election: how many partitions it takes, whoever their first live replica is."""
+        """For an unclean election: asks with the number of partitions, because the first live replica of each
+        is elected.
+        """
         if self.preferred:
             return None
         selected = prepared.selected
@@ -83,8 +85,8 @@ class KafkaElection(Change[Backend, Electable, Held]):
     async def compare_again(
         self, cluster: Backend, prepared: Electable, answer: str, operator: Operator[Electable]
     ) -> Electable:
-        """The partition's state alone decides which replica is elected: after any change it may be another
-        than the question said.
+        """Only the partition's state decides which replica is elected: after any change it may not be the
+        replica that the question named.
         """
         states = prepared.selected.states
         found = await described(cluster, [state.tp for state in states]) if states else None
@@ -108,20 +110,22 @@ class KafkaElection(Change[Backend, Electable, Held]):
 
 
 def _moved(before: PartitionState, now: PartitionState | None) -> Election | None:
-    """Why the election of this partition is not sent any more; None: it has not changed since the question."""
+    """Why the election of this partition is not sent; None: the partition has not changed since the question."""
     if now == before:
         return None
     if now is None:
-        return Election(before.tp, Outcome.STALE, -1, -1, "it does not exist any more, or may not be seen")
+        return Election(
+            before.tp, Outcome.STALE, -1, -1, "it does not exist any more, or this user may not see it"
+        )
     if not now.offline:
-        detail = "it got a leader while the question stood open; nothing was sent"
+        detail = "it got a leader while the question was open; nothing was sent"
         return Election(before.tp, Outcome.ALREADY_ONLINE, now.leader, now.leader_epoch, detail)
     what = [
         f"{name} was {_shown(then)} and is {_shown(value)}"
         for name, then, value in zip(PartitionState._fields, before, now, strict=True)
         if then != value
     ]
-    detail = f"it changed while the question stood open: {'; '.join(what)}"
+    detail = f"it changed while the question was open: {'; '.join(what)}"
     return Election(before.tp, Outcome.STALE, -1, now.leader_epoch, detail)
 
 

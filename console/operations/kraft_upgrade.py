@@ -1,4 +1,4 @@
-"""kraft.version 0 to 1: every voter and broker is asked first, and the controller is asked whether it would."""
+"""kraft.version 0 to 1: every voter and broker is asked first, and the controller validates the request."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ POLL = 0.25
 
 @dataclass(frozen=True, slots=True)
 class UpgradeCheck:
-    """The problems that prevent the upgrade; nothing is sent while there is one. ``already``: the level is
-    reached already.
+    """The problems that prevent the upgrade; nothing is sent while there is one. ``already``: the cluster
+    already has the level.
     """
 
     quorum: Quorum
@@ -39,7 +39,9 @@ class UpgradeCheck:
 
 
 async def check_upgrade(membership: Membership) -> UpgradeCheck:
-    """Looks at the quorum, asks every node, and has the controller validate. Raises NoLeader, BackendError."""
+    """Reads the quorum, asks every node, and lets the controller validate the request. Raises NoLeader,
+    BackendError.
+    """
     quorum = await membership.describe()
     nodes = await membership.nodes()
     if quorum.kraft_version >= LEVEL:
@@ -53,16 +55,18 @@ async def check_upgrade(membership: Membership) -> UpgradeCheck:
     refused += [f"voter {node} could not be asked: its address is not known" for node in sorted(missing)]
     warnings = []
     if not any(node.role is not ProcessRole.CONTROLLER for node in nodes):
-        warnings.append("the brokers were not asked here: the controller checks what they registered")
+        warnings.append("the brokers were not asked: the controller checks the versions that they registered")
     if not refused:
         answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, None, dry_run=True)
         if answer.ended is not ChangeEnd.DONE:
-            refused.append(f"the controller would not: {answer}")
+            refused.append(f"the controller would refuse: {answer}")
     return UpgradeCheck(quorum, nodes, tuple(refused), tuple(warnings), False)
 
 
 async def upgrade(membership: Membership, recorder: Recorder) -> tuple[ChangeAnswer, bool]:
-    """Sends the upgrade, and whether the level was seen afterwards. Raises BackendError where nothing was sent."""
+    """Sends the upgrade; returns whether the level was seen afterwards. Raises BackendError if nothing was
+    sent.
+    """
     answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, recorder, dry_run=False)
     waited = Waited(membership)
     while waited.seconds < SEEN_WITHIN:
@@ -70,7 +74,7 @@ async def upgrade(membership: Membership, recorder: Recorder) -> tuple[ChangeAns
             if (await membership.describe()).kraft_version >= LEVEL:
                 return answer, True
         except BackendError:
-            pass  # a change of leader: it is looked at again
+            pass  # a change of leader: read again
         if answer.ended is ChangeEnd.REFUSED:
             break
         await waited.pause(POLL)
@@ -86,5 +90,5 @@ def _fault(node: ClusterNode) -> str | None:
 
 
 def supports(answer: NodeProbe) -> bool:
-    """Whether a node knows level 1."""
+    """Whether a node supports level 1."""
     return answer.kraft_versions is not None and answer.kraft_versions[1] >= LEVEL

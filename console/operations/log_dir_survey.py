@@ -26,7 +26,7 @@ KEPT = "log-dirs"
 
 @dataclass(frozen=True)
 class Disks:
-    """All log dirs and the partitions. ``kept`` is the dir of each replica when it was last in sync."""
+    """All log dirs and the partitions. ``kept`` is the dir where each replica was when it was last in sync."""
 
     cluster: ClusterInfo
     partitions: Partitions
@@ -59,12 +59,12 @@ class Disks:
 
     @property
     def as_kept(self) -> bool:
-        """Whether every replica is where it was when it was last in sync, as it is nearly always."""
+        """Whether every replica is on the dir where it was last in sync, which is nearly always true."""
         return not self.failed and self.held == self.kept
 
     @cached_property
     def moved(self) -> tuple[MovedReplica, ...]:
-        """Replicas that came back on another dir and are not in sync yet."""
+        """Replicas that came back on another dir and are not yet in sync."""
         if self.as_kept:
             return ()
         states = {state.tp: state for state in self.partitions.states}
@@ -133,7 +133,7 @@ async def metadata_dirs(backend: object) -> Mapping[int, str]:
 
 
 async def failures(backend: Backend, disks: Disks) -> tuple[FailedDir, ...]:
-    """What was on the dirs that have failed; asks for the topics that they held only. Raises BackendError."""
+    """What was on the failed dirs; reads only the topics that had replicas there. Raises BackendError."""
     if not disks.failed:
         return ()
     topics = sorted({s.topic for s in disks.partitions.states if s.offline_replicas})
@@ -142,7 +142,7 @@ async def failures(backend: Backend, disks: Disks) -> tuple[FailedDir, ...]:
 
 
 def kept_from(document: Mapping[str, Any] | None) -> Held:
-    """Reads what :func:`keep` has saved."""
+    """Reads what :func:`keep` saved."""
     if document is None:
         return {}
     return {
@@ -155,8 +155,8 @@ def kept_from(document: Mapping[str, Any] | None) -> Held:
 
 
 def keep(disks: Disks) -> dict[str, object]:
-    """Where each replica was when it was last in sync: a failed dir keeps what it held, and so does one that was
-    replaced, until its replicas are back.
+    """The dir where each replica was last in sync. A failed dir keeps its replicas in this list, and so does
+    a replaced dir until its replicas are back.
     """
     states = {state.tp: state for state in disks.partitions.states}
     placed: dict[int, dict[str, set[TopicPartition]]] = {}
@@ -182,7 +182,7 @@ def _keep_unseen(
     was: Mapping[int, Mapping[TopicPartition, str]],
     states: Mapping[TopicPartition, object],
 ) -> None:
-    """Replicas that no dir lists now keep their last dir, as long as their partition exists."""
+    """Replicas that no dir lists now keep their last known dir, as long as their partition exists."""
     seen = {b: {tp for tps in dirs.values() for tp in tps} for b, dirs in disks.held.items()}
     for broker, former in was.items():
         for tp, path in former.items():

@@ -1,4 +1,4 @@
-"""A plan compared with the cluster: every row is judged, stale rows are refused one by one, the others are
+"""Compares a plan with the cluster: every row is judged, stale rows are refused one by one, the others are
 elected.
 """
 
@@ -55,7 +55,7 @@ class PreparedPlan:
 
     @property
     def stale(self) -> bool:
-        """Nothing can be applied, because preconditions do not hold any more: a new plan is wanted."""
+        """Nothing can be applied, because preconditions are not true any more: a new plan is needed."""
         moved = any(check.decision is RowDecision.STALE for check in self.refused)
         return not self.holding.rows and moved and len(self.refused) == len(self.checks)
 
@@ -101,7 +101,7 @@ def _told_what_may_be_seen(found: Partitions, checks: tuple[Judgement, ...]) -> 
 
 
 def _not_told(check: Judgement, found: Partitions, forbidden: Collection[str]) -> Judgement:
-    """Why the broker returned nothing about the partition, if that is known."""
+    """Why the broker returned nothing for the partition, if that is known."""
     tp = check.tp
     if tp.topic in forbidden:
         need = f"needs DESCRIBE on topic {tp.topic}"
@@ -120,7 +120,8 @@ async def ask_afresh(
     seconds: float,
     progress: Progress | None = None,
 ) -> Plan:
-    """A bare file has no preconditions: its partitions are surveyed now, and what is seen becomes them.
+    """A file that only names leaders has no preconditions: its partitions are surveyed now, and the result
+    becomes the preconditions.
 
     Raises InputError for a partition that does not exist.
     """
@@ -130,9 +131,7 @@ async def ask_afresh(
 
 
 def checked_just_now(plan: Plan) -> PreparedPlan:
-    """A plan that was made a moment ago: its elections may be sent without another comparison, the rest is
-    refused.
-    """
+    """A plan that was just made: its elections may be sent without another comparison, the rest is refused."""
     checks = [Judgement(row.tp, RowDecision.SEND, Reason.AS_PLANNED, "") for row in plan.rows]
     for row in plan.not_elected:
         if row.verdict is DecisionKind.ALREADY_ONLINE:
@@ -143,5 +142,5 @@ def checked_just_now(plan: Plan) -> PreparedPlan:
 
 
 def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:
-    """The rows of a bare file that cannot be elected as they ask, with the reason."""
+    """The rows of a file that only names leaders which cannot be elected as requested, with the reason."""
     return [(r.tp, r.reason) for r in plan.not_elected if r.verdict is not DecisionKind.ALREADY_ONLINE]

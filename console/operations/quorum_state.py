@@ -1,4 +1,4 @@
-"""Reads the quorum: its voters, whether it commits, and what is left of it without a leader."""
+"""Reads the quorum: its voters, whether it commits, and what can be read if it has no leader."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ from recovery.membership.voters import ReplicaKey, VoterEndpoint
 from recovery.model import Unknown
 
 BETWEEN_READINGS = 3.0
-"""Seconds between the two readings that show a quorum which does not commit."""
+"""Seconds between two readings. A high watermark that does not move in this time shows that the quorum does
+not commit.
+"""
 POLL = 0.1
 FETCHING = 1.5
-"""Seconds in which a follower that is alive fetches: it waits for at most 0.5 s with each fetch."""
+"""Seconds in which a follower that is alive fetches at least once: each of its fetches waits at most 0.5 s.
+"""
 UNLOADED = "Direct-to-controller communication is not supported"
 """What a controller without any metadata answers to DescribeCluster (Kafka's ControllerApis)."""
 SETTLING = 4.0
-"""Seconds in which a healthy quorum has committed what it had written: an idle leader appends twice a second."""
+"""Seconds after which a healthy quorum has committed what it had written: an idle leader appends twice a
+second.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Look:
         return self.health.quorum
 
     def endpoints(self, node_id: int) -> tuple[VoterEndpoint, ...]:
-        """Where that controller listens, as the voters' record or else the controllers' listing has it."""
+        """The address of that controller, from the voters' record or else from the listing of controllers."""
         for voter in self.quorum.voters.voters:
             if voter.key.id == node_id and voter.endpoints:
                 return voter.endpoints
@@ -53,7 +58,7 @@ class Look:
 
 
 async def look(membership: Membership, limits: LivenessLimits = LivenessLimits()) -> Look:  # noqa: B008  # frozen
-    """Reads the quorum once, and a second time if the first reading does not show that it commits.
+    """Reads the quorum once; a second time if the first reading does not show that it commits.
 
     Raises NoLeader, Unreachable, NotAllowed, BackendError.
     """
@@ -71,18 +76,21 @@ async def look(membership: Membership, limits: LivenessLimits = LivenessLimits()
 
 
 class PreflightReading(NamedTuple):
-    """A reading for a preflight. By ``limits`` a voter is up only where it has fetched since an earlier reading."""
+    """A reading for a preflight. With these ``limits`` a voter counts as up only if it has fetched since an
+    earlier reading.
+    """
 
     quorum: Quorum
     limits: LivenessLimits
 
 
 async def settled_quorum(membership: Membership, newcomer: int | None = None) -> PreflightReading:
-    """A reading that tells whether a change of the voters is under way, and who is up at this moment.
+    """A reading that shows whether a change of the voters is in progress, and which voters are up at this
+    moment.
 
-    A voter that died a second ago has fetched lately: every one, and ``newcomer``, is given :data:`FETCHING`
-    seconds to fetch once more. A quorum that does not commit within :data:`SETTLING` seconds is returned as it is
-    last seen, with ``change_pending`` None.
+    A voter that died a second ago fetched recently too. So every voter, and ``newcomer``, gets
+    :data:`FETCHING` seconds to fetch once more. If the quorum does not commit within :data:`SETTLING`
+    seconds, the last reading is returned, with ``change_pending`` None.
     """
     earlier = await membership.describe()
     waited = 0.0
@@ -103,7 +111,9 @@ async def settled_quorum(membership: Membership, newcomer: int | None = None) ->
 async def lost(
     membership: Membership, cluster_id: str, kept: Mapping[str, Any] | None
 ) -> QuorumWithoutLeader:
-    """What is left of a quorum without a leader; ``kept`` is the last :func:`reading` of the healthy quorum."""
+    """What can be read of a quorum without a leader; ``kept`` is the last :func:`reading` of the healthy
+    quorum.
+    """
     nodes = [node for node in await membership.nodes() if node.role is not ProcessRole.BROKER]
     if kept is None:
         hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in nodes]
@@ -125,7 +135,7 @@ async def lost(
 
 
 def reading(quorum: Quorum, at: str) -> dict[str, object]:
-    """What is remembered of a quorum that commits."""
+    """What is saved of a quorum that commits."""
     ends = {held.key: held.log_end_offset for held in quorum.progress}
     return {
         "at": at,

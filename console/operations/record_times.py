@@ -1,4 +1,4 @@
-"""When the records were written that a choice destroys: the first and the last of each, where they can be had."""
+"""When the records that a choice destroys were written: the first and the last of each, if they can be read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from recovery.model import Survey, TopicPartition
 from recovery.plan.plan_review import worst
 from recovery.plan.values import Plan, PlanRow
 
-# Each time is a request of its own: for the rows that a person looks at, not for thousands.
+# Each time needs its own request: only for the rows that a person sees, not for thousands.
 TIMED_ROWS = 200
 
 Times = Mapping[tuple[TopicPartition, Witness], tuple[int, int]]
 
 
 async def with_times(backend: Backend, plan: Plan, surveys: tuple[Survey, ...]) -> Plan:
-    """The plan with timestamps in the losses of its worst rows, for every candidate of them."""
+    """The plan with timestamps in the losses of all candidates of its worst rows."""
     rows = {row.tp: row for row in worst(plan, TIMED_ROWS)}
     if not rows:
         return plan

@@ -1,4 +1,4 @@
-"""Remembers the voters of a healthy quorum, for a later time when it cannot be described."""
+"""Saves the voters of a healthy quorum, for a later time when they cannot be read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
 MEMORY = "quorum"
-"""The name under which the voters are remembered."""
+"""The name under which the voters are saved."""
 
 
 async def look_or_lost(membership: Membership) -> Look | QuorumWithoutLeader:
-    """The quorum, or what is left of it; the voters of a quorum that commits are remembered.
+    """The quorum, or what can be read of it; the voters of a quorum that commits are saved.
 
     Raises Unreachable, NotAllowed, BackendError.
     """
@@ -34,20 +34,22 @@ async def look_or_lost(membership: Membership) -> Look | QuorumWithoutLeader:
 
 
 def remember_voters(quorum: Quorum) -> None:
-    """Remembers the voters of a quorum that commits."""
+    """Saves the voters of a quorum that commits."""
     if strength(quorum, quorum.voters, LivenessLimits()).commits:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         remember(quorum.cluster_id, MEMORY, reading(quorum, at))
 
 
 async def remember_new_voters(membership: Membership) -> None:
-    """After a change: a leader that has removed itself may have to be followed by another first."""
+    """Saves the voters after a change. If the leader removed itself, another leader may have to be elected
+    first.
+    """
     with contextlib.suppress(BackendError):
         remember_voters(await membership.describe())
 
 
 async def leaderless(membership: Membership, cluster_id: str, error: NoLeader) -> NotDone:
-    """The message for a quorum without a leader: no change can be committed, and which voters must come back."""
+    """The message for a quorum without a leader: no change can be committed, and these voters must come back."""
     found = await lost(membership, cluster_id, recall(cluster_id, MEMORY))
     seen = f" (voters as last seen {found.seen_at})" if found.certain else ""
     return NotDone(f"{found.sentence}{seen}; nothing was sent ({error})")

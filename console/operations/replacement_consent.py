@@ -1,4 +1,6 @@
-"""What a person allows of a replacement: a disk's removal and the addition that follows it are one question."""
+"""The consent of a person to a replacement's changes: for a new disk, the removal and the addition after it
+are one question.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,17 @@ from recovery.membership.voters import ReplicaKey
 
 
 class _Agreed(NamedTuple):
-    """Who is to be added, and the voters as the removal was to leave them."""
+    """The voter to be added, and the voters that the removal was expected to leave."""
 
     key: ReplicaKey
     left: VoterSetStrength
 
 
 class Consent:
-    """In between the two a voter is missing: nobody is asked for the second while all is as it was agreed to.
+    """Between the two a voter is missing, so the second is not asked about if everything is as the operator
+    agreed.
 
-    The watcher of a replacement passes on each preflight, and the result of each request.
+    The watcher of a replacement passes each preflight and the result of each request to this object.
     """
 
     def __init__(self, plan: ReplacementPlan) -> None:
@@ -29,33 +32,35 @@ class Consent:
         self._agreed: _Agreed | None = None
 
     def question(self, step: ReplacementStep, prepared: PreparedChange) -> str:
-        """What is asked for, all of it."""
+        """The whole question."""
         follows = self._follows(step, prepared)
         return prepared.sentence + ("" if follows is None else f" and then add voter {follows} in its place")
 
     def given(self, step: ReplacementStep, prepared: PreparedChange) -> None:
-        """A person said yes to that question."""
+        """Records that a person agreed to the question."""
         follows, left = self._follows(step, prepared), prepared.verdict.after
         self._agreed = None if follows is None or left is None else _Agreed(follows, left)
 
     def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
-        """What was agreed to lapses for good where the cluster is another than the removal was to leave."""
+        """The consent ends if the cluster differs from what the removal was expected to leave."""
         if step.kind is StepKind.ADD and self._agreed is not None and not _as_agreed(self._agreed, prepared):
             self._agreed = None
 
     def changed(self, changed: Changed) -> None:
-        """What was held back at the last moment is asked for anew, and what was to follow it too."""
+        """If the change was not sent at the last moment, it is asked about again, and so is the addition
+        after it.
+        """
         if changed.answer is None:
             self._agreed = None
 
     def covers(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
-        """Whether it was allowed together with the removal before it."""
+        """Whether the operator agreed to it together with the removal before it."""
         return (
             step.kind is StepKind.ADD and self._agreed is not None and prepared.voter.key == self._agreed.key
         )
 
     def _follows(self, step: ReplacementStep, prepared: PreparedChange) -> ReplicaKey | None:
-        """The replica that takes the place of the voter that is removed, where it is the next to be added."""
+        """The replica that replaces the removed voter, if adding it is the next change."""
         following = next((s for s in self._plan.steps if s.number == step.number + 1), None)
         if following is None or following.node != step.node:
             return None
@@ -64,7 +69,7 @@ class Consent:
 
 
 def _as_agreed(agreed: _Agreed, prepared: PreparedChange) -> bool:
-    """The same replica, the same voters, and none of them down that was up."""
+    """Whether it is the same replica and the same voters, and no voter that was up is down."""
     now, left = prepared.verdict.before, agreed.left
     same = prepared.voter.key == agreed.key and set(now.voters.keys) == set(left.voters.keys)
     return same and set(now.down) <= set(left.down)

@@ -1,4 +1,4 @@
-"""A controller replacement with its plan's file and its journal entry: made, saved, read, and carried out."""
+"""A controller replacement with its plan file and its journal entry: makes, saves, reads and carries it out."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from recovery.membership.replacement import ReplacementError, ReplacementHeader,
 from recovery.membership.replacement_file import from_json, to_json
 
 PATIENCE = 3600.0
-"""Seconds that one step may take: most of it is somebody's way to a host."""
+"""Seconds that one step may take; most of it is the time until somebody has worked on a host."""
 
 
 class Planned(NamedTuple):
-    """A plan and its file, by a path that another shell finds too, with the steps that were said to be done."""
+    """A plan and its file (an absolute path, so that another shell finds it), with the steps that were
+    confirmed as done.
+    """
 
     plan: ReplacementPlan
     file: Path
@@ -43,7 +45,7 @@ class Planned(NamedTuple):
 
 
 async def make_replacement(membership: Membership, choice: ReplacementChoice) -> ReplacementPlan:
-    """The plan for that choice, made here and now. Raises as :func:`plan_replacement`."""
+    """Makes the plan for that choice. Raises as :func:`plan_replacement`."""
     header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by(), version())
     return await plan_replacement(membership, choice, header)
 
@@ -71,7 +73,7 @@ def read_replacement(file: Path) -> ReplacementPlan:
 
 
 def refuse_replacement_of_other_cluster(plan: ReplacementPlan, cluster_id: str) -> None:
-    """Raises InputError where the plan was made for another cluster."""
+    """Raises InputError if the plan was made for another cluster."""
     if plan.wanted.cluster_id != cluster_id:
         raise InputError(f"the plan is for cluster {plan.wanted.cluster_id}, and this is {cluster_id}")
 
@@ -85,7 +87,7 @@ async def run_replacement(
     *,
     attended: bool = True,
 ) -> ReplacementResult:
-    """Goes through the plan; what earlier runs left of it is closed when it is done."""
+    """Carries out the plan; journal entries of earlier runs for it are closed when it is done."""
     plan = planned.plan
     found = unfinished(planned.cluster_id)
     entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
@@ -101,7 +103,7 @@ async def run_replacement(
         journal.after(entry, {"course": str(result.reason)})
         earlier = [e.entry for e in (*found.replacements, *found.entries)]
         journal.settle("the replacement was carried out to its end", entries=earlier)
-    # The newest entry is the one that resume finds; it replaces those of earlier runs.
+    # resume finds the newest entry; it replaces those of earlier runs.
     elif found.replacements:
         journal.settle("a later run went on with it", entries=[e.entry for e in found.replacements])
     return result

@@ -1,4 +1,4 @@
-"""Taking snapshots: the cluster is asked a batch of partitions at a time, and each is written before the next."""
+"""Takes snapshots: reads the cluster in batches of partitions, and writes each batch before the next is read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from recovery.model import PartitionState, Unknown
 from recovery.plan.topic_marks import marks
 
 BATCH = 10_000
-"""Partitions that are asked about at once: what is in memory does not grow with the cluster."""
+"""Partitions in one batch, so that memory use does not grow with the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """How snapshots are taken: where to, how long brokers have to answer (seconds), and what is handed in."""
+    """How snapshots are taken: the target directory, the seconds that brokers have to answer, the clock and
+    other sources.
+    """
 
     root: StoragePath
     duration: float
@@ -42,7 +44,7 @@ class _Seen:
 
 
 class Series:
-    """Snapshots of one cluster, one after the other: full ones, and between them what has changed."""
+    """A series of snapshots of one cluster: full ones, and the changes between them."""
 
     def __init__(self, backend: Backend, taking: Taking) -> None:
         self._backend = backend
@@ -53,14 +55,18 @@ class Series:
         self._missed = 0
 
     async def full(self, progress: Progress | None = None, *, series: bool = False) -> Manifest:
-        """Every partition; ``series``: changes will follow, and what is seen is remembered for them."""
+        """Every partition. ``series``: snapshots of changes will follow, so the state is kept for the
+        comparison.
+        """
         prints = Fingerprints() if series else None
         manifest = await self._counted(SnapshotKind.FULL, prints, progress)
         self._prints, self._base, self._previous = prints, manifest, manifest
         return manifest
 
     async def changes(self, progress: Progress | None = None) -> Manifest:
-        """What is not as the snapshot before had it. The first is full, and the first after a failure."""
+        """What differs from the previous snapshot. The first snapshot is full, and so is the first after a
+        failure.
+        """
         if self._prints is None:
             return await self.full(progress, series=True)
         self._previous = await self._counted(SnapshotKind.CHANGES, self._prints, progress)
@@ -69,7 +75,7 @@ class Series:
     async def _counted(
         self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
     ) -> Manifest:
-        """A failed snapshot is recorded in the next one: between the two the cluster was not read."""
+        """A failed snapshot is recorded in the next one, because the cluster was not read in between."""
         try:
             manifest = await self._take(kind, prints, progress)
         except BaseException:
@@ -80,12 +86,12 @@ class Series:
         return manifest
 
     def now(self) -> datetime:
-        """The time that the snapshots go by."""
+        """The current time for the snapshots."""
         return self._taking.clock()
 
     @property
     def base(self) -> Manifest | None:
-        """The full snapshot that the changes build on."""
+        """The full snapshot on which the changes are based."""
         return self._base
 
     async def _take(
@@ -149,7 +155,7 @@ class Series:
             configs = group.create_task(self._backend.topic_configs(topics))
             result = await self._backend.survey(request)
         for contact in result.contacts:
-            # Silent once is silent: its logs of that batch are missing.
+            # A broker that was silent for one batch counts as silent: its logs of that batch are missing.
             if contact.broker not in contacts or contact.problem is not None:
                 contacts[contact.broker] = contact
         told = configs.result()
@@ -191,7 +197,7 @@ def _dir_row(directory: LogDir) -> dict[str, Any]:
 
 
 def unknown_row(unknown: Unknown) -> dict[str, str]:
-    """As :data:`pipeline.snapshot_schema.UNKNOWN` has it."""
+    """The value in the form of :data:`pipeline.snapshot_schema.UNKNOWN`."""
     return {"why": unknown.why.value, "detail": unknown.detail}
 
 

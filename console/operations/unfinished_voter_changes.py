@@ -35,10 +35,10 @@ def _looked(entry: OpenEntry, quorum: Quorum) -> Looked:
     if entry.action == UPGRADE and detail.get("feature") == KRAFT_VERSION:
         return Looked(entry, True, f"{KRAFT_VERSION} is {quorum.kraft_version}")
     if entry.action not in (ADD, REMOVE):
-        return Looked(entry, False, "it is looked for through the brokers: give --bootstrap-server")
+        return Looked(entry, False, "checking it needs the brokers: give --bootstrap-server")
     key = ReplicaKey(int(detail.get("voter", -1)), str(detail.get("directoryId", "")))
     if quorum.change_pending is not False:
-        return Looked(entry, False, "a change of the voters is written and not committed yet: look again")
+        return Looked(entry, False, "a change of the voters is written and not yet committed: run this again")
     votes = key in quorum.voters.keys
     made = "was made" if votes == (entry.action == ADD) else "was not made"
     return Looked(entry, True, f"{key} is {'a' if votes else 'no'} voter: the change {made}")

@@ -27,25 +27,25 @@ from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import Unknown
 
 COMMIT_SECONDS = 10.0
-"""How long a change that is written, and was not answered, may take until it is committed."""
+"""Seconds until a change that was written, but not answered, may be committed."""
 POLL = 0.2
 SECOND_LOOK = 1.0
-"""Seconds to a second preflight where the first found somebody late: one late fetch is no failure."""
+"""Seconds until a second preflight if the first found a late voter: one late fetch is not a failure."""
 FRESH_MS = 500
 """The maximum age of a preflight when its change is sent, by the leader's clock. After a question it is
-always older.
+always exceeded.
 """
 
 
 class VoterChange(StrEnum):
-    """What is done to the voters."""
+    """The kind of voter change."""
 
     ADD = "add"
     REMOVE = "remove"
 
 
 class Given(NamedTuple):
-    """What an operator named: the directory and the endpoints are looked up where they are not given."""
+    """What the operator named; the directory and the endpoints are looked up if they are not given."""
 
     node_id: int
     directory_id: str | None = None
@@ -54,7 +54,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
-    """A change with its preflight; ``probes`` are who answered at the newcomer's endpoints."""
+    """A change with its preflight; ``probes`` are the answers at the new voter's endpoints."""
 
     change: VoterChange
     given: Given
@@ -65,7 +65,7 @@ class PreparedChange:
 
     @property
     def sentence(self) -> str:
-        """What is to be sent."""
+        """The request to be sent."""
         if self.change is VoterChange.REMOVE:
             return f"remove voter {self.voter.key}"
         return f"add voter {self.voter.key} at {', '.join(map(str, self.voter.endpoints)) or 'no endpoint'}"
@@ -93,7 +93,7 @@ async def prepare_add(
 
 
 async def prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> PreparedChange:
-    """As :func:`prepare_add`, for a removal."""
+    """The same as :func:`prepare_add`, for a removal."""
     return await _prepare(membership, VoterChange.REMOVE, Given(node_id, directory_id))
 
 
@@ -106,30 +106,30 @@ async def carry_out(
     """Sends the change if its preflight allows it and is still valid, then reads the quorum until the result
     is known.
 
-    Never sends twice. ``tell`` is called with what is being waited for. Raises BackendError only where
-    nothing was sent.
+    Never sends twice. ``tell`` is called with what the run waits for. Raises BackendError only if nothing was
+    sent.
     """
     against = "; ".join(prepared.verdict.refused) or await _since_shown(membership, prepared, tell)
     if against:
         return Changed(prepared, None, False, detail=against)
-    tell(f"sent: {prepared.sentence}; its commit is waited for, for at most {CHANGE_TIMEOUT:.0f} s")
+    tell(f"sent: {prepared.sentence}; waiting at most {CHANGE_TIMEOUT:.0f} s for the commit")
     if prepared.change is VoterChange.ADD:
         answer = await membership.add_voter(prepared.voter, recorder)
     else:
         answer = await membership.remove_voter(prepared.voter.key, recorder)
     if answer.ended is ChangeEnd.DONE:
         return Changed(prepared, answer, True)
-    tell(f"the answer: {answer}; whether it is written is looked at, for about {COMMIT_SECONDS:.0f} s")
+    tell(f"the answer: {answer}; checking for about {COMMIT_SECONDS:.0f} s whether the change is written")
     return await _explained(membership, prepared, answer, tell)
 
 
 async def _since_shown(membership: Membership, shown: PreparedChange, tell: Callable[[str], None]) -> str:
-    """What has changed since the preflight, which is made anew unless it is from this moment."""
+    """What has changed since the preflight; the preflight is repeated unless it has just been made."""
     quorum = await membership.describe()
     same = quorum.leader_epoch == shown.quorum.leader_epoch
     if same and 0 <= quorum.now_ms - shown.quorum.now_ms <= FRESH_MS:
         return ""
-    tell("the quorum is looked at once more")
+    tell("reading the quorum once more")
     try:
         why = moved(shown, await _prepare(membership, shown.change, shown.given))
     except NotChosen as error:
@@ -147,7 +147,7 @@ async def _prepare(membership: Membership, change: VoterChange, given: Given) ->
 
 
 async def _prepare_add(membership: Membership, given: Given) -> PreparedChange:
-    """Who votes and who is up is read last: an address that is silent is waited for."""
+    """The voters and who is up are read last, because waiting for a silent address takes time."""
     seen = await membership.describe()
     _newcomer(seen, given.node_id, given.directory_id)
     endpoints = given.endpoints or await look_endpoints(membership, seen, given.node_id)
@@ -160,7 +160,7 @@ async def _prepare_add(membership: Membership, given: Given) -> PreparedChange:
 
 def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaKey:
     if quorum.kraft_version < 1:
-        # Its voters have no directories to choose by; the preflight says the same of one that is given.
+        # Static voters have no directories to choose by; the preflight reports a directory that is given.
         if directory_id is None:
             raise NotChosen(STATIC)
         return ReplicaKey(node_id, directory_id)
@@ -177,7 +177,7 @@ async def _prepare_remove(membership: Membership, given: Given) -> PreparedChang
 
 
 async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) -> bool | None:
-    """Whether that voter would add itself again; None where it does not tell."""
+    """Whether that voter would add itself again; None if its settings cannot be read."""
     voter = quorum.voters.find(key)
     if voter is None or not voter.endpoints:
         return None
@@ -189,7 +189,7 @@ async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) ->
 
 
 async def look_endpoints(membership: Membership, quorum: Quorum, node_id: int) -> tuple[VoterEndpoint, ...]:
-    """Where the controllers' listing says that the node listens; empty where it does not."""
+    """The node's endpoints in the listing of controllers; empty if it is not listed."""
     listed = await membership.controllers()
     if isinstance(listed, Unknown):
         return ()
@@ -205,7 +205,7 @@ async def probe_endpoint(membership: Membership, endpoint: VoterEndpoint, node_i
 async def _explained(
     membership: Membership, prepared: PreparedChange, answer: ChangeAnswer, tell: Callable[[str], None]
 ) -> Changed:
-    """Looks at the quorum until the change is seen committed, or seen not to be there."""
+    """Reads the quorum until the change is committed, or until it is clear that it was not made."""
     key, adding = prepared.voter.key, prepared.change is VoterChange.ADD
     waited, after, told = Waited(membership), None, ""
     while waited.seconds < COMMIT_SECONDS:
@@ -221,7 +221,7 @@ async def _explained(
             detail = str(TimeoutCause.NOT_COMMITTED)
         if detail != told:
             told = detail
-            tell(f"not seen yet: {detail}")
+            tell(f"not visible yet: {detail}")
         await waited.pause(POLL)
     if after is None or (key in after.voters.keys) == adding:
         return Changed(prepared, answer, None, TimeoutCause.NOT_COMMITTED if after else None, after, detail)

@@ -1,4 +1,4 @@
-"""What has become worse or different about a voter change since it was shown to the operator."""
+"""What has become worse or different since a voter change was shown to the operator."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def moved(shown: PreparedChange, now: PreparedChange) -> str:
-    """What has changed since, in one line; empty where the change may be sent as it was shown.
+    """What has changed since, in one line; "" if the change may be sent as it was shown.
 
-    A voter that has come back since is no reason against it.
+    A voter that has come back since does not prevent the change.
     """
     return "; ".join(_differences(shown, now))
 
@@ -34,7 +34,7 @@ def _differences(shown: PreparedChange, now: PreparedChange) -> Iterator[str]:
 
 
 def _lost(shown: PreflightResult, now: PreflightResult) -> Iterator[object]:
-    """The voters that were up and are down now."""
+    """The voters that were up and are now down."""
     return (key for key in now.before.down if key in shown.before.up)
 
 

@@ -17,7 +17,7 @@ from console.output.apply_report import applied_document, applied_lines, prepare
 def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: int) -> int:
     """Applies a plan from a file and prints the result; returns the exit status.
 
-    Raises StalePlan if every row is stale.
+    Raises StalePlan if no row can be applied any more.
     """
     run.refuse_if_read_only()
     if ask:

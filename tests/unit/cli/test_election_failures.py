@@ -294,7 +294,7 @@ def test_a_disk_that_is_full_at_the_very_end_does_not_swallow_what_was_done(
     ended = call("ktriage", "apply", *ANY, plan, *AGREED)
     assert ended.status == 0, str(ended)
     assert "1 elections: 1 elected" in ended.out or "1 election: 1 elected" in ended.out
-    assert "the journal is not complete, what was done is told here only" in ended.err
+    assert "the journal is not complete; only this output shows what was done" in ended.err
     assert "No space left" in ended.err
 
 

@@ -27,7 +27,7 @@ def test_the_question_counts_the_elections_and_names_the_cluster(
     monkeypatch.setattr(Run, "refuse_unless_interactive", lambda _run, _instead: None)
     monkeypatch.setattr(Run, "ask", hears)
     ended = call("ktriage", "apply", *ANY, plan)
-    assert asked[0].startswith(f"{counted} be held on cluster {CLUSTER_ID} (kafka:9092).")
+    assert asked[0].startswith(f"{counted} be run on cluster {CLUSTER_ID} (kafka:9092).")
     assert "not confirmed" in ended.err
     assert sent(backend) == 0
 

@@ -67,7 +67,7 @@ def test_what_the_empty_disk_would_lead_is_to_be_elected_before_and_the_rest_whe
     alone = alone._replace(replicas=(1,))
     empty, gone, none = leaderless_lines([lost, other, alone], LogDirPlace(1, B), {lost.tp})
     assert str(lost.tp) in empty
-    assert "1 would be elected from its empty disk" in empty
+    assert "1 would be elected with its empty disk" in empty
     assert f"{other.tp}: bring back a broker that may lead" in gone
     assert f"{alone.tp}: no other replica has a copy" in none
 
@@ -107,5 +107,5 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
     asyncio.run(wait())
     lines = [line for line in err.getvalue().splitlines() if "have no leader" in line]
     assert len(lines) == len(set(lines)) == 2
-    assert "archive-1, archive-3: 2 would be elected from its empty disk" in lines[0]
+    assert "archive-1, archive-3: 2 would be elected with its empty disk" in lines[0]
     assert "sessions-1, sessions-3: no other replica has a copy" in lines[1]

@@ -133,7 +133,7 @@ def test_a_replacement_is_shown_saved_gone_through_and_then_nothing_is_left(call
     assert "next: ktriage quorum replace --plan r.json" in shown.err
     again = call("ktriage", "quorum", "replace", "102", "--why", "disk", "--plan", "r.json", *YES, *DISK)
     assert again.status == 2
-    assert "it exists" in again.err
+    assert "this plan file exists" in again.err
     gone = call("ktriage", "quorum", "replace", "--plan", "r.json", *YES, *DISK)
     assert gone.status == 0, gone
     assert "the replacement is done" in gone.out
@@ -225,7 +225,7 @@ def test_wrong_usage_is_one_line_and_nothing_sent(call: Caller, words: tuple[str
             ("replace", "102", "--why", "host", "--with", "103", "--confirmed", "1"),
             "of this plan only 6 can be said to be done",
         ),
-        (("replace", "--plan", "nowhere.json"), "nowhere.json: there is no such plan"),
+        (("replace", "--plan", "nowhere.json"), "nowhere.json: this plan file does not exist"),
         (("replace", "--why", "grow", "--with", "1"), "node 1 is a broker"),
         (("update-endpoint", "101", "--endpoint", "FOO://h:1"), "give --endpoint CONTROLLER://HOST:PORT"),
         (("upgrade", "101"), "unexpected extra argument(s) (101)"),

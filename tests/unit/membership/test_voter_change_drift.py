@@ -157,7 +157,7 @@ def test_the_wizard_sends_nothing_on_an_old_answer_and_says_so() -> None:
 
     gone, said, notes = asyncio.run(go())
     assert any("not sent: the quorum has changed since this was shown: 101-" in text for text in said)
-    assert "the quorum is looked at once more" in said
+    assert "reading the quorum once more" in said
     assert any(text.startswith("sent: remove voter 102-") for text in said)
     # Nobody stops the controller that is no voter any more.
     assert gone.step is not None

@@ -37,9 +37,9 @@ def test_looks_that_take_long_count_as_time_and_what_is_waited_for_is_told(
     assert changed.done is None
     assert clock.now <= 16.0
     assert told[0].startswith("sent: remove voter 102-")
-    assert "is waited for, for at most 30 s" in told[0]
+    assert "waiting at most 30 s for the commit" in told[0]
     assert "REQUEST_TIMED_OUT" in told[1]
-    assert told[2:] == ["not seen yet: nobody leads"]
+    assert told[2:] == ["not visible yet: nobody leads"]
 
 
 def test_the_upgrade_is_looked_for_no_longer_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
         (("serve", "stale-long-tail", "--without", "ElectLeaders:99"), "up to version 3"),
         (("serve", "stale-long-tail", "--without", "ApiVersions"), "cannot be hidden"),
         (("serve", "stale-long-tail", "--cluster-id", "mine"), "22 letters"),
-        (("step", "-5"), "-5: a number below 0"),
+        (("step", "-5"), "-5: negative numbers are not allowed"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(call: Caller, words: tuple[str, ...], said: str) -> None:
