@@ -79,7 +79,7 @@ def take(
 
 
 def _clock(backend: Backend) -> Callable[[], datetime]:
-    """The time of snapshots; a simulation's virtual time counts from now on."""
+    """The time of snapshots. The virtual time of a simulation starts at the current time."""
     virtual = backend.virtual_time
     if virtual is None:
         return now

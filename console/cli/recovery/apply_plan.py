@@ -35,5 +35,7 @@ def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: in
         run.screen.say(f"not recovered: {tp}: {reason}")
     status = run.conclude(change.conclusion(applied))
     if applied.stale:
-        raise StalePlan(f"{change.file}: no row of it holds any more; nothing was applied. Make a new plan")
+        raise StalePlan(
+            f"{change.file}: no row can be applied any more; nothing was applied. Make a new plan"
+        )
     return status

@@ -34,7 +34,7 @@ BRING_BACK = "bring back the brokers named above; only if they are gone for good
 
 
 class Report(NamedTuple):
-    """How the result is told: under which command's name, with every replica or not, of how many partitions."""
+    """How the result is printed: the command's name, with every replica or not, and for how many partitions."""
 
     command: str
     show: bool = False

@@ -71,7 +71,7 @@ def test_a_plan_of_which_everything_moved_is_stale_and_a_new_one_is_the_next_ste
     ended = call("ktriage", "apply", *ANY, plan)
     assert ended.status == 4, ended
     assert elected(backend) == []
-    assert "no row of it holds any more; nothing was applied" in ended.err
+    assert "no row can be applied any more; nothing was applied" in ended.err
     assert (
         "next: ktriage plan --topic orders --ranking last-record --strategy balanced plan-2.json" in ended.err
     )
