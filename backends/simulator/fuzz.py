@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from backends.simulator.config import Config
 from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
+from backends.simulator.invariants.verdict_soundness import VerdictCounts, VerdictSoundness
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import ElectLeaders, Reassign, SetConfig, UpdateFeature
 from backends.simulator.network import Weather, broker, controller
@@ -21,12 +23,16 @@ from recovery.controller.transition_targets import ElectionKind
 from recovery.membership.quorum import MembershipRules
 from recovery.model import NO_LEADER, TopicPartition
 
+Faults = Mapping[str, tuple[int, Fault]]
+"""By name: how often one happens in relation to the others, and what it does."""
+
 TOPIC = "fuzz"
 PARTITIONS = 3
 
 
-class FuzzResult(NamedTuple):
-    """The run of one seed: broken invariants, excused losses, and the digest of the history."""
+@dataclass(frozen=True, slots=True)
+class FuzzResult:
+    """The run of one seed: broken invariants, excused losses, the digest of the history, and its verdicts."""
 
     seed: int
     steps: int
@@ -34,6 +40,8 @@ class FuzzResult(NamedTuple):
     lost: tuple[LostRecords, ...]
     digest: str
     error: str = ""
+    verdicts: VerdictCounts = field(default_factory=VerdictCounts)
+    incident: bool = False
 
     @property
     def failed(self) -> bool:
@@ -42,20 +50,41 @@ class FuzzResult(NamedTuple):
     @property
     def replay(self) -> str:
         """The command that runs this seed again, with its history."""
-        return f"ktriage simulate fuzz --seed {self.seed} --seeds 1"
+        incidents = " --incidents" if self.incident else ""
+        return f"ktriage simulate fuzz{incidents} --seed {self.seed} --seeds 1"
 
 
 def fuzz(seed: int, seconds: int = 60) -> FuzzResult:
     """One run of ``seconds`` of virtual time."""
-    world, checker = prepare(seed)
+    return judged_run(topology(seed), seed, seconds, FAULTS)
+
+
+def judged_run(made: Topology, seed: int, seconds: int, faults: Faults) -> FuzzResult:
+    """One run of ``faults`` on the cluster ``made``; before each fault every verdict is held against the truth."""
+    world = World(made, seed)
+    checker = Checker(world, strict=False)
+    soundness = VerdictSoundness(world, checker.known, _random(seed, "verdicts"))
+
+    def judge() -> None:
+        checker.settle()
+        checker.broken.extend(
+            BrokenInvariant(world.loop.now, name, detail) for name, detail in soundness.look()
+        )
+
     error = ""
     try:
-        run(world, seed, seconds)
-        checker.settle()
+        run(world, seed, seconds, faults=faults, before_fault=judge)
+        judge()
     except Exception as failed:  # any exception is the result of this seed
         error = f"{type(failed).__name__}: {failed}"
     return FuzzResult(
-        seed, world.loop.steps, tuple(checker.broken), tuple(checker.lost), world.history.digest(), error
+        seed,
+        world.loop.steps,
+        tuple(checker.broken),
+        tuple(checker.lost),
+        world.history.digest(),
+        error,
+        soundness.counts,
     )
 
 
@@ -65,19 +94,30 @@ def prepare(seed: int) -> tuple[World, Checker]:
     return world, Checker(world, strict=False)
 
 
-def run(world: World, seed: int, seconds: int, only: tuple[str, ...] | None = None) -> None:
+def run(
+    world: World,
+    seed: int,
+    seconds: int,
+    only: tuple[str, ...] | None = None,
+    *,
+    faults: Faults | None = None,
+    before_fault: Callable[[], None] = lambda: None,
+) -> None:
     """Faults for two thirds of the time; then everything is repaired and has time to settle.
 
-    ``only`` names the faults that may happen; None means all.
+    ``only`` names the faults that may happen; None means all of ``faults``, by default :data:`FAULTS`.
+    ``before_fault`` is called before each.
     """
     random = _random(seed, "faults")
+    drawn = FAULTS if faults is None else faults
     quiet = seconds * SECOND * 2 // 3
     while world.loop.now < quiet:
         world.loop.run_for(random.randrange(100 * MILLISECOND, 4 * SECOND))
-        names = list(FAULTS if only is None else only)
-        name = random.choices(names, [FAULTS[name][0] for name in names])[0]
+        before_fault()
+        names = list(drawn if only is None else only)
+        name = random.choices(names, [drawn[name][0] for name in names])[0]
         world.history.add("fuzz", name)
-        FAULTS[name][1](world, random)
+        drawn[name][1](world, random)
     mend(world)
     world.loop.run_until(seconds * SECOND)
 
@@ -211,7 +251,7 @@ def _replace_disks(world: World, _random: Random) -> None:
         world.start_broker(number)
 
 
-def _tell(world: World, body: object) -> None:
+def tell(world: World, body: object) -> None:
     active = world.active
     if active is not None and active.active is not None:
         active.active.handle(body, lambda _reply: None)
@@ -224,25 +264,25 @@ def _elect(world: World, random: Random) -> None:
     tp = TopicPartition(TOPIC, random.randrange(PARTITIONS))
     leader = random.choice(world.image.partitions[tp].replicas)
     chosen = leader if kind is ElectionKind.DESIGNATED else NO_LEADER
-    _tell(world, ElectLeaders(kind, ((tp, chosen),)))
+    tell(world, ElectLeaders(kind, ((tp, chosen),)))
 
 
 def _min_isr(world: World, random: Random) -> None:
-    _tell(world, SetConfig(TOPIC, "min.insync.replicas", str(random.choice((1, 2, 3)))))
+    tell(world, SetConfig(TOPIC, "min.insync.replicas", str(random.choice((1, 2, 3)))))
 
 
 def _reassign(world: World, random: Random) -> None:
     tp = TopicPartition(TOPIC, random.randrange(PARTITIONS))
     target = None if random.random() < 0.3 else tuple(random.sample(list(world.specs), 3))
-    _tell(world, Reassign(((tp, target),), True))
+    tell(world, Reassign(((tp, target),), True))
 
 
 def _elr(world: World, random: Random) -> None:
-    _tell(world, UpdateFeature(ELR_FEATURE, random.randrange(2)))
+    tell(world, UpdateFeature(ELR_FEATURE, random.randrange(2)))
 
 
 # name → (relative frequency, the fault).
-FAULTS: dict[str, tuple[int, Fault]] = {
+FAULTS: Faults = {
     "kill": (8, _kill),
     "power off": (6, _power_off),
     "start all": (14, _start),

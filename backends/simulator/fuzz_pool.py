@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 
 from backends.simulator.fuzz import FuzzResult, fuzz
+from backends.simulator.incident_fuzz import fuzz_incident
 
 LOOK_SECONDS = 0.2
 """Seconds between two checks of ``stop`` while a result is awaited."""
@@ -19,23 +20,30 @@ AT_ONCE = 64
 
 
 def fuzz_seeds(
-    seeds: range, jobs: int, stop: Callable[[], bool] = lambda: False, *, seconds: int = 60
+    seeds: range,
+    jobs: int,
+    stop: Callable[[], bool] = lambda: False,
+    *,
+    seconds: int = 60,
+    incidents: bool = False,
 ) -> Iterator[FuzzResult]:
     """One result per seed, in order, each of ``seconds`` of virtual time. ``stop`` ends the iteration early.
+    ``incidents``: of :mod:`backends.simulator.incident_fuzz`.
 
     No process is left behind, however the iteration ends.
     """
     jobs = min(jobs, len(seeds), AT_ONCE)
+    one = _FuzzSeed(seconds, incidents=incidents)
     if jobs <= 1:
         for seed in seeds:
             if stop():
                 return
-            yield fuzz(seed, seconds)
+            yield one(seed)
         return
     with _signals_blocked():
         pool = multiprocessing.get_context("spawn").Pool(jobs)
     with pool:
-        waiting = pool.imap(_FuzzSeed(seconds), seeds)
+        waiting = pool.imap(one, seeds)
         for _ in seeds:
             while not stop():
                 try:
@@ -49,13 +57,14 @@ def fuzz_seeds(
 
 
 class _FuzzSeed:
-    """Runs one seed in a worker process."""
+    """Runs one seed, also in a worker process."""
 
-    def __init__(self, seconds: int) -> None:
+    def __init__(self, seconds: int, *, incidents: bool) -> None:
         self._seconds = seconds
+        self._run = fuzz_incident if incidents else fuzz
 
     def __call__(self, seed: int) -> FuzzResult:
-        return fuzz(seed, self._seconds)
+        return self._run(seed, self._seconds)
 
 
 @contextmanager

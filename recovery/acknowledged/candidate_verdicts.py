@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recovery.acknowledged.compaction_holes import compaction_condition
-from recovery.acknowledged.complete_logs import CompleteLog, key, proofs_without_history
+from recovery.acknowledged.complete_logs import CompleteLog, EarlierBranch, key, proofs_without_history
 from recovery.acknowledged.lacking_spans import LackingSpans, joined, lacking
+from recovery.acknowledged.metadata_log_proofs import proofs_from_history
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.self_elections import self_elections
 from recovery.acknowledged.verdict import (
@@ -51,7 +52,12 @@ class _Partition:
         self.facts = facts
         self.logs = facts.known_logs()
         self.silent = tuple(r.broker for r in facts.survey.replicas if r.broker not in self.logs)
-        self.proofs: Sequence[CompleteLog] = proofs_without_history(facts, self.logs)
+        self.history = None if isinstance(facts.in_sync, Unknown) else facts.in_sync
+        self.proofs: Sequence[CompleteLog] = (
+            proofs_without_history(facts, self.logs)
+            if self.history is None
+            else proofs_from_history(facts, self.logs, self.history)
+        )
         self._known = _with_logs(facts.survey, self.logs)
 
     def verdict(self, broker: int) -> Verdict:
@@ -74,6 +80,7 @@ class _Partition:
         kind = VerdictKind.NONE if none else VerdictKind.SOME if at_least else VerdictKind.OPEN
         holes = compaction_condition(self.facts, self.logs, broker)
         touched = joined(committed, bound.spans)
+        since = None if none or self.history is None else self.history.min_isr_reached_without(broker)
         return Verdict(
             kind,
             at_least,
@@ -82,11 +89,16 @@ class _Partition:
             without(bound.spans, committed),
             count(spans) - count(touched),
             max((pair.expired for pair in pairs.values()), default=0),
-            None,
-            (*marks, *bound.evidence),
+            since,
+            (*marks, *self._reached(broker, since), *bound.evidence),
             bound.conditions if holes is None else (*bound.conditions, holes),
             () if none else self._decided_by(),
         )
+
+    def _reached(self, broker: int, since: int | None) -> tuple[Evidence, ...]:
+        if since is None:
+            return ()
+        return (Evidence(EvidenceKind.MIN_ISR_WITHOUT, (broker,), since_ms=since),)
 
     def _bound(
         self, broker: int, pairs: Mapping[int, LackingSpans], spans: tuple[EpochSpan, ...], at_least: int
@@ -111,25 +123,58 @@ class _Partition:
     def _bound_by(self, proof: CompleteLog, broker: int, pairs: Mapping[int, LackingSpans]) -> _Bound:
         ranks = proof.ranks and key(self.logs[broker]) >= key(self.logs[proof.broker])
         if broker == proof.broker or ranks:
-            return _Bound(0, (), proof.evidence, proof.conditions)
-        pair = pairs[proof.broker]
-        return _Bound(pair.at_most, pair.spans, proof.evidence, proof.conditions)
+            bound = _Bound(0, (), proof.evidence, proof.conditions)
+        else:
+            pair = pairs[proof.broker]
+            bound = _Bound(pair.at_most, pair.spans, proof.evidence, proof.conditions)
+        for branch in proof.earlier:
+            bound = _with_branch(bound, branch, pairs)
+        return bound
 
     def _decided_by(self) -> tuple[Decider, ...]:
         survey = self.facts.survey
         found = []
-        if self.silent:
-            unread = tuple(broker for broker in self.silent if survey.log(broker) is not None)
-            mute = tuple(broker for broker in self.silent if broker not in unread)
-            if unread:
-                found.append(Decider(DeciderKind.LINEAGE, unread, every=True))
-            if mute:
-                found.append(Decider(DeciderKind.BROKER_ANSWER, mute, every=True))
-                found.append(Decider(DeciderKind.BROKER_DISK, mute, every=True))
+        unread = tuple(broker for broker in self.silent if survey.log(broker) is not None)
+        mute = tuple(broker for broker in self.silent if broker not in unread)
+        if unread:
+            found.append(Decider(DeciderKind.LINEAGE, unread, every=True))
+        if mute:
+            brokers, every = self._needed(mute)
+            found.append(Decider(DeciderKind.BROKER_ANSWER, brokers, every))
+            found.append(Decider(DeciderKind.BROKER_DISK, brokers, every))
         if isinstance(survey.min_isr, Unknown):
             found.append(Decider(DeciderKind.MIN_ISR))
-        found.append(Decider(DeciderKind.METADATA_LOG))
+        if self.history is None:
+            found.append(Decider(DeciderKind.METADATA_LOG))
         return tuple(found)
+
+    def _needed(self, mute: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+        """Which of the silent brokers would decide, and whether all of them are needed."""
+        if self.history is None or self.proofs or any(e.unclean for e in self.history.doubts):
+            return mute, True
+        complete = tuple(broker for broker in mute if self.history.whole(broker) is not None)
+        return (complete, False) if complete else (mute, True)
+
+
+def _with_branch(bound: _Bound, branch: EarlierBranch, pairs: Mapping[int, LackingSpans]) -> _Bound:
+    """``bound`` with what may be left of a branch of before an election in doubt."""
+    visible: tuple[EpochSpan, ...] = ()
+    nameless: int | None = 0
+    for pair in pairs.values():
+        visible = joined(visible, tuple(span for span in pair.spans if span.epoch < branch.epoch))
+        unsure = None if pair.at_most is None else pair.at_most - count(pair.spans)
+        nameless = None if nameless is None or unsure is None else nameless + unsure
+    if not branch.silent and not visible and nameless == 0:
+        return bound
+    if branch.condition is not None:
+        if branch.condition in bound.conditions:
+            return bound
+        return bound._replace(conditions=(*bound.conditions, branch.condition))
+    spans = joined(bound.spans, visible)
+    more = count(spans) - count(bound.spans)
+    known = bound.offsets is not None and nameless is not None and not branch.silent
+    offsets = (bound.offsets or 0) + more + (nameless or 0) if known else None
+    return _Bound(offsets, spans, (*bound.evidence, branch.evidence), bound.conditions)
 
 
 def _preference(bound: _Bound) -> tuple[bool, int, int, int]:

@@ -1,4 +1,4 @@
-"""Proofs that one known log holds every acknowledged record, without the metadata log."""
+"""Proofs that one known log holds every acknowledged record."""
 
 from __future__ import annotations
 
@@ -10,9 +10,23 @@ from recovery.acknowledged.verdict import Condition, ConditionKind, Evidence, Ev
 from recovery.model import Lineage, ReplicaLog, Unknown
 
 
+class EarlierBranch(NamedTuple):
+    """Records of epochs below ``epoch`` may be on replicas that did not follow the leader of that epoch.
+
+    ``silent`` are such replicas whose logs are not known. With a ``condition`` there are no such records if it
+    holds; without one there may be.
+    """
+
+    epoch: int
+    silent: tuple[int, ...]
+    condition: Condition | None
+    evidence: Evidence
+
+
 class CompleteLog(NamedTuple):
     """``broker``'s log holds every acknowledged record, if ``conditions`` hold.
 
+    ``earlier`` are the branches of before elections whose leader may have lacked records.
     ``ranks``: then every log that ranks as high by (epoch of the last record, log end) holds them too. It needs
     that each leader was elected with all acknowledged records.
     """
@@ -20,6 +34,7 @@ class CompleteLog(NamedTuple):
     broker: int
     evidence: tuple[Evidence, ...]
     conditions: tuple[Condition, ...]
+    earlier: tuple[EarlierBranch, ...] = ()
     ranks: bool = True
 
 
@@ -62,7 +77,7 @@ def _in_sync_now(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> list[
             (*UNCHECKED_HISTORY, Condition(ConditionKind.RECORDS_KEPT, (broker,))),
         )
         for broker in (*state.isr, *(state.elr or ()))
-        if broker in logs and not _emptied(facts, logs, broker)
+        if broker in logs and not emptied(facts, logs, broker)
     ]
 
 
@@ -72,7 +87,7 @@ def _few_silent(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> Comple
     An emptied log is no witness, and counts as silent.
     """
     min_isr = facts.survey.min_isr
-    witnesses = tuple(broker for broker in logs if not _emptied(facts, logs, broker))
+    witnesses = tuple(broker for broker in logs if not emptied(facts, logs, broker))
     others = len(facts.survey.replicas) - len(witnesses)
     if isinstance(min_isr, Unknown) or not witnesses or others >= min_isr:
         return None
@@ -82,7 +97,7 @@ def _few_silent(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> Comple
     return CompleteLog(best, (evidence,), (*UNCHECKED_HISTORY, kept))
 
 
-def _emptied(facts: PartitionFacts, logs: Mapping[int, ReplicaLog], broker: int) -> bool:
+def emptied(facts: PartitionFacts, logs: Mapping[int, ReplicaLog], broker: int) -> bool:
     """Whether the log holds nothing although others do: its disk may have been replaced."""
     if broker in facts.emptied_disks:
         return True

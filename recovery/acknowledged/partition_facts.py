@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
 
 NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
@@ -18,7 +19,7 @@ class PartitionFacts:
     ``unclean.leader.election.enable``. ``failed_disks`` are brokers whose log dir with this replica failed;
     ``emptied_disks`` those whose dir was replaced by an empty one since. ``read_disks`` are the logs of brokers
     that are down, as read from their disks: they count as answered, and can never be chosen. ``compacted``:
-    whether ``cleanup.policy`` contains compact.
+    whether ``cleanup.policy`` contains compact. ``in_sync``: the partition's part of the metadata log.
     """
 
     survey: Survey
@@ -28,6 +29,7 @@ class PartitionFacts:
     emptied_disks: frozenset[int] = frozenset()
     read_disks: Mapping[int, ReplicaLog] = field(default_factory=dict)
     compacted: bool | Unknown = NOT_ASKED
+    in_sync: InSyncHistory | Unknown = NOT_ASKED
 
     def known_logs(self) -> dict[int, ReplicaLog]:
         """The logs that can be compared, in assignment order: answered or read from a disk, with their epochs."""

@@ -124,10 +124,17 @@ def fuzz(
     jobs: Annotated[
         int, typer.Option("--jobs", min=1, metavar="N", help="The number of parallel processes.")
     ] = 1,
+    incidents: Annotated[
+        bool,
+        typer.Option(
+            "--incidents",
+            help="Histories that leave partitions offline: the ELR on and off, power losses, failed disks.",
+        ),
+    ] = False,
     output: OutputFormat = Output.TABLE,
 ) -> int:
-    """Runs random histories and checks every invariant at every step. For each history that breaks an
-    invariant, the command that replays it is printed.
+    """Runs random histories and checks every invariant at every step, and every verdict on acknowledged records.
+    For each history that breaks one, the command that replays it is printed.
 
     \b
     Example:
@@ -135,7 +142,7 @@ def fuzz(
     """
     from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
 
-    return rehearsals.fuzz(ctx.obj, seed, seeds, jobs, json=output == Output.JSON)
+    return rehearsals.fuzz(ctx.obj, seed, seeds, jobs, incidents=incidents, json=output == Output.JSON)
 
 
 def reset(

@@ -12,6 +12,7 @@ from backends.metadata_log.directory import DIRECTORY
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.fuzz import FuzzResult
 from backends.simulator.fuzz_pool import fuzz_seeds
+from backends.simulator.invariants.verdict_soundness import VerdictCounts
 from backends.simulator.loop import SECOND
 from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.rehearsal import Interrupted, RehearsalResult, end_of, rehearse
@@ -232,7 +233,7 @@ def reset(program: Program, name: str, seed: int, state: Path | None) -> int:
     return Status.DONE
 
 
-def fuzz(program: Program, first: int, seeds: int, jobs: int, *, json: bool) -> int:
+def fuzz(program: Program, first: int, seeds: int, jobs: int, *, incidents: bool, json: bool) -> int:
     """Many random histories; each that breaks an invariant is told with the command that replays it.
 
     Raises Stopped after a signal, when what was found until then is told.
@@ -241,9 +242,12 @@ def fuzz(program: Program, first: int, seeds: int, jobs: int, *, json: bool) -> 
     failed: list[FuzzResult] = []
     stop = program.supervisor.stop
     steps = lost = done = 0
-    for done, result in enumerate(fuzz_seeds(wanted, jobs, lambda: bool(stop)), start=1):
+    verdicts = VerdictCounts()
+    results = fuzz_seeds(wanted, jobs, lambda: bool(stop), incidents=incidents)
+    for done, result in enumerate(results, start=1):
         steps += result.steps
         lost += len(result.lost)
+        verdicts.add(result.verdicts)
         program.screen.progress("seeds", done, seeds)
         if result.failed:
             failed.append(result)
@@ -254,9 +258,16 @@ def fuzz(program: Program, first: int, seeds: int, jobs: int, *, json: bool) -> 
             {"seed": row.seed, "broken": [str(b) for b in row.broken], "error": row.error} for row in failed
         ]
         fields = {"seeds": done, "first": first, "steps": steps, "excusedLosses": lost, "failed": rows}
+        fields["verdicts"] = verdicts.judged
         program.screen.out(document("simulate-fuzz", fields))
     else:
-        program.screen.out([f"{done:,} seeds, {steps:,} steps: {len(failed)} broke an invariant"])
+        program.screen.out(
+            [
+                f"{done:,} seeds, {steps:,} steps: {len(failed)} broke an invariant",
+                f"{verdicts.judged:,} verdicts; of {verdicts.choices:,} best choices"
+                f" {verdicts.decided:,} were decided without the metadata log, {verdicts.decided_by_log:,} with it",
+            ]
+        )
     if stop.signum is not None:
         raise Stopped(stop.signum, in_flight=False)
     return Status.PARTLY if failed else Status.DONE

@@ -1,0 +1,141 @@
+"""The truth about a run: what was acknowledged and committed, and whether a verdict's conditions hold."""
+
+from __future__ import annotations
+
+from backends.simulator.broker.replica_log import Log, kept, missing
+from backends.simulator.events import (
+    Acknowledged,
+    BrokerStopped,
+    DiskLost,
+    Event,
+    HighWatermarkMoved,
+    LeadershipTaken,
+    LogChanged,
+    MetadataCommitted,
+)
+from backends.simulator.invariants.ground_truth import with_span
+from backends.simulator.invariants.metadata_invariants import unclean_election
+from backends.simulator.loop import MILLISECOND
+from backends.simulator.world import World
+from recovery.acknowledged.verdict import Condition, ConditionKind
+from recovery.loss import union, without
+from recovery.model import EpochSpan, TopicPartition
+
+Spans = tuple[EpochSpan, ...]
+
+
+class AcknowledgedRecords:
+    """Follows a run from its beginning. Nothing that was acknowledged is ever forgotten, lost or not."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        loaded = {topic.name: topic.records for topic in world.topology.topics}
+        first = {tp: loaded.get(tp.topic, 0) for tp in world.image.partitions}
+        self._acknowledged: dict[TopicPartition, Spans] = {
+            tp: (EpochSpan(0, 0, end),) if end else () for tp, end in first.items()
+        }
+        self._committed = dict(self._acknowledged)
+        self._marks: dict[tuple[TopicPartition, int], int] = {}
+        self._ends: dict[tuple[int, TopicPartition], int] = {}
+        self._shortened: set[tuple[TopicPartition, int]] = set()
+        self._led_shortened: set[tuple[TopicPartition, int]] = set()
+        self._unclean: dict[TopicPartition, list[int]] = {}
+        self._reassigned: set[TopicPartition] = set()
+        self._lowest = {tp: world.image.effective_min_isr(tp.topic) for tp in first}
+        world.events.subscribers.append(self._saw)
+
+    def _saw(self, event: Event) -> None:
+        if isinstance(event, LogChanged):
+            log = self._log(event.broker, event.tp)
+            self._ends[event.broker, event.tp] = 0 if log is None else log.end
+        elif isinstance(event, Acknowledged):
+            if event.acks == -1:
+                self._acknowledged[event.tp] = with_span(self._acknowledged[event.tp], event.span)
+        elif isinstance(event, HighWatermarkMoved):
+            self._moved(event)
+        elif isinstance(event, BrokerStopped | DiskLost):
+            self._stopped(event.broker)
+        elif isinstance(event, LeadershipTaken):
+            self._led(event)
+        elif isinstance(event, MetadataCommitted):
+            self._changed(event)
+
+    def _log(self, broker: int, tp: TopicPartition) -> Log | None:
+        return self._world.disks[broker].logs.get(tp)
+
+    def _moved(self, event: HighWatermarkMoved) -> None:
+        log = self._log(event.broker, event.tp)
+        key = (event.tp, event.epoch)
+        start = self._marks.get(key, 0)
+        self._marks[key] = max(start, event.offset)
+        spans = () if log is None else log.spans
+        for epoch, low, high in spans:
+            span = EpochSpan(epoch, max(low, start), min(high, event.offset))
+            if span.start < span.end:
+                self._committed[event.tp] = union((*self._committed[event.tp], span))
+
+    def _stopped(self, broker: int) -> None:
+        for (other, tp), end in self._ends.items():
+            log = self._log(broker, tp)
+            if other == broker and (0 if log is None else log.end) < end:
+                self._shortened.add((tp, broker))
+        for tp, held in self._world.image.partitions.items():
+            if broker in held.replicas and self._log(broker, tp) is None:
+                self._shortened.add((tp, broker))
+
+    def _led(self, event: LeadershipTaken) -> None:
+        key = (event.tp, event.broker)
+        if key in self._shortened:
+            self._led_shortened.add(key)
+        log = self._log(event.broker, event.tp)
+        if log is None or missing(log, self._acknowledged[event.tp]):
+            self._elected_uncleanly(event.tp)
+
+    def _elected_uncleanly(self, tp: TopicPartition) -> None:
+        self._unclean.setdefault(tp, []).append(self._world.loop.now // MILLISECOND)
+
+    def _changed(self, event: MetadataCommitted) -> None:
+        for tp in self._lowest:
+            self._lowest[tp] = min(self._lowest[tp], event.image.effective_min_isr(tp.topic))
+        for tp in event.touched:
+            before, after = event.before.partitions.get(tp), event.image.partitions.get(tp)
+            if before is None or after is None:
+                continue
+            if set(before.replicas) != set(after.replicas):
+                self._reassigned.add(tp)
+            if unclean_election(before, after):
+                self._elected_uncleanly(tp)
+            if after.leader == before.leader:
+                for broker in set(after.isr) - set(before.isr):
+                    self._shortened.discard((tp, broker))
+
+    # What is asked
+
+    def lost_by(self, tp: TopicPartition, chosen: Log) -> Spans:
+        """The acknowledged records that ``chosen`` lacks and that are on the disk of any replica."""
+        lacking = missing(chosen, self._acknowledged[tp])
+        if not lacking:
+            return ()
+        replicas = self._world.image.partitions[tp].replicas
+        logs = [log for broker in replicas if (log := self._log(broker, tp)) is not None]
+        return union(span for log in logs for span in kept(log, lacking))
+
+    def never_committed(self, tp: TopicPartition, spans: Spans) -> Spans:
+        """The part of ``spans`` that no leader ever had below its high watermark."""
+        return without(spans, self._committed[tp])
+
+    def holds(self, tp: TopicPartition, condition: Condition) -> bool:
+        """Whether what a verdict takes for granted is so."""
+        match condition.kind:
+            case ConditionKind.MIN_ISR_NEVER_LOWER:
+                return self._lowest[tp] >= self._world.image.effective_min_isr(tp.topic)
+            case ConditionKind.NO_UNCLEAN_ELECTION:
+                times = self._unclean.get(tp, [])
+                return not any(condition.since_ms is None or at <= condition.since_ms for at in times)
+            case ConditionKind.SAME_REPLICAS:
+                return tp not in self._reassigned
+            case ConditionKind.RECORDS_KEPT:
+                shortened = self._shortened | self._led_shortened
+                return sum((tp, broker) in shortened for broker in condition.brokers) <= condition.tolerated
+            case ConditionKind.NO_COMPACTION_HOLES:
+                return True

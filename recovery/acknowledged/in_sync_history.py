@@ -1,0 +1,245 @@
+"""Who was in the ISR when: which replica held every acknowledged record, from one partition's metadata records.
+
+A leader acknowledges a record (acks=all) when every member of its ISR has it and the ISR has min ISR members. It
+knows only ISRs that the controller wrote, and it learns a new min ISR late: an ISR counts as able to acknowledge if
+it reached the lowest min ISR of the leader's epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from recovery.acknowledged.broker_restarts import BrokerRestart
+from recovery.acknowledged.min_isr_over_time import MinIsrOverTime
+from recovery.controller.registration import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    LeaderRecoveryState,
+)
+from recovery.metadata_log.history import PartitionInterval
+
+_UNPLACED = frozenset((None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY, LOST_DIRECTORY))
+
+
+class Whole(NamedTuple):
+    """A replica held every acknowledged record: it was in the ISR last at interval ``last``, and nothing was
+    acknowledged without it since.
+
+    ``restarts`` are its restarts since it was last known to hold them: each may have lost unflushed records.
+    """
+
+    last: int
+    restarts: tuple[BrokerRestart, ...]
+    proved_at: int
+
+
+class ElectionInDoubt(NamedTuple):
+    """A leader that may have lacked acknowledged records: elected with ``epoch`` at interval ``at``.
+
+    ``restarts`` where it held them all unless one of these lost unflushed records; empty: nothing shows that it
+    did.
+    """
+
+    at: int
+    leader: int
+    epoch: int
+    since_ms: int
+    restarts: tuple[BrokerRestart, ...]
+
+    @property
+    def unclean(self) -> bool:
+        return not self.restarts
+
+
+class InSyncHistory:
+    """The states of one partition, the oldest first.
+
+    ``from_creation``: the first is its creation; otherwise it is what a snapshot holds, and nothing is known of
+    earlier elections.
+    """
+
+    def __init__(
+        self,
+        intervals: tuple[PartitionInterval, ...],
+        min_isr: MinIsrOverTime,
+        restarts: Mapping[int, tuple[BrokerRestart, ...]],
+        *,
+        from_creation: bool,
+    ) -> None:
+        self.intervals = intervals
+        self.from_creation = from_creation
+        self._min_isr = min_isr
+        self._restarts = restarts
+        self._files_used = False
+        self._elections: list[ElectionInDoubt | None] = []
+        self._whole: dict[tuple[int, int], Whole | None] = {}
+
+    @property
+    def newest(self) -> int:
+        return len(self.intervals) - 1
+
+    def acknowledges(self, index: int) -> bool:
+        """Whether a leader could acknowledge with the ISR of this interval."""
+        held = self.intervals[index].registration
+        if not held.has_leader:
+            return False
+        lowest, from_files = self._lowest[held.leader_epoch]
+        reached = len(held.isr) >= lowest
+        self._files_used = self._files_used or (from_files and not reached)
+        return reached
+
+    @cached_property
+    def _lowest(self) -> Mapping[int, tuple[int, bool]]:
+        """By leader epoch: the lowest effective min ISR in it, and whether that rests on the brokers' files."""
+        found: dict[int, tuple[int, bool]] = {}
+        for first, last in self._epochs():
+            start = self.intervals[first].offset
+            end = self.intervals[last + 1].offset if last < self.newest else 2**63 - 1
+            copies = min(len(one.registration.replicas) for one in self.intervals[first : last + 1])
+            epoch = self.intervals[first].registration.leader_epoch
+            lowest = min(self._min_isr.lowest(start, end), copies)
+            found[epoch] = (lowest, self._min_isr.only_static(start, end))
+        return found
+
+    def _epochs(self) -> list[tuple[int, int]]:
+        """(first, last) interval of each leader epoch."""
+        found: list[tuple[int, int]] = []
+        for index, interval in enumerate(self.intervals):
+            epoch = interval.registration.leader_epoch
+            if found and self.intervals[found[-1][0]].registration.leader_epoch == epoch:
+                found[-1] = (found[-1][0], index)
+            else:
+                found.append((index, index))
+        return found
+
+    @property
+    def rests_on_files(self) -> bool:
+        """Whether what was proved so far depends on a min ISR that only the brokers' files hold."""
+        return self._files_used
+
+    def min_isr_reached_without(self, broker: int) -> int | None:
+        """Since when (ms) records may have been acknowledged without the broker; None: at no time."""
+        last = self.last_in_sync(broker, self.newest)
+        after = range(0 if last is None else last + 1, len(self.intervals))
+        return next((self.intervals[index].since_ms for index in after if self.acknowledges(index)), None)
+
+    # Who was in the ISR
+
+    def last_in_sync(self, broker: int, until: int) -> int | None:
+        """The last interval up to ``until`` with the broker in the ISR."""
+        return self._last(until, lambda index: broker in self.intervals[index].registration.isr)
+
+    def joined_after(self, broker: int, index: int) -> bool:
+        """Whether the broker joined the ISR of a leader after that interval: it follows that leader's log since."""
+        return any(self._joins(broker, later) for later in range(index + 1, len(self.intervals)))
+
+    def _joins(self, broker: int, index: int) -> bool:
+        """Whether a leader asked for the broker to be in the ISR: it had caught up then."""
+        if index == 0:
+            return False
+        before, now = self.intervals[index - 1].registration, self.intervals[index].registration
+        if broker in before.isr or broker not in now.isr:
+            return False
+        return now.has_leader and now.leader_epoch == before.leader_epoch and now.leader != broker
+
+    def _last(self, until: int, holds: Callable[[int], bool]) -> int | None:
+        return next((index for index in range(until, -1, -1) if holds(index)), None)
+
+    # Who held everything
+
+    def whole(self, broker: int, until: int | None = None) -> Whole | None:
+        """Whether the broker's replica held every acknowledged record at interval ``until`` (default: now) of the
+        branch that the elections up to then left; None: that is not proved.
+        """
+        at = self.newest if until is None else until
+        key = (broker, at)
+        if key not in self._whole:
+            self._whole[key] = self._judge(broker, at)
+        return self._whole[key]
+
+    def _judge(self, broker: int, until: int) -> Whole | None:
+        last = self.last_in_sync(broker, until)
+        if last is None:
+            return None
+        later = range(last + 1, until + 1)
+        if any(self.acknowledges(index) for index in later):
+            return None
+        if any(election.unclean and last < election.at <= until for election in self._doubts_until(until)):
+            return None  # it may have followed that leader, and truncated its log
+        proved_at = self._proved_at(broker, last)
+        if not self._same_log(broker, proved_at, until):
+            return None
+        since, end = self.intervals[proved_at].offset, self._end(until)
+        restarts = tuple(r for r in self._restarts.get(broker, ()) if since < r.offset < end)
+        return Whole(last, restarts, proved_at)
+
+    def _proved_at(self, broker: int, last: int) -> int:
+        """The last interval at which the broker is known to have held everything, up to ``last``.
+
+        It is the one in which a leader let it join the ISR. A leader that was elected from outside the ISR joins
+        it without proof, and counts from before; after an unclean election its log is the branch.
+        """
+        index = last
+        while index > 0:
+            if self._joins(broker, index):
+                return index
+            before = self.intervals[index - 1].registration
+            if broker not in before.isr:
+                earlier = self.whole(broker, index - 1)
+                return index if earlier is None else earlier.proved_at
+            if any(e.at == index and e.leader == broker and e.unclean for e in self._doubts_until(index)):
+                return index
+            index -= 1
+        return 0
+
+    def _same_log(self, broker: int, start: int, until: int) -> bool:
+        """Whether the broker had its replica all the time, on log dirs that it did not lose."""
+        states = self.intervals[start : until + 1]
+        if any(broker not in one.registration.replicas for one in states):
+            return False
+        end = self._end(until)
+        for restart in self._restarts.get(broker, ()):
+            if not states[0].offset < restart.offset < end:
+                continue
+            at = next(one for one in reversed(states) if one.offset < restart.offset)
+            directory = at.registration.directory(broker)
+            placed = directory not in _UNPLACED
+            gone = directory not in restart.dirs if placed and restart.dirs else bool(restart.lost_dirs)
+            if gone:
+                return False
+        return True
+
+    def _end(self, until: int) -> int:
+        return self.intervals[until + 1].offset if until < self.newest else 2**63 - 1
+
+    # Elections
+
+    @cached_property
+    def doubts(self) -> tuple[ElectionInDoubt, ...]:
+        """The elections of leaders that may have lacked acknowledged records, the oldest first."""
+        return self._doubts_until(self.newest)
+
+    def _doubts_until(self, until: int) -> tuple[ElectionInDoubt, ...]:
+        while len(self._elections) <= until:
+            self._elections.append(self._election(len(self._elections)))
+        return tuple(found for found in self._elections[: until + 1] if found is not None)
+
+    def _election(self, index: int) -> ElectionInDoubt | None:
+        interval = self.intervals[index]
+        held = interval.registration
+        if index == 0:
+            if held.leader_recovery_state is not LeaderRecoveryState.RECOVERING:
+                return None
+            return ElectionInDoubt(0, held.leader, held.leader_epoch, interval.since_ms, ())
+        before = self.intervals[index - 1].registration
+        if not held.has_leader or held.leader_epoch == before.leader_epoch:
+            return None
+        whole = self.whole(held.leader, index - 1)
+        if whole is None:
+            return ElectionInDoubt(index, held.leader, held.leader_epoch, interval.since_ms, ())
+        if not whole.restarts:
+            return None
+        return ElectionInDoubt(index, held.leader, held.leader_epoch, interval.since_ms, whole.restarts)

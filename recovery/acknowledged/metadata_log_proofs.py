@@ -1,0 +1,83 @@
+"""Proofs that one known log holds every acknowledged record, from the partition's history in the metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from recovery.acknowledged.complete_logs import CompleteLog, EarlierBranch, key
+from recovery.acknowledged.in_sync_history import ElectionInDoubt, InSyncHistory, Whole
+from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.acknowledged.verdict import Condition, ConditionKind, Evidence, EvidenceKind
+from recovery.model import ReplicaLog
+
+
+def proofs_from_history(
+    facts: PartitionFacts, logs: Mapping[int, ReplicaLog], history: InSyncHistory
+) -> list[CompleteLog]:
+    """Each known log that was never left out of an ISR of min ISR, and all of them together."""
+    whole = {broker: found for broker in logs if (found := history.whole(broker)) is not None}
+    earlier = tuple(_earlier_branches(facts, logs, history))
+    ranks = not any(election.unclean for election in history.doubts)
+    files = (Condition(ConditionKind.MIN_ISR_NEVER_LOWER),) if history.rests_on_files else ()
+    proofs = []
+    for broker, found in whole.items():
+        kept = _kept(facts, {broker: found}, tolerated=0)
+        proofs.append(
+            CompleteLog(broker, (_evidence(history, {broker: found}),), (*files, *kept), earlier, ranks)
+        )
+    if ranks and len(whole) > 1:
+        best = max(whole, key=lambda broker: key(logs[broker]))
+        kept = _kept(facts, whole, tolerated=len(whole) - 1)
+        proofs.append(CompleteLog(best, (_evidence(history, whole),), (*files, *kept), earlier, ranks))
+    return proofs
+
+
+def _evidence(history: InSyncHistory, whole: Mapping[int, Whole]) -> Evidence:
+    """``since_ms``: when the last of them left the ISR; None: one is in it."""
+    last = max(found.last for found in whole.values())
+    until = None if last == history.newest else history.intervals[last + 1].since_ms
+    return Evidence(EvidenceKind.NEVER_MIN_ISR_WITHOUT, tuple(whole), since_ms=until)
+
+
+def _kept(facts: PartitionFacts, whole: Mapping[int, Whole], *, tolerated: int) -> tuple[Condition, ...]:
+    """The condition that one of these logs was not shortened; none where one certainly was not."""
+    read = {broker for broker in whole if facts.survey.log(broker) is None}
+    if any(not found.restarts and broker not in read for broker, found in whole.items()):
+        return ()
+    doubtful = all(any(not restart.after_shutdown for restart in found.restarts) for found in whole.values())
+    return (Condition(ConditionKind.RECORDS_KEPT, tuple(whole), tolerated=tolerated, doubtful=doubtful),)
+
+
+def _earlier_branches(
+    facts: PartitionFacts, logs: Mapping[int, ReplicaLog], history: InSyncHistory
+) -> Iterator[EarlierBranch]:
+    silent = [replica.broker for replica in facts.survey.replicas if replica.broker not in logs]
+    for election in history.doubts:
+        yield EarlierBranch(
+            election.epoch,
+            tuple(_may_hold_branch(history, election, silent)),
+            None if election.unclean else _leader_kept(election),
+            Evidence(EvidenceKind.UNCLEAN_ELECTION, (election.leader,), since_ms=election.since_ms),
+        )
+    if not history.from_creation:
+        first = history.intervals[0]
+        never = tuple(b for b in silent if history.last_in_sync(b, history.newest) is None)
+        before = Condition(ConditionKind.NO_UNCLEAN_ELECTION, since_ms=first.since_ms)
+        evidence = Evidence(EvidenceKind.UNCLEAN_ELECTION, since_ms=first.since_ms)
+        yield EarlierBranch(first.registration.leader_epoch, never, before, evidence)
+
+
+def _may_hold_branch(
+    history: InSyncHistory, election: ElectionInDoubt, silent: Iterable[int]
+) -> Iterator[int]:
+    """The silent replicas that are not known to have followed that leader or a later one."""
+    before = history.intervals[max(election.at - 1, 0)].registration
+    for broker in silent:
+        held = broker in before.replicas and broker != election.leader
+        if held and not history.joined_after(broker, election.at):
+            yield broker
+
+
+def _leader_kept(election: ElectionInDoubt) -> Condition:
+    doubtful = any(not restart.after_shutdown for restart in election.restarts)
+    return Condition(ConditionKind.RECORDS_KEPT, (election.leader,), doubtful=doubtful)

@@ -1,0 +1,86 @@
+"""The topic's min ISR over time, from the metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from recovery.metadata_log.history import IN_SNAPSHOT, ConfigSubject, MetadataHistory
+from recovery.metadata_log.records import ConfigRecord, ResourceType
+from recovery.min_isr import MIN_ISR
+
+BEFORE_THE_LOG = -1
+"""The offset of what a snapshot holds: it was so before the first record of the log."""
+
+
+class MinIsrChange(NamedTuple):
+    """From ``offset`` on ``value`` was configured; None: only in the brokers' own files."""
+
+    offset: int
+    value: int | None
+
+
+class MinIsrOverTime(NamedTuple):
+    """min.insync.replicas as configured for the topic, the oldest change first; always one before the log.
+
+    ``static`` is what the brokers' own files say, where no record says anything.
+    """
+
+    changes: tuple[MinIsrChange, ...]
+    static: int
+
+    def lowest(self, start: int, end: int) -> int:
+        """The lowest value in force anywhere between the offsets ``start`` and ``end``."""
+        return min(self.static if value is None else value for value in self._between(start, end))
+
+    def only_static(self, start: int, end: int) -> bool:
+        """Whether it depends anywhere between these offsets on files that no record shows."""
+        return any(value is None for value in self._between(start, end))
+
+    def _between(self, start: int, end: int) -> Iterator[int | None]:
+        at_start = next(change for change in reversed(self.changes) if change.offset <= start)
+        yield at_start.value
+        yield from (change.value for change in self.changes if start < change.offset <= end)
+
+
+def min_isr_over_time(
+    history: MetadataHistory, topic: str, brokers: Iterable[int], now: int
+) -> MinIsrOverTime:
+    """Kafka's precedence: the topic's own value, then one broker's, then the cluster's, then the brokers' files.
+
+    ``now`` is the effective value that the cluster told. It stands for the files where no record sets a value;
+    where one does, the files are not known and may say 1. Of several brokers' values the lowest is taken.
+    """
+    rows = []
+    for level, resource in _levels(topic, brokers):
+        for row in history.of(ConfigSubject(level, resource, MIN_ISR)):
+            if isinstance(row.change, ConfigRecord):
+                at = BEFORE_THE_LOG if row.batch == IN_SNAPSHOT else row.offset
+                rows.append((at, level, resource, _number(row.change.value)))
+    rows.sort(key=lambda row: row[0])
+    values: dict[tuple[int, str], int | None] = {}
+    changes = [MinIsrChange(BEFORE_THE_LOG, None)]
+    for at, level, resource, value in rows:
+        values[level, resource] = value
+        changes.append(MinIsrChange(at, _effective(values, topic)))
+    return MinIsrOverTime(tuple(changes), now if changes[-1].value is None else 1)
+
+
+def _levels(topic: str, brokers: Iterable[int]) -> Iterator[tuple[int, str]]:
+    yield ResourceType.TOPIC, topic
+    yield ResourceType.BROKER, ""
+    for broker in brokers:
+        yield ResourceType.BROKER, str(broker)
+
+
+def _number(value: str | None) -> int | None:
+    """A value that is no number cannot be in force; 1 is the lowest that can."""
+    return None if value is None else int(value) if value.isdecimal() else 1
+
+
+def _effective(values: dict[tuple[int, str], int | None], topic: str) -> int | None:
+    own = values.get((ResourceType.TOPIC, topic))
+    if own is not None:
+        return own
+    others = [value for value in values.values() if value is not None]
+    return min(others, default=None)

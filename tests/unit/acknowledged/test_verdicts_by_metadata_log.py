@@ -1,0 +1,205 @@
+"""What the metadata log adds: who was in the ISR when, and whether anything was acknowledged without a replica."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from recovery.acknowledged.candidate_verdicts import partition_verdicts
+from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.acknowledged.verdict import (
+    Condition,
+    ConditionKind,
+    DeciderKind,
+    EvidenceKind,
+    Verdict,
+    VerdictKind,
+)
+from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
+from recovery.metadata_log.history import IN_SNAPSHOT, DecodedRecord, MetadataHistory
+from recovery.metadata_log.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    ResourceType,
+    TopicRecord,
+)
+from recovery.model import ReplicaLog, Survey, Unknown
+from tests.unit.recovery.surveys import SILENT, log, survey
+
+
+class ControllerLog:
+    """Writes a metadata log as an operator would tell it; one record a second."""
+
+    def __init__(self, *, min_isr: int = 2, in_snapshot: bool = False, epoch: int = 0) -> None:
+        self._records: list[DecodedRecord] = []
+        self._in_snapshot = in_snapshot
+        self._starts: dict[int, int] = {}
+        for broker in (1, 2, 3):
+            self.starts(broker)
+        self.says(TopicRecord("t", "id"))
+        self.says(ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", str(min_isr)))
+        self.says(PartitionRecord("id", 0, Registration((1, 2, 3), (1, 2, 3), 1, epoch)))
+        self._in_snapshot = False
+
+    def says(self, record: MetadataRecord) -> int:
+        at = len(self._records)
+        batch = IN_SNAPSHOT if self._in_snapshot else at
+        self._records.append(DecodedRecord(at, at * 1000, batch, record))
+        return at * 1000
+
+    def starts(self, broker: int, dirs: tuple[str, ...] = ()) -> None:
+        self._starts[broker] = number = self._starts.get(broker, 0) + 1
+        process = f"{broker}-{number}"
+        self.says(RegisterBrokerRecord(broker, len(self._records), process, (), None, True, False, dirs))
+
+    def shuts_down(self, broker: int) -> None:
+        self.says(BrokerRegistrationChangeRecord(broker, 0, in_controlled_shutdown=True))
+
+    def isr(self, *isr: int, leader: int | None = None, recovering: bool = False) -> int:
+        state = LeaderRecoveryState.RECOVERING if recovering else None
+        change = PartitionChange(leader=leader, isr=isr, leader_recovery_state=state)
+        return self.says(PartitionChangeRecord("id", 0, change))
+
+    def min_isr(self, value: int) -> None:
+        self.says(ConfigRecord(ResourceType.TOPIC, "t", "min.insync.replicas", str(value)))
+
+    def facts(self, logs: dict[int, ReplicaLog | Unknown], min_isr: int = 2) -> PartitionFacts:
+        history = MetadataHistory()
+        history.extend_decoded(self._records)
+        held = history.intervals(next(history.partitions()))[-1].registration
+        found = survey(logs, isr=held.isr, elr=None, last_known_elr=None)
+        state = found.state._replace(leader_epoch=held.leader_epoch, leader=held.leader)
+        told = Survey(state, found.replicas, min_isr)
+        return PartitionFacts(told, compacted=False, in_sync=in_sync_history(history, told))
+
+    def verdict(self, broker: int, logs: dict[int, ReplicaLog | Unknown]) -> Verdict:
+        return partition_verdicts(self.facts(logs)).candidates[broker]
+
+
+def last_replica_standing() -> ControllerLog:
+    """3, then 2 drop out; 1 leads alone, below min ISR, and dies; the ELR is off."""
+    told = ControllerLog()
+    told.isr(1, 2)
+    told.isr(1)
+    told.isr(1, leader=-1)
+    return told
+
+
+ONE_AHEAD: dict[int, ReplicaLog | Unknown] = {1: SILENT, 2: log((0, 0, 900)), 3: log((0, 0, 500))}
+
+
+def test_a_leader_alone_below_min_isr_acknowledged_nothing() -> None:
+    verdict = last_replica_standing().verdict(2, ONE_AHEAD)
+    assert (verdict.kind, verdict.conditions) == (VerdictKind.NONE, ())
+    assert verdict.evidence[0].kind is EvidenceKind.NEVER_MIN_ISR_WITHOUT
+
+
+def test_who_left_earlier_lacks_what_was_acknowledged_since() -> None:
+    verdict = last_replica_standing().verdict(3, ONE_AHEAD)
+    assert (verdict.kind, verdict.at_most, verdict.uncertain) == (VerdictKind.OPEN, 400, ((0, 500, 900),))
+    assert verdict.since_ms == 6000
+
+
+def test_with_both_others_silent_it_is_said_that_either_of_them_decides() -> None:
+    told = ControllerLog()
+    told.isr(1, 2)
+    told.isr(2, leader=2)
+    told.isr(2, leader=-1)
+    verdict = told.verdict(3, {1: SILENT, 2: SILENT, 3: log((0, 0, 500))})
+    assert (verdict.kind, verdict.at_most) == (VerdictKind.OPEN, None)
+    answer = next(one for one in verdict.decided_by if one.kind is DeciderKind.BROKER_ANSWER)
+    assert (set(answer.brokers), answer.every) == ({1, 2}, False)
+    assert DeciderKind.METADATA_LOG not in {one.kind for one in verdict.decided_by}
+
+
+def test_a_restart_without_a_shutdown_leaves_the_page_cache_in_question() -> None:
+    told = last_replica_standing()
+    told.starts(2)
+    verdict = told.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT})
+    assert verdict.kind is VerdictKind.NONE
+    assert verdict.conditions == (Condition(ConditionKind.RECORDS_KEPT, (2,), doubtful=True),)
+
+
+def test_after_a_controlled_shutdown_it_is_only_not_checked() -> None:
+    told = last_replica_standing()
+    told.shuts_down(2)
+    told.starts(2)
+    verdict = told.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT})
+    assert verdict.conditions == (Condition(ConditionKind.RECORDS_KEPT, (2,)),)
+
+
+def test_a_replaced_disk_holds_nothing_of_what_was_acknowledged() -> None:
+    told = ControllerLog()
+    told.starts(2, ("old",))
+    told.isr(1, 2)
+    told.starts(2, ("new",))
+    told.isr(1)
+    told.isr(1, leader=-1)
+    assert told.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT}).kind is VerdictKind.OPEN
+
+
+def test_a_lower_min_isr_in_between_counts() -> None:
+    told = ControllerLog()
+    told.isr(1, 2)
+    told.min_isr(1)
+    told.isr(1)
+    told.min_isr(2)
+    told.isr(1, leader=-1)
+    assert told.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT}).kind is VerdictKind.OPEN
+
+
+def test_after_an_unclean_election_the_other_branch_is_not_taken_for_lost_junk() -> None:
+    """1 and 2 acknowledged without 3; 3 was elected all the same, and died."""
+    told = ControllerLog()
+    told.isr(1, 2)
+    told.isr(1, leader=-1)
+    told.isr(3, leader=3, recovering=True)
+    told.isr(3, leader=-1)
+    logs: dict[int, ReplicaLog | Unknown] = {
+        1: SILENT,
+        2: log((0, 0, 900)),
+        3: log((0, 0, 500), (2, 500, 600)),
+    }
+    verdict = told.verdict(3, logs)
+    assert (verdict.kind, verdict.at_most) == (VerdictKind.OPEN, None)
+    assert EvidenceKind.UNCLEAN_ELECTION in {one.kind for one in verdict.evidence}
+    seen = told.verdict(3, {**logs, 1: log((0, 0, 910))})
+    assert (seen.at_most, seen.uncertain) == (410, ((0, 500, 910),))
+
+
+def test_an_unclean_election_of_one_that_held_everything_lost_nothing() -> None:
+    """The stale long tail: 1 took 500 records alone, below min ISR; 2, which had all before them, was elected."""
+    told = ControllerLog()
+    told.isr(1, 2)
+    told.isr(1)
+    told.isr(1, leader=-1)
+    told.isr(2, leader=2, recovering=True)
+    told.isr(2, leader=-1)
+    verdict = told.verdict(2, {1: log((0, 0, 1500)), 2: log((0, 0, 1000), (2, 1000, 1300)), 3: SILENT})
+    assert (verdict.kind, verdict.appended, verdict.conditions) == (VerdictKind.NONE, 500, ())
+
+
+def test_elections_from_before_a_snapshot_are_not_known() -> None:
+    told = ControllerLog(in_snapshot=True, epoch=5)
+    told.isr(1, leader=-1)
+    found = told.verdict(2, {1: SILENT, 2: log((5, 0, 900)), 3: log((5, 0, 950))})
+    assert (found.kind, found.conditions) == (VerdictKind.NONE, ())
+    branch = log((0, 0, 950))
+    other = told.verdict(2, {1: SILENT, 2: log((0, 0, 800), (5, 800, 900)), 3: branch})
+    assert {one.kind for one in other.conditions} == {ConditionKind.NO_UNCLEAN_ELECTION}
+
+
+def test_a_log_that_ends_in_another_state_is_not_used() -> None:
+    told = last_replica_standing()
+    facts = told.facts(ONE_AHEAD)
+    newer = facts.survey._replace(state=facts.survey.state._replace(leader_epoch=9))
+    history = MetadataHistory()
+    history.extend_decoded(told._records)
+    used = in_sync_history(history, newer)
+    assert isinstance(used, Unknown)
+    found = partition_verdicts(replace(facts, survey=newer, in_sync=used)).candidates[2]
+    assert ConditionKind.NO_UNCLEAN_ELECTION in {one.kind for one in found.conditions}

@@ -1,0 +1,38 @@
+"""A verdict on acknowledged records is never wrong: random incidents, judged before every fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends.simulator.incident_fuzz import fuzz_incident
+from backends.simulator.invariants.verdict_soundness import VerdictCounts, VerdictPromise
+from recovery.acknowledged.in_sync_history import InSyncHistory
+
+SEEDS = 200
+SHARDS = 10
+SECONDS = 33
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_no_verdict_of_two_hundred_incidents_is_wrong(shard: int) -> None:
+    counts = VerdictCounts()
+    for seed in range(shard, SEEDS, SHARDS):
+        result = fuzz_incident(seed, SECONDS)
+        assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
+        counts.add(result.verdicts)
+    print(
+        f"{counts.judged:,} verdicts, {counts.excused.total():,} wrong ones named the condition that failed"
+    )
+    print(f"best choices: {counts.choices}, decided {counts.decided}, with the log {counts.decided_by_log}")
+    assert counts.decided_by_log >= counts.decided
+    assert counts.choices
+
+
+def test_a_rule_that_ignores_an_isr_without_the_candidate_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ISR of min ISR that the candidate is not in is taken to have acknowledged nothing."""
+    monkeypatch.setattr(InSyncHistory, "acknowledges", lambda *_: False)
+    results = (fuzz_incident(seed, SECONDS) for seed in range(60))
+    failed = next(result for result in results if result.failed)
+    print(f"caught with seed {failed.seed}")
+    assert failed.broken[0].name == VerdictPromise.NONE_LOSES_NOTHING
+    assert failed.replay == f"ktriage simulate fuzz --incidents --seed {failed.seed} --seeds 1"
