@@ -1,6 +1,6 @@
 """The archive that executors on other machines need: the packages of the jobs, without console and tests.
 
-What they need beside it is Python and the libraries of the simulator (pydantic, PyYAML), as on any Spark cluster.
+They also need Python and the libraries of the simulator (pydantic, PyYAML).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def build(out: StoragePath) -> tuple[StoragePath, int]:
-    """Writes the archive into that directory; the same code gives the same bytes. Raises PipelineError."""
+    """Writes the archive into that directory; equal code gives equal bytes. Raises PipelineError."""
     root = Path(__file__).parent.parent
     names = ["backends/__init__.py"]
     for room in ROOMS:

@@ -1,10 +1,11 @@
-"""The exposure job: before anything fails, what each failure would take with it.
+"""The exposure job: computes, before anything fails, what each failure would take offline.
 
-A failure is a broker, a rack, a log dir, or two of a kind that share a partition. They are taken from each
-partition's own replicas, so what is counted grows with the partitions and never with the square of the cluster.
+A failure is the loss of a broker, a rack or a log dir, or of two of the same kind that share a partition.
+Failures are derived from each partition's own replicas, so their number grows with the partitions, not with
+the square of the cluster.
 
-What a failure does follows the controller's rules (KIP-966): a leader is elected from what is left of the ISR;
-where nothing is left, the ELR; where that is gone too, only an unclean election helps.
+The effect follows the controller's rules (KIP-966): a leader is elected from the rest of the ISR; if it is
+empty, from the ELR; if that is empty too, only an unclean election helps.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ WORST = 10
 
 
 def exposures(rows: Any, brokers: Any) -> Any:
-    """One row a failure: what it would take offline, bring under min ISR, or leave to an unclean election."""
+    """One row per failure: the partitions that it would take offline, bring under min ISR, or leave to an
+    unclean election.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     prepared = _prepared(rows, brokers)
@@ -69,7 +72,9 @@ def _counts() -> list[Any]:
 
 
 def _prepared(rows: Any, brokers: Any) -> Any:
-    """Online partitions with what each replica stands on; a partition that is offline already is not exposed."""
+    """Online partitions with the broker, rack and log dir of each replica. A partition that is already
+    offline is left out.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     racks = brokers.groupBy("cluster_id").agg(
@@ -92,15 +97,15 @@ def _prepared(rows: Any, brokers: Any) -> Any:
 
 
 def _judged(rows: Any) -> Any:
-    """What the loss of the brokers in ``lost`` does to the partition.
+    """The effect on the partition if the brokers in ``lost`` fail.
 
-    The controller keeps the last ISR member in the ISR where the ELR is off; where it is on, an ISR below min ISR
-    puts who leaves it into the ELR: either way nobody leads until one of them is back.
+    If the ELR is off, the controller keeps the last ISR member in the ISR. If it is on, a member that leaves
+    an ISR below min ISR goes to the ELR. Either way the partition has no leader until one of them is back.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     steps = {
-        # Who is down already helps nobody, wherever the controller counts it.
+        # A broker that is already down cannot lead, even if it is still in ISR or ELR.
         "left": "array_except(alive, lost)",
         "left_isr": "array_except(isr, lost)",
         "left_elr": "array_intersect(coalesce(elr, cast(array() AS array<int>)), left)",
@@ -115,9 +120,9 @@ def _judged(rows: Any) -> Any:
     for name, expression in verdicts.items():
         rows = rows.withColumn(name, f.expr(expression))
     further = {
-        # Somebody is left who could be elected, and only uncleanly.
+        # A replica is left that could be elected, but only uncleanly.
         "unclean": "offline AND size(left) > 0",
-        # Had one of those that lag been in sync, it would have been elected.
+        # If one of the lagging replicas had been in sync, it would have been elected.
         "saved_by_replica": "offline AND size(behind) > 0",
         "saved_by_min_isr": "under_min_isr AND NOT offline AND size(left_isr) >= least - 1 AND least > 1",
     }
@@ -127,7 +132,7 @@ def _judged(rows: Any) -> Any:
 
 
 def topics(rows: Any, brokers: Any) -> Any:
-    """By topic: how many of its partitions the loss of any one broker of theirs would take."""
+    """By topic: how many of its partitions would be affected by the loss of one broker."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     prepared = _prepared(rows, brokers).withColumn("one", f.explode("assignment"))
@@ -145,7 +150,9 @@ def run(spark: Any, sources: Sources, out: StoragePath) -> None:
 
 
 def quarantined(rows: Any, twice: Any | None) -> Any:
-    """How many rows of each cluster are broken and count nowhere, by reason; ``twice``: that stand twice."""
+    """How many rows of each cluster are broken and not counted, by reason; ``twice``: rows of duplicate
+    partitions.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     told = rows.select("cluster_id", flaw_column().alias("reason"), f.lit(1).cast("long").alias("copies"))

@@ -1,4 +1,4 @@
-"""Runs a job in a Spark session and commits its result. A run that fails leaves nothing and says why."""
+"""Runs a job in a Spark session and commits its result. A failed run leaves no result and says why."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pipeline.spark_session import SparkSettings, check_installed, session
 from pipeline.storage import StoragePath
 
 JobBody = Callable[[Any, StoragePath], JobOutput]
-"""Given Spark and the run's directory."""
+"""The work of a job; it gets the Spark session and the run's directory."""
 
 
 class JobRun(NamedTuple):
-    """What a result says of its run; ``directory`` is its own."""
+    """What a result records of its run; ``directory`` is the run's own."""
 
     job: str
     directory: StoragePath
@@ -29,13 +29,13 @@ class JobRun(NamedTuple):
 def carry_out(run: JobRun, settings: SparkSettings, body: JobBody) -> JobResult:
     """Runs ``body`` in a session and commits what it wrote.
 
-    Raises PipelineError, with what Spark says in one line; the directory is then taken away. Raises NotInstalled.
+    Raises PipelineError with Spark's message in one line, after removing the directory. Raises NotInstalled.
     """
     check_installed()
     job, directory, made_at, version = run
     with _explained(job, directory):
         if directory.scheme == "file":
-            # A directory that cannot be made fails before Spark starts; an object store has none.
+            # A directory that cannot be created fails before Spark starts; an object store has none.
             directory.make()
         with session(f"ktriage pipeline {job}", settings) as spark:
             done = body(spark, directory)
@@ -74,15 +74,15 @@ def _messages(thrown: Any) -> list[str]:
 
 
 _OURS = f"{PipelineError.__module__}.{PipelineError.__qualname__}: "
-"""How the last line of Python's traceback begins where a task raised it."""
+"""The start of the last line of a Python traceback, if a task raised this error."""
 
 _MISSING = re.compile(r"Class (org\.apache\.hadoop\.fs\.\S+) not found|No FileSystem for scheme \"?(\w+)")
-"""How Hadoop says that it has no client for a store."""
+"""Hadoop's message if it has no client for a store."""
 
 
 def spark_message(lines: Sequence[str], otherwise: str) -> str:
-    """The one of Spark's many lines that explains the failure: the message of a task of ours, which names the file;
-    or the client that Spark lacks; else ``otherwise``.
+    """The line of Spark's output that explains the failure: the message of our own task, which names the
+    file, or the missing client; else ``otherwise``.
     """
     ours = [line.removeprefix(_OURS) for line in lines if line.startswith(_OURS)]
     if ours:

@@ -1,4 +1,4 @@
-"""Results: each run of a job has a directory of its own, and the manifest written last is the commit."""
+"""Results: each run of a job has its own directory, and the manifest, which is written last, is the commit."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MANIFEST = "manifest.json"
 
 
 class JobOutput(NamedTuple):
-    """What a job has done. ``tables`` are directories below its own with Parquet in them; ``asked`` what it was
-    asked for; ``summary`` what the driver got to see. ``files``: of a table, the names of those that count; of one
-    that is not named, all do.
+    """What a job has done. ``tables`` are directories with Parquet files below its own; ``asked`` is what was
+    requested; ``summary`` is what the driver received. ``files``: the names of the files of a table that
+    count; of a table without an entry, all count.
     """
 
     tables: tuple[str, ...]
@@ -31,7 +31,7 @@ class JobOutput(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """A finished run, below ``place``; the rest as :class:`JobOutput` has it."""
+    """A finished run, below ``place``; for the other fields see :class:`JobOutput`."""
 
     place: StoragePath
     job: str
@@ -43,7 +43,7 @@ class JobResult:
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def table(self, name: str) -> StoragePath:
-        """Where a table lies. Raises PipelineError where the run has none of that name."""
+        """The directory of a table. Raises PipelineError if the run has no such table."""
         if name not in self.tables:
             raise PipelineError(f"{self.place.uri}: a result of {self.job}, without {name}")
         return self.place / name
@@ -55,7 +55,7 @@ class JobResult:
 
 
 def run_directory(out: StoragePath, job: str, now: datetime, token: str) -> StoragePath:
-    """A new directory for a run; sorts by time among its kind."""
+    """A new directory for a run; the names of runs sort by time."""
     return out / f"{job}-{now.astimezone(UTC).strftime('%Y%m%dT%H%M%S')}Z-{token}"
 
 
@@ -74,9 +74,9 @@ def commit(result: JobResult) -> JobResult:
 def read_result(place: StoragePath, job: str | None = None) -> JobResult:
     """The run in that directory, or the newest of ``job`` below it.
 
-    A run below it that cannot be read counts by its directory's name: where it may be the newest, PipelineError is
-    raised, for an older one would pass for it; where a newer one can be read, it is passed over. Raises
-    PipelineError too where there is none.
+    A run that cannot be read is placed by its directory's name. If it may be the newest, PipelineError is
+    raised, because an older run would be mistaken for the newest; if a newer one can be read, it is skipped.
+    Also raises PipelineError if there is no run.
     """
     if (place / MANIFEST).exists():
         result = _read(place)
@@ -98,7 +98,7 @@ def read_result(place: StoragePath, job: str | None = None) -> JobResult:
 
 
 def read_results(place: StoragePath) -> tuple[JobResult, ...]:
-    """Every finished run in or right below that directory, oldest first. Raises PipelineError."""
+    """Every finished run in or directly below that directory, oldest first. Raises PipelineError."""
     sound, broken = _below(place)
     for _, error in broken:
         raise error
@@ -125,7 +125,7 @@ _NAME = re.compile(r"(?P<job>\w+)-(?P<moment>\d{8}T\d{6})Z-\w+")
 
 
 def _job_and_moment(name: str) -> tuple[str | None, datetime | None]:
-    """What :func:`run_directory` wrote into the name; None where it is another's."""
+    """What :func:`run_directory` wrote into the name; None if the name has another form."""
     parts = _NAME.fullmatch(name)
     if parts is None:
         return None, None
@@ -147,7 +147,7 @@ def _read(place: StoragePath) -> JobResult:
         raise PipelineError(f"{where}: not a result of the pipeline")
     if type(version) is not int or version > VERSION:
         raise PipelineError(
-            f"{where}: result format {version}; this version of the tool reads up to {VERSION}"
+            f"{where}: result format {version}; this version of ktriage reads up to {VERSION}"
         )
     try:
         return JobResult(

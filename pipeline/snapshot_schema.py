@@ -1,7 +1,8 @@
-"""The snapshot's tables, written down: version 1.
+"""The schema of a snapshot's tables, version 1.
 
-One row a partition with its replicas nested, so that the choice of a leader needs no shuffle. A column is never
-renamed and never means something else within a version; a reader of version N reads every version up to N.
+One row per partition with its replicas nested, so that the choice of a leader needs no shuffle. Within a
+version a column is never renamed and its meaning never changes; a reader of version N reads every version up
+to N.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 VERSION = 1
-"""Of what is written; goes up when a reader of the present version would misread or miss something."""
+"""The version that is written. It goes up if a reader of the current version would misread or miss something.
+"""
 
 UNKNOWN = pa.struct([("why", pa.string()), ("detail", pa.string())])
-"""Why a value beside it is null: :class:`recovery.model.Unknown`; null where the value is known."""
+"""Why the value next to it is null: :class:`recovery.model.Unknown`; null if the value is known."""
 
 SPAN = pa.struct([("epoch", pa.int32()), ("start", pa.int64()), ("end", pa.int64())])
 
@@ -74,8 +76,8 @@ BROKERS = pa.schema(
         ("host", pa.string()),
         ("port", pa.int32()),
         ("rack", pa.string()),
-        ("fenced", pa.bool_()),  # null: the cluster cannot tell
-        ("unanswered", UNKNOWN),  # null: it told its logs
+        ("fenced", pa.bool_()),  # null: the cluster does not report it
+        ("unanswered", UNKNOWN),  # null: it reported its logs
         ("log_dirs", pa.list_(LOG_DIR)),
         ("log_dirs_unknown", UNKNOWN),
     ]
@@ -105,11 +107,11 @@ QUORUM = pa.schema(
 TABLES = {"partitions": PARTITIONS, "brokers": BROKERS, "quorum": QUORUM}
 
 LAYOUT = ("cluster_id", "date", "snapshot")
-"""The directories above a file, and so the columns that Spark prunes by."""
+"""The directories above a file, which are the columns that Spark uses for pruning."""
 
 
 def ddl(schema: pa.Schema, *, layout: bool = False) -> str:
-    """The schema as Spark reads it; ``layout``: with the columns that the directories are."""
+    """The schema for Spark; ``layout``: with the columns from the directories."""
     columns = [f"`{field.name}` {_type(field.type)}" for field in schema]
     columns += [f"`{name}` string" for name in LAYOUT] if layout else []
     return ", ".join(columns)

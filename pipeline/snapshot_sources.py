@@ -20,7 +20,7 @@ from pipeline.storage import StoragePath
 
 
 class RefusedSnapshot(NamedTuple):
-    """A snapshot that could not be used, and why, in one line; ``rows`` that it would have had, -1 not known."""
+    """A snapshot that could not be used, and why, in one line; ``rows`` is its number of rows, -1 if unknown."""
 
     cluster_id: str
     snapshot: str
@@ -49,7 +49,9 @@ class Sources:
 def find(
     roots: Iterable[StoragePath], cluster_ids: Sequence[str] = (), at: datetime | None = None
 ) -> Sources:
-    """Each cluster's newest whole state, or that at the moment. Raises PipelineError: nothing can be used."""
+    """Each cluster's newest complete state, or its state at that moment. Raises PipelineError if nothing can
+    be used.
+    """
     chains: list[Chain] = []
     refused: list[RefusedSnapshot] = []
     known: set[str] = set()
@@ -61,7 +63,7 @@ def find(
                 continue
             chain, broken = catalog.chain(cluster_id, at), unusable.get(cluster_id)
             cut_off = catalog.cut_off(cluster_id, at)
-            # An older state instead of the newest would be taken for the present one.
+            # An older state must not be mistaken for the current one.
             if broken is not None and (chain is None or broken.snapshot > chain.newest.snapshot):
                 refused.append(RefusedSnapshot(*broken, -1))
             elif cut_off is not None:
@@ -98,13 +100,13 @@ def _checked(chains: list[Chain], refused: list[RefusedSnapshot]) -> Sources:
     if not sound:
         raise PipelineError(
             "; ".join(f"cluster {one.cluster_id}: {one.reason}" for one in refused)
-            or "there is nothing to work on"
+            or "there is no usable snapshot"
         )
     return Sources(sound, tuple(refused))
 
 
 def problem(chain: Chain) -> str:
-    """Why the chain's files cannot be read, "" where they can."""
+    """Why the chain's files cannot be read, "" if they can."""
     return next(filter(None, (_problem(chain.root, manifest) for manifest in chain.manifests)), "")
 
 
@@ -159,7 +161,7 @@ def _schema_problem(place: StoragePath, table: str, schema: pa.Schema) -> str:
 
 
 def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Equal, except for the names that lists give their items."""
+    """Whether the types are equal, except for the names of list items."""
     if pa.types.is_list(wanted):
         return bool(pa.types.is_list(found)) and _same(found.value_type, wanted.value_type)
     if pa.types.is_struct(wanted):
@@ -178,13 +180,13 @@ def frame(
     table: str = "partitions",
     schema: pa.Schema | None = None,
 ) -> Any:
-    """The rows of those snapshots, with the directories as columns, which prune what is read; of another
-    ``schema`` than the table's, only what that has.
+    """The rows of those snapshots, with the directories as columns, which limit what is read; with another
+    ``schema`` than the table's, only its columns.
     """
     directories = sorted({path.rsplit("/", 1)[0] for manifest in manifests for path in manifest.files(table)})
     columns = ddl(schema or TABLES[table], layout=True)
     if not directories:
-        # A cluster without partitions has no file of them.
+        # A cluster without partitions has no such file.
         return spark.createDataFrame([], columns)
     reader = spark.read.schema(columns).option("basePath", (root / table).hadoop)
     return reader.parquet(*((root / directory).hadoop for directory in directories))
@@ -193,8 +195,8 @@ def frame(
 def together(
     spark: Any, parts: Iterable[tuple[StoragePath, Sequence[Manifest]]], table: str = "partitions"
 ) -> Any:
-    """The rows of those snapshots, as :func:`frame` reads them: a root's at once, however many clusters it has;
-    at least one.
+    """The rows of those snapshots (at least one), as :func:`frame` reads them: all clusters of a root at
+    once.
     """
     roots: dict[str, tuple[StoragePath, list[Manifest]]] = {}
     for root, manifests in parts:
@@ -207,9 +209,9 @@ def _union(frames: Sequence[Any]) -> Any:
 
 
 def state(spark: Any, chains: Sequence[Chain], schema: pa.Schema = PARTITIONS) -> Any:
-    """Every partition of every cluster as it is at the end of its chain; ``deleted`` ones are gone.
+    """Every partition of every cluster at the end of its chain, without ``deleted`` ones.
 
-    ``schema``: what of them is read.
+    ``schema``: the columns that are read.
     """
     frames = []
     for root in {chain.root.uri: chain.root for chain in chains}.values():
@@ -227,7 +229,7 @@ KEY = ("cluster_id", "topic", "partition")
 
 
 def _merged(spark: Any, root: StoragePath, chains: Sequence[Chain], schema: pa.Schema) -> Any:
-    """The full rows that nothing changed, and of the changed ones the newest. The names sort by time."""
+    """The full rows without changes, and the newest row of each changed partition. The names sort by time."""
     from pyspark.sql import Window  # noqa: PLC0415  # an extra
     from pyspark.sql import functions as f  # noqa: PLC0415
 

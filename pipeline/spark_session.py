@@ -1,4 +1,4 @@
-"""A Spark session: local by default, any cluster by its master URL, and under spark-submit the one it was given."""
+"""A Spark session: local by default, any cluster by its master URL, and under spark-submit with its settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DRIVER_MEMORY = "2g"
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """``master`` None: local, with every core. ``archive``: the package for executors elsewhere."""
+    """``master`` None: local, with all cores. ``archive``: the package for executors on other machines."""
 
     master: str | None = None
     driver_memory: str = DRIVER_MEMORY
@@ -42,16 +42,16 @@ def submitted() -> bool:
 
 
 def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, str]:
-    """The settings of the session, beside those that spark-submit has set."""
+    """The settings of the session, in addition to those of spark-submit."""
     wanted = {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-        # Skewed shuffles are split while they run; a file is split by its row groups before.
+        # Skewed shuffles are split while they run; files are split by their row groups before that.
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.skewJoin.enabled": "true",
         "spark.sql.parquet.compression.codec": "zstd",
-        # The cost of a batch beside its rows is paid a fifth as often as with the default of 10,000.
+        # The fixed cost per batch is paid a fifth as often as with the default of 10,000.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -71,7 +71,7 @@ def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, s
 
 @contextmanager
 def session(name: str, settings: SparkSettings) -> Iterator[Any]:
-    """A session that is stopped at the end. Raises NotInstalled: no Java, or no PySpark."""
+    """A session that is stopped at the end. Raises NotInstalled if Java or PySpark is missing."""
     check_installed()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra, and slow to import
 
@@ -94,8 +94,8 @@ def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit
     wanted = configuration(settings, under_submit=under_submit)
     if not under_submit:
         if (settings.master or "local").startswith("local"):
-            # The workers run this interpreter, not whichever python3 is first on the path; elsewhere it is
-            # another machine's, which PYSPARK_PYTHON names.
+            # Local workers run this interpreter, not the first python3 on the path; for other machines
+            # PYSPARK_PYTHON names it.
             os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
             os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["PYTHONPATH"] = os.pathsep.join(_code(os.environ.get("PYTHONPATH", "")))
@@ -109,14 +109,14 @@ def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit
     interrupted = signal.getsignal(signal.SIGINT)
     spark = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
-        # PySpark installs a handler of its own, which would end in a traceback.
+        # PySpark installs its own handler, which would end in a traceback.
         signal.signal(signal.SIGINT, interrupted)
     return spark
 
 
 _QUIET_JAVA = "-Xlog:disable -Xlog:all=warning:stderr -XX:-UsePerfData"
-"""A JVM logs to stdout, which is for the results, and what Spark's launcher prints is read as a command. It also
-logs whenever another JVM reads its performance counters in /tmp.
+"""Options that stop a JVM from logging to stdout: stdout is for results, and the output of Spark's launcher
+is read as a command. They also stop the message whenever another JVM reads its performance counters in /tmp.
 """
 
 _QUIET = """\
@@ -139,7 +139,7 @@ def _code(before: str) -> list[str]:
 
 
 def check_installed() -> None:
-    """Raises NotInstalled with what to do: PySpark is missing, or the Java that it needs."""
+    """Raises NotInstalled, with what to do, if PySpark or the Java that it needs is missing."""
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
         raise NotInstalled("the pipeline needs PySpark, which is not installed: make pipeline-setup")
     check_java(_java_version())

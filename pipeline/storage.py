@@ -1,7 +1,7 @@
-"""Paths of data. Every path is a URI; a plain path is a file of this machine.
+"""Paths of data. Every path is a URI; a plain path is a file on this machine.
 
 The driver lists and reads manifests through pyarrow's file systems; Spark reads and writes the data through
-Hadoop's. Both get the same path, each under the scheme that it knows.
+Hadoop's. Both get the same path, each with its own scheme.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 @dataclass(frozen=True, slots=True)
 class StoragePath:
-    """A directory or file. ``uri`` is how it was named, ``path`` what its file system calls it."""
+    """A directory or file. ``uri`` is what the user gave, ``path`` is the path in its file system."""
 
     files: Any
     path: str
@@ -57,39 +57,39 @@ class StoragePath:
             return content
 
     def write(self, content: bytes) -> None:
-        """Makes the file with that content, in one write. Raises PipelineError."""
+        """Creates the file with that content, in one write. Raises PipelineError."""
         with _explained(self), self.create() as stream:
             stream.write(content)
 
     def make(self) -> None:
-        """Makes the directory, and those above it. Raises PipelineError."""
+        """Creates the directory, and those above it. Raises PipelineError."""
         with _explained(self):
             self.files.create_dir(self.path, recursive=True)
 
     def create(self) -> Any:
-        """A new file to write to; directories above it are made. Raises PipelineError."""
+        """A new file for writing; directories above it are created. Raises PipelineError."""
         with _explained(self):
             self.files.create_dir(self.path.rsplit("/", 1)[0], recursive=True)
             return self.files.open_output_stream(self.path)
 
     def open(self) -> Any:
-        """The file for reading at any offset. Raises PipelineError."""
+        """The file, opened for reading at any offset. Raises PipelineError."""
         with _explained(self):
             return self.files.open_input_file(self.path)
 
     def size(self) -> int | None:
-        """Bytes, or None where there is no such file. Raises PipelineError."""
+        """The size in bytes, or None if there is no such file. Raises PipelineError."""
         with _explained(self):
             info = self.files.get_file_info(self.path)
         return info.size if info.is_file else None
 
     def exists(self) -> bool:
-        """Whether there is a file or directory. Raises PipelineError."""
+        """Whether the file or directory exists. Raises PipelineError."""
         with _explained(self):
             return bool(self.files.get_file_info(self.path).type != fs.FileType.NotFound)
 
     def walk(self) -> Iterator[StoragePath]:
-        """Every file below, by path; nothing where there is no such directory. Raises PipelineError."""
+        """Every file below, by path; empty if the directory does not exist. Raises PipelineError."""
         with _explained(self):
             found = self.files.get_file_info(fs.FileSelector(self.path, recursive=True, allow_not_found=True))
         for info in sorted(found, key=lambda info: str(info.path)):
@@ -121,29 +121,29 @@ def _first_line(error: Exception) -> str:
 
 
 _FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))")
-"""How a URI of this machine's begins (RFC 8089, section 2 and appendix B)."""
+"""The prefixes of a URI of this machine (RFC 8089, section 2 and appendix B)."""
 
 
 def _local(text: str) -> str:
     """The path. Raises PipelineError for a file of another machine."""
     path = _FILE.sub("", text, count=1)
     if path.startswith("file:"):
-        raise PipelineError(f"{text}: a file URI names a path of this machine from its root: file:///lake")
+        raise PipelineError(f"{text}: a file URI names an absolute path on this machine: file:///lake")
     return path
 
 
 def storage_path(text: str) -> StoragePath:
-    """The place that a URI or a path names. Raises PipelineError: a scheme that is not known here, a pattern."""
+    """The directory or file of a URI or path. Raises PipelineError for an unknown scheme or a pattern."""
     if not text.strip():
-        raise PipelineError(f"{text!r} names no place: give a directory or a URI")
+        raise PipelineError(f"{text!r} is not a directory or a URI: give one")
     if set(text) & _GLOBS:
-        raise PipelineError(f"{text}: *, ?, {{}} and [] would be patterns for Spark; name the place without")
+        raise PipelineError(f"{text}: *, ?, {{}} and [] would be patterns for Spark; use a path without them")
     scheme, sign, rest = text.partition("://")
     if not sign or scheme == "file":
         path = str(Path(_local(text)).absolute()).rstrip("/")
         return StoragePath(fs.LocalFileSystem(), path, f"file://{path}", "file")
     try:
-        # Hadoop takes a % or a blank literally; Arrow would take it for an escape.
+        # Hadoop reads "%" and blanks literally; Arrow would read them as escapes.
         files, path = fs.FileSystem.from_uri(
             f"{_ARROW_SCHEMES.get(scheme, scheme)}://{quote(rest, safe=_PLAIN)}"
         )

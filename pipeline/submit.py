@@ -1,4 +1,4 @@
-"""The script for spark-submit: a job without the console, so that the archive is all that it needs.
+"""The script for spark-submit: runs a job without the console, so that it needs only the archive.
 
 ``spark-submit --master URL --py-files ktriage-pipeline.zip submit.py plan|drill --in LAKE --out RESULTS``
 """
@@ -32,7 +32,7 @@ WORST = 100
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """What the command line says; leaves with status 2 and one line where it says it wrongly."""
+    """Parses the command line; exits with status 2 and one line on wrong usage."""
     parser = argparse.ArgumentParser(prog="submit.py", description="ktriage's jobs under spark-submit")
     parser.add_argument("job", choices=sorted(_JOBS))
     parser.add_argument("--in", dest="source", action="append", default=[])
@@ -45,7 +45,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def moment(text: str) -> datetime:
-    """ISO 8601, UTC unless it says otherwise."""
+    """ISO 8601, in UTC if no zone is named."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 

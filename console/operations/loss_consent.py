@@ -56,6 +56,6 @@ def loss_question(plan: Plan, title: str, *, native: bool = False) -> Question:
     consent, number = consent_to(plan), summarise(plan).elect
     elections = "1 election" if number == 1 else f"{number:,} elections"
     where = f"cluster {plan.header.cluster_id} ({title})"
-    text = f"{elections} will be held on {where}. To go on, type {consent.means}:"
+    text = f"{elections} will be run on {where}. To go on, type {consent.means}:"
     warnings = tuple(risk_lines(plan, WORST_SUCCESSORS, native=native))
     return Question(text, (consent.phrase,), consent.otherwise, warnings, needs_reason=consent.lossy)

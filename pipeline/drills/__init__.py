@@ -1,1 +1,1 @@
-"""Drills: thousands of incidents on the simulator, to compare what each way of recovering them costs."""
+"""Drills: thousands of incidents on the simulator, to compare what each recovery method loses."""

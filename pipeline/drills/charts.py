@@ -1,4 +1,6 @@
-"""What a drill found, as pictures (PNG): one panel a scenario, one bar an arm, with its confidence interval."""
+"""The results of a drill as charts (PNG): one panel per scenario, one bar per recovery method, with its
+confidence interval.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,20 @@ from pipeline.drills.recovery_arms import Arm
 from pipeline.errors import NotInstalled
 
 TITLES = {
-    "lost_acknowledged": "records acknowledged with acks=all and lost, a mean incident",
-    "lost_other": "other records lost, a mean incident",
-    "unavailable_s": "partition-seconds without a leader, a mean incident",
-    "decisions": "decisions that a person had to make, a mean incident",
+    "lost_acknowledged": "records acknowledged with acks=all and lost, mean per incident",
+    "lost_other": "other records lost, mean per incident",
+    "unavailable_s": "partition-seconds without a leader, mean per incident",
+    "decisions": "decisions that a person had to make, mean per incident",
 }
 
 
 def picture(cells: Sequence[Mapping[str, Any]], measure: str) -> bytes:
-    """A PNG of one measure. Raises NotInstalled where matplotlib is missing."""
+    """A PNG of one measure. Raises NotInstalled if matplotlib is missing."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # an extra
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise NotInstalled("pictures need matplotlib, which is not installed: make pipeline-setup") from None
+        raise NotInstalled("charts need matplotlib, which is not installed: make pipeline-setup") from None
     scenarios = sorted({cell["scenario"] for cell in cells} - {"all"}) or ["all"]
     levels = sorted({cell["min_isr"] for cell in cells})
     arms = [arm.value for arm in Arm if any(cell["arm"] == arm.value for cell in cells)]

@@ -25,11 +25,13 @@ from recovery.strategy import DecisionKind, decide
 
 SURVEY_SECONDS = 2.0
 SETTLE = 60 * SECOND
-"""How long a scenario that comes with the tool goes on after the operator came."""
+"""How long a scenario that comes with ktriage goes on after the operator starts."""
 
 
 class DrillCase(NamedTuple):
-    """One incident: the scenario or shape, who recovers it, min ISR (None: as the scenario has it), the seed."""
+    """One incident: the scenario or kind of incident, the recovery method, min ISR (None: as the scenario
+    sets it), the seed.
+    """
 
     scenario: str
     arm: str
@@ -47,11 +49,11 @@ class DrillCase(NamedTuple):
 
 
 class DrillRow(NamedTuple):
-    """What a case cost. Offsets: ``lost_acknowledged`` with acks=all, ``lost_other`` anything else that was written
-    and is in no leader's log. ``unavailable_s``: partition-seconds of virtual time without a leader.
-    ``offline``: partitions without one when the operator came; ``decisions``: those of them for which a person
-    had to choose; ``waits``: where the strategy said to wait. ``offline_after``: at the end. ``error``: the case
-    could not be run; its numbers say nothing.
+    """The results of a case. Offsets: ``lost_acknowledged`` with acks=all, ``lost_other`` anything else that
+    was written and is not in the leader's log. ``unavailable_s``: partition-seconds of virtual time without a
+    leader. ``offline``: partitions without a leader when the operator started; ``decisions``: those for which
+    a person had to choose; ``waits``: those for which the strategy said to wait. ``offline_after``:
+    partitions offline at the end. ``error``: the case could not be run; its numbers mean nothing.
     """
 
     scenario: str
@@ -75,7 +77,7 @@ def run(case: DrillCase) -> DrillRow:
     """Runs the case. Never raises: a case that fails is a row with its error and its replay command."""
     try:
         return asyncio.run(_run(case))
-    except Exception as error:  # one seed of many; the row says which, and how to see it again
+    except Exception as error:  # one seed of many; the row has the seed and the command that repeats it
         at = extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__}: {error}".splitlines()[0] + f" ({Path(at.filename).name}:{at.lineno})"
         return DrillRow(*_key(case), 0, 0, 0.0, 0, 0, 0, 0, 0, 0, told, case.replay)
@@ -116,7 +118,9 @@ async def _run(case: DrillCase) -> DrillRow:
 
 
 async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int]:
-    """What the operator does; how many decisions came to each verdict. Nothing to be asked is a decision too."""
+    """What the operator does; returns the number of decisions by verdict. If no replica can be asked, that is
+    a decision too.
+    """
     try:
         states = tuple(state for state in (await backend.partitions()).states if state.offline)
         if way.strategy is None or way.ranking is None:
@@ -173,7 +177,7 @@ class _Costs:
         return (self._area + self._leaderless * (now - self._since)) / SECOND
 
     def lost(self, simulation: Simulation) -> int:
-        """Offsets that were written and that the leader of the end does not hold; 0 where nobody leads."""
+        """Offsets that were written and that the final leader does not have; 0 if there is no leader."""
         world, total = simulation.world, 0
         for (tp, epoch), span in self._written.items():
             leader = world.image.partitions[tp].leader

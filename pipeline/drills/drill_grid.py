@@ -13,7 +13,7 @@ SEEDS_A_TASK = 50
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Every combination; ``first`` and ``seeds`` are the range of seeds. Equal seeds are equal incidents."""
+    """Every combination; ``first`` and ``seeds`` are the range of seeds. Equal seeds give equal incidents."""
 
     scenarios: tuple[str, ...]
     arms: tuple[str, ...]
@@ -38,7 +38,7 @@ class DrillTask(NamedTuple):
 
 
 def tasks(grid: Grid, size: int = SEEDS_A_TASK) -> Iterator[DrillTask]:
-    """The grid in pieces of ``size`` seeds."""
+    """The grid as tasks of ``size`` seeds."""
     for scenario in grid.scenarios:
         for arm in grid.arms:
             for min_isr in grid.min_isr:
@@ -47,6 +47,6 @@ def tasks(grid: Grid, size: int = SEEDS_A_TASK) -> Iterator[DrillTask]:
 
 
 def run_task(task: DrillTask) -> Iterator[DrillRow]:
-    """One row a seed."""
+    """One row per seed."""
     for seed in range(task.first, task.first + task.seeds):
         yield run(DrillCase(task.scenario, task.arm, task.min_isr, seed))

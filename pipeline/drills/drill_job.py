@@ -1,4 +1,6 @@
-"""The drill as a Spark job: tasks of many seeds out, one row an incident back, and a table of means."""
+"""The drill as a Spark job: each task runs many seeds and returns one row per incident; then a table of
+means.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,13 @@ def run_grid(spark: Any, grid: Grid, out: StoragePath) -> None:
 
 
 def compare(spark: Any, sources: list[StoragePath], out: StoragePath) -> list[dict[str, Any]]:
-    """Means with 95% confidence intervals by scenario, min ISR and arm, and over all scenarios; written, and
-    handed back: a row a cell.
+    """Writes and returns means with 95% confidence intervals by scenario, min ISR and recovery method, and
+    over all scenarios: one row per cell.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     rows = spark.read.parquet(*(source.hadoop for source in sources))
-    # An incident that two runs both hold counts once.
+    # An incident that is in two runs counts once.
     rows = rows.dropDuplicates(["scenario", "arm", "min_isr", "seed"])
     fine = f.col("error") == ""
     measures = [
@@ -59,7 +61,7 @@ def compare(spark: Any, sources: list[StoragePath], out: StoragePath) -> list[di
     for name in MEASURES:
         value = f.when(fine, f.col(name).cast("double"))
         measures.append(f.avg(value).alias(name))
-        # One incident has no deviation: null means unknown.
+        # A single incident has no deviation: null means unknown.
         half = f.lit(Z_95) * f.stddev_samp(value) / f.sqrt(f.count(value))
         measures.append(f.when(f.count(value) > 1, half).alias(f"{name}_ci"))
     cells = rows.groupBy("scenario", "min_isr", "arm").agg(*measures)

@@ -1,9 +1,10 @@
-"""One incident of a drill, drawn by its seed: the same for every arm until somebody recovers it.
+"""One random incident of a drill, determined by its seed: the same for every recovery method until the
+recovery starts.
 
-Three brokers, one topic, a producer with acks=all and one with acks=1; within seconds of virtual time all three
-brokers go, one after the other and partly back and forth, until a partition has nobody to lead it. Then some
-come back, the operator comes, and later the rest come back too, unless their disk is gone. It is small so that a
-hundred thousand of them can be had.
+Three brokers, one topic, a producer with acks=all and one with acks=1. Within seconds of virtual time all
+three brokers fail, one after the other, and some return and fail again, until a partition has no leader. Then
+some come back, the operator starts, and later the others come back too, unless their disk is lost. An
+incident is small, so that a hundred thousand can be run.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ END = 27.0
 
 
 class IncidentShape(StrEnum):
-    """KILLS: processes die, the page cache stays. POWER: what was not flushed is lost. DISKS: and one broker's
-    disk does not come back. LONG_TAIL: somebody elected uncleanly in the middle, so that a stale log is longest.
+    """KILLS: processes die, the page cache stays. POWER: what was not flushed is lost. DISKS: as POWER, and
+    one broker's disk does not come back. LONG_TAIL: an unclean election during the failures, so that a stale
+    log is the longest.
     """
 
     KILLS = "kills"
@@ -49,7 +51,7 @@ SHAPES = frozenset(shape.value for shape in IncidentShape)
 
 
 def scenario(name: str, seed: int, rules: ControllerRules, min_isr: int | None) -> Scenario:
-    """The incident of a shape, or a scenario that comes with the tool, under those rules.
+    """A random incident of that kind, or a scenario that comes with ktriage, with those controller rules.
 
     Raises ScenarioError for a name that is neither.
     """
@@ -64,7 +66,7 @@ def scenario(name: str, seed: int, rules: ControllerRules, min_isr: int | None) 
 
 
 def _known(name: str) -> Scenario:
-    """Out of the package, which may be an archive on an executor; else the file of that path."""
+    """Read from the package, which may be an archive on an executor; else from the file at that path."""
     if name in names():
         return read(name)
     try:
@@ -141,7 +143,9 @@ def _faults(shape: IncidentShape, random: Random) -> Iterator[Fault]:
 
 
 def _long_tail(random: Random) -> Iterator[Fault]:
-    """One stays alone and takes records, dies; another is elected uncleanly, takes others, and dies too."""
+    """One broker stays alone, takes records and dies; another is elected uncleanly, takes other records, and
+    dies too.
+    """
     alone, second, third = random.sample(BROKERS, 3)
     yield _broker(1.0, "kill", second)
     yield _broker(1.1, "kill", third)

@@ -1,4 +1,4 @@
-"""The ways of recovering that a drill compares."""
+"""The recovery methods that a drill compares."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from recovery.strategy import Strategy
 
 
 class Arm(StrEnum):
-    """Who elects when ISR and ELR offer nobody, and by what.
+    """Who elects if no member of ISR or ELR can lead, and by which rule.
 
-    NONE, BALANCED and AGGRESSIVE are the controller's own (KIP-966 with its recovery manager); nobody comes.
-    RANDOM_UNCLEAN is what an operator with the released tools has: an unclean election, which takes the first
-    live replica of the assignment whatever its log holds. SPECIFICATION and LAST_RECORD ask every replica that
-    can be asked and elect the best (strategy aggressive), by the two rankings; CAREFUL is last-record by the
-    strategy balanced, which rather waits.
+    NONE, BALANCED and AGGRESSIVE are the controller's own (KIP-966 with its recovery manager), without an
+    operator. RANDOM_UNCLEAN is what an operator can do with Kafka's released tools: an unclean election,
+    which takes the first live replica of the assignment, whatever its log contains. SPECIFICATION and
+    LAST_RECORD read every log that can be read and elect the best (strategy aggressive), by the two rankings.
+    CAREFUL is last-record with the strategy balanced, which prefers to wait.
     """
 
     NONE = "kafka-none"
@@ -30,7 +30,7 @@ class Arm(StrEnum):
 
 
 class ArmSetup(NamedTuple):
-    """``rules`` of the controller; what the operator does: ``ranking`` and ``strategy``, or ``unclean``."""
+    """``rules`` of the controller; how the operator elects: ``ranking`` and ``strategy``, or ``unclean``."""
 
     rules: ControllerRules
     ranking: Ranking | None = None
@@ -44,7 +44,7 @@ class ArmSetup(NamedTuple):
 
 
 def arm_setup(arm: Arm) -> ArmSetup:
-    """The setup of an arm. Where a person decides, the controller runs shipped 4.3 with ELR."""
+    """The setup of a recovery method. If a person decides, the controller behaves as released 4.3 with ELR."""
     shipped = ControllerRules()
     return {
         Arm.NONE: ArmSetup(_kip(UncleanRecoveryStrategy.NONE)),

@@ -1,4 +1,4 @@
-"""The history job: incidents by partition, with bounds for how long they lasted and how they ended."""
+"""The history job: incidents by partition, with bounds for their duration, and how they ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = {
     "under min ISR": "leader <> -1 AND size(isr) < min_isr",
     "ELR in use": "leader <> -1 AND coalesce(size(elr), 0) > 0",
 }
-"""The condition for each kind of incident; null where a snapshot cannot tell."""
+"""The condition for each kind of incident; null if a snapshot does not show it."""
 
 _NAMELESS = "no topic or partition"
 
@@ -42,12 +42,12 @@ ACTIONS = "cluster_id string, topic string, partition int, at timestamp, who str
 
 
 class HistorySources:
-    """For each cluster: where its snapshots are, their manifests and its timeline."""
+    """For each cluster: the directory of its snapshots, their manifests and its timeline."""
 
     def __init__(self, parts: Iterable[tuple[StoragePath, Sequence[Manifest], Sequence[Moment]]]) -> None:
         self.parts = [part for part in parts if part[2]]
         if not self.parts:
-            raise PipelineError("no snapshot is in that time")
+            raise PipelineError("there is no snapshot in that time range")
 
     def frame(self, spark: Any, table: str) -> Any:
         """The rows of a table of every usable snapshot."""
@@ -64,7 +64,7 @@ class HistorySources:
 
 
 def rows_of(spark: Any, sources: HistorySources) -> Any:
-    """The rows of each partition with their ``flaw``. A partition that is in a snapshot twice is one row."""
+    """The rows of each partition with their ``flaw``. A partition that is twice in a snapshot gives one row."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     rows = sources.frame(spark, "partitions").withColumn("deleted", f.expr("coalesce(deleted, false)"))
@@ -80,12 +80,12 @@ def rows_of(spark: Any, sources: HistorySources) -> Any:
 
 
 def incidents(spark: Any, sources: HistorySources, rows: Any, actions: Sequence[tuple[Any, ...]]) -> Any:
-    """One row an incident of a partition; ``rows`` are those of :func:`rows_of`.
+    """One row per incident of a partition; ``rows`` are those of :func:`rows_of`.
 
-    ``at_least_s`` and ``at_most_s`` bound how long it lasted: from the first snapshot that shows it to the last,
-    and between those around them that do not; null where there is none that does not, or a gap.
-    ``outcome``: recovered, ongoing, deleted, or unknown where a gap lies before the next snapshot, or the next
-    snapshot cannot tell.
+    ``at_least_s`` and ``at_most_s`` bound its duration. At least: from the first snapshot that shows it to
+    the last. At most: from the snapshot before the first to the one after the last; null if one of these is
+    missing, or if there is a gap. ``outcome``: recovered, ongoing, deleted, or unknown if there is a gap
+    before the next snapshot, or the next snapshot does not show it.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
@@ -99,7 +99,7 @@ def incidents(spark: Any, sources: HistorySources, rows: Any, actions: Sequence[
 
 
 def _states(rows: Any, moments: Any) -> Any:
-    """One row for each partition, kind and snapshot: ``bad`` or not, null where the snapshot cannot tell."""
+    """One row for each partition, kind and snapshot: ``bad`` or not, null if the snapshot does not show it."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     told = "CASE WHEN flaw IS NOT NULL THEN NULL WHEN deleted THEN false ELSE {} END"
@@ -149,7 +149,7 @@ def _with_bounds(found: Any) -> Any:
 
     closed = "next_segment = segment"
     steps = {
-        # The snapshot before could not tell: when it began is not known.
+        # The previous snapshot does not show it, so the start is unknown.
         "sound_at": "CASE WHEN last_segment = segment AND last_bad IS NULL THEN NULL ELSE sound_at END",
         "outcome": (
             f"CASE WHEN {closed} AND next_bad IS NULL THEN 'unknown'"
@@ -157,7 +157,7 @@ def _with_bounds(found: Any) -> Any:
             " WHEN next_segment IS NULL AND newest THEN 'ongoing' ELSE 'unknown' END"
         ),
         "ended_at": f"CASE WHEN {closed} AND next_bad IS NOT NULL THEN next_began_at END",
-        # The last snapshot that still showed it: the one before the end, or the last before the gap.
+        # The last snapshot that still shows it: the one before the end, or the last before the gap.
         "last_seen_at": f"CASE WHEN {closed} THEN next_sound_at ELSE segment_end END",
     }
     for name, expression in steps.items():
@@ -177,8 +177,9 @@ def _with_bounds(found: Any) -> Any:
 
 
 def _with_actor(spark: Any, found: Any, actions: Sequence[tuple[Any, ...]]) -> Any:
-    """Adds who recovered it: the journal's last action on that partition between the beginning of the incident and
-    its end, or the last snapshot that still showed it. A later action may have ended it unseen.
+    """Adds who recovered it: the journal's last action on that partition between the start of the incident
+    and its end, or the last snapshot that still shows it. A later action may have ended it without a snapshot
+    in between.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
@@ -260,7 +261,7 @@ def run(spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]],
 
 
 def quarantined(rows: Any) -> Any:
-    """How many rows of each cluster are broken, by reason: what they should say is unknown."""
+    """How many rows of each cluster are broken, by reason: the state of their partitions is unknown."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     flaws = rows.where("flaw IS NOT NULL").groupBy("cluster_id", f.col("flaw").alias("reason"))
@@ -268,7 +269,9 @@ def quarantined(rows: Any) -> Any:
 
 
 def summarise(spark: Any, out: StoragePath, count: int) -> dict[str, Any]:
-    """Counts by kind and outcome, the repeat offenders, the longest, and the newest events."""
+    """Counts by kind and outcome, the partitions hit most often, the longest incidents, and the newest
+    events.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     found = spark.read.parquet((out / INCIDENTS).hadoop)

@@ -1,6 +1,7 @@
-"""The timeline of a cluster: when snapshots were taken of it, and where there are gaps.
+"""The timeline of a cluster: the times of its snapshots, and the gaps.
 
-What happened in a gap is unknown: nobody saw when a partition recovered that was offline before and is led after.
+What happened in a gap is unknown: for a partition that is offline before it and has a leader after it,
+nothing shows when it recovered.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ GAP_FACTOR = 3.0
 
 
 class Moment(NamedTuple):
-    """One usable snapshot: its place in time, the segment without gaps that it is in, and its neighbours' times.
+    """One usable snapshot: its number and time, its segment (a time without gaps), and the times of the
+    snapshots around it.
 
-    ``before`` is None at the start of a segment: since when a state holds that is seen first here is unknown.
-    ``last``: the newest of the cluster.
+    ``before`` is None at the start of a segment: it is unknown since when the state in this snapshot has
+    existed. ``last``: the newest of the cluster.
     """
 
     cluster_id: str
@@ -37,8 +39,8 @@ class Moment(NamedTuple):
 def timeline(
     cluster_id: str, manifests: Sequence[Manifest], unreadable: Sequence[str] = ()
 ) -> tuple[Moment, ...]:
-    """The usable snapshots in order. A gap is where one is missing: changes whose forerunner is not there,
-    ``unreadable`` ones, and those that failed while a series was taken.
+    """The usable snapshots in order. A gap is where one is missing: changes whose previous snapshot is
+    missing, ``unreadable`` ones, and those that failed while a series was taken.
     """
     usable: list[Manifest] = []
     after_gap: set[str] = set()

@@ -1,1 +1,3 @@
-"""The choice of leaders over Spark, by Arrow batches: the same answer as :mod:`recovery` on every row, map only."""
+"""The choice of leaders on Spark, in Arrow batches: for every row the same result as :mod:`recovery`, without
+a shuffle.
+"""

@@ -1,7 +1,7 @@
 """Partitions that are in a snapshot more than once.
 
-A topic whose partitions are 0 to n-1, each once, is proved sound by a count, a maximum and an exclusive-or of
-hashes. Spark combines these before it shuffles anything. Only topics that fail are checked row by row.
+A count, a maximum and an XOR of hashes prove that a topic has its partitions 0 to n-1 once each. Spark
+combines these values before it shuffles. Only topics that fail this check are checked row by row.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _DENSE = (
 REASON = "concat('the partition stands in its snapshot ', copies, ' times')"
 
 SUSPECTS = 10_000
-"""Topics that are named in the second pass. Where more fail, every row is checked."""
+"""Topics that are named in the second pass. If more fail, every row is checked."""
 
 
 def split_duplicates(spark: Any, sources: Sources, rows: Any) -> tuple[Any, Any | None]:
-    """``rows`` of the partitions that are there once, and the others, as :func:`find_duplicates` gives them."""
+    """``rows`` of the partitions that occur once, and the other rows in the form of :func:`find_duplicates`."""
     duplicates = find_duplicates(spark, sources)
     return (rows, None) if duplicates is None else (without(rows, duplicates), duplicates)
 
 
 def find_duplicates(spark: Any, sources: Sources) -> Any | None:
-    """The partitions that are there more than once: (cluster_id, topic, partition, copies, reason); None: there are
-    none. Which of their rows is true cannot be known.
+    """The partitions that occur more than once: (cluster_id, topic, partition, copies, reason); None: there
+    are none. It is not known which of their rows is right.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
@@ -58,14 +58,16 @@ def without(rows: Any, duplicates: Any) -> Any:
 
 
 def _keys(spark: Any, sources: Sources) -> Any:
-    """The key of each written row, with no chain merged; a row without a key is no duplicate."""
+    """The key of each written row, without merging chains; a row without a key is not a duplicate."""
     rows = together(spark, ((chain.root, chain.manifests) for chain in sources.chains))
     named = rows.where("topic IS NOT NULL AND partition IS NOT NULL")
     return named.select("cluster_id", "snapshot", "topic", "partition")
 
 
 def repeated_keys(rows: Any) -> Any | None:
-    """(cluster_id, snapshot, topic, partition, copies) of every key that is there more than once, else None."""
+    """(cluster_id, snapshot, topic, partition, copies) of every key that occurs more than once; None if there
+    is none.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     by_topic = rows.groupBy("cluster_id", "snapshot", "topic").agg(

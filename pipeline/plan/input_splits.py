@@ -1,7 +1,7 @@
-"""Whole snapshots as pieces of their files: each task reads its own with Arrow and plans what it has read.
+"""Splits the files of whole snapshots: each task reads its own split with Arrow and plans its rows.
 
-Spark spreads the pieces, and tries one again where it fails. Rows that it read itself would be taken apart and put
-together again on their way to the rules, which takes longer than everything else the job does.
+Spark distributes the splits and retries failed ones. If Spark read the rows itself, it would convert each row
+twice on the way to the rules, which takes longer than the rest of the job.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from pipeline.snapshot.catalog import Chain
 from pipeline.storage import storage_path
 
 LARGEST, SMALLEST = 64 * 2**20, 2**20
-"""Bytes of a piece, at most and where there is enough of it."""
+"""The target and maximum size of a split, in bytes."""
 
 A_CORE = 4
-"""Pieces for each core: who is done early takes another."""
+"""Splits per core: a core that is done early takes another."""
 
 ROWS = 50_000
-"""What is planned at once: it bounds a task's memory."""
+"""Rows that are planned at once; this bounds a task's memory."""
 
 UNREAD = frozenset({"log_dir", "size"})
-"""Of a replica: where it lies, which no rule asks for."""
+"""The fields of a replica's location, which no rule uses."""
 
 
 class InputSplit(NamedTuple):
-    """The row groups of a file that begin from byte ``start`` on and before ``end``."""
+    """The row groups of a file that begin at or after byte ``start`` and before ``end``."""
 
     uri: str
     cluster_id: str
@@ -52,7 +52,7 @@ def split_files(chains: Sequence[Chain], cores: int) -> list[InputSplit]:
     found = []
     for chain, part in files:
         uri = (chain.root / part.path).uri
-        # Equal ones: a small rest would be a task of its own.
+        # Splits of equal size: a small remainder would need its own task.
         count = math.ceil(part.size / size) if part.rows else 0
         bounds = [part.size * number // count for number in range(count)] + [part.size]
         for start, end in pairwise(bounds):
@@ -61,9 +61,9 @@ def split_files(chains: Sequence[Chain], cores: int) -> list[InputSplit]:
 
 
 def read(piece: InputSplit, *, everything: bool) -> Iterator[Any]:
-    """Batches of the rows to plan; ``everything``: those that are online too.
+    """Batches of the rows to plan; ``everything``: also rows of online partitions.
 
-    Raises PipelineError with the file's name where it cannot be read.
+    Raises PipelineError with the file's name if it cannot be read.
     """
     file = storage_path(piece.uri)
     try:
@@ -98,16 +98,14 @@ def _rows(held: Any, group: int, *, everything: bool) -> Iterator[Any]:
 
 
 def _leaderless(held: Any, group: int) -> np.ndarray:
-    """Which rows have no leader; one that tells none, or one that can be none, is not passed over: it is
-    quarantined.
-    """
+    """Which rows have no leader. A row with a missing or impossible leader is not skipped: it is quarantined."""
     leader = held.read_row_group(group, columns=["leader"], use_threads=False)["leader"].combine_chunks()
     offline: np.ndarray = numbers(leader, -1) < 0
     return offline
 
 
 def _leaves(held: Any) -> list[str]:
-    """The paths of the columns that the rules look at, as this file spells them."""
+    """The paths of the columns that the rules use, as they are named in this file."""
     needed = {*COLUMNS, "marks"}
     paths = [held.schema.column(number).path for number in range(len(held.schema))]
     return [path for path in paths if _looked_at(path.split("."), needed)]
@@ -118,7 +116,7 @@ def _looked_at(path: Sequence[str], needed: set[str]) -> bool:
 
 
 def _named(batch: Any, piece: InputSplit) -> Any:
-    """With what the directories above the file say."""
+    """The batch with the columns that come from the directory names above the file."""
     for name in ("cluster_id", "snapshot"):
         batch = batch.append_column(name, pa.repeat(getattr(piece, name), batch.num_rows))
     return batch

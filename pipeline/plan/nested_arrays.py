@@ -1,4 +1,6 @@
-"""Nested Arrow columns as flat numpy ones: every item knows its row, and many rows are worked out at once."""
+"""Nested Arrow columns as flat numpy arrays: every item knows its row, so that many rows are computed at
+once.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Array = np.ndarray
-"""Integers or truth values, one an item."""
+"""Integers or booleans, one per item."""
 
 
 class Items(NamedTuple):
-    """The items of a column of lists. ``owner``: the row of each; ``at``: its place there; ``first``: where each
-    row's items begin, and the end; ``present``: which rows have a list at all; ``values``: as Arrow has them.
+    """The items of a column of lists. ``owner``: the row of each; ``at``: its index in that row; ``first``:
+    where each row's items begin, and the end; ``present``: which rows have a list; ``values``: the items as
+    an Arrow array.
     """
 
     owner: Array
@@ -30,7 +33,7 @@ class Items(NamedTuple):
 
 
 def items(lists: Any) -> Items:
-    """Takes a column of lists apart; a null list has no items."""
+    """Splits a column of lists into items; a null list has no items."""
     sizes = numbers(pc.list_value_length(lists), 0)
     first = bounds(sizes)
     owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -43,7 +46,7 @@ def bounds(sizes: Array) -> Array:
 
 
 def fields(structs: Any) -> Mapping[str, Any]:
-    """The columns of a struct; null where the struct is."""
+    """The columns of a struct; null where the struct is null."""
     names = [field.name for field in structs.type]
     return dict(zip(names, structs.flatten(), strict=True))
 
@@ -55,7 +58,7 @@ def numbers(column: Any, missing: int) -> Array:
 
 
 def truths(column: Any) -> Array:
-    """Truth values, null is false."""
+    """Booleans; null is false."""
     filled: Array = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
     return filled
 
@@ -74,7 +77,7 @@ def any_of(owner: Array, which: Array, rows: int) -> Array:
 
 
 def keys(owner: Array, broker: Array) -> Array:
-    """A number for a broker of a row, for looking up by :func:`numpy.isin`."""
+    """A number for each pair of row and broker, for lookups with :func:`numpy.isin`."""
     return (owner << 32) | (broker & 0xFFFFFFFF)
 
 
@@ -84,13 +87,15 @@ def within(owner: Array, broker: Array, among: Items) -> Array:
 
 
 def expand(first: Array, sizes: Array) -> tuple[Array, Array]:
-    """For ranges of items: which range each is of, and its index. ``first`` and ``sizes``: one a range."""
+    """The items of ranges: the range of each item, and its index. ``first`` and ``sizes`` have one value per
+    range.
+    """
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return owner, np.arange(len(owner)) - bounds(sizes)[owner] + first[owner]
 
 
 def lists(owner: Array, values: Any, rows: int, *, null: Array | None = None) -> Any:
-    """A column of lists; ``owner`` ascends; ``null``: rows that have none."""
+    """A column of lists; ``owner`` ascends; ``null``: the rows without a list."""
     offsets = bounds(np.bincount(owner, minlength=rows)).astype(np.int32)
     if null is None:
         return pa.ListArray.from_arrays(pa.array(offsets), values)
@@ -103,7 +108,7 @@ def structs(columns: Mapping[str, Any]) -> Any:
 
 
 def joined(*parts: Any) -> Any:
-    """Text of columns, numbers and words, one a row; at least one is a column."""
+    """Text joined from columns, numbers and words, one text per row; at least one part is a column."""
     texts = [part if isinstance(part, str) else text(part) for part in parts]
     return pc.binary_join_element_wise(*texts, "")
 
@@ -115,7 +120,9 @@ def text(column: Any) -> Any:
 
 
 def merged(rows: int, parts: Sequence[tuple[Array, Any]]) -> Any:
-    """One column of what each part tells of its rows; a row is in one part, or in none and null."""
+    """One column from several parts, each with its rows; a row is in one part at most, and null if it is in
+    none.
+    """
     kind = parts[0][1].type
     place = np.full(rows, -1)
     place[np.concatenate([which for which, _ in parts])] = np.arange(sum(len(which) for which, _ in parts))

@@ -1,6 +1,6 @@
 """The plan's Parquet files: each task writes one, and only files reported to the driver count.
 
-Rows that went back through Spark would be taken apart one by one, which takes longer than planning them does.
+If the rows went back through Spark, it would convert them one by one, which takes longer than planning them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pipeline.plan.decide_rows import PLANNED
 from pipeline.storage import StoragePath, storage_path
 
 _FORMAT: dict[str, Any] = {"compression": "zstd", "use_dictionary": False}
-"""Offsets hardly repeat: dictionaries of them take longer, and take more room."""
+"""Columns of offsets, which hardly repeat: dictionaries for them are slower and larger."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFiles:
-    """The directory that the files go to."""
+    """The directory of the files."""
 
     uri: str
 
     def write(self, name: str, rows: Iterable[Any]) -> str:
         """Writes the file ``name`` with batches of :data:`~pipeline.plan.decide_rows.PLANNED`; returns the name.
 
-        Raises PipelineError where it cannot be written. Where anything is raised, nothing is left.
+        Raises PipelineError if it cannot be written. No file is left after an error.
         """
         file = storage_path(self.uri) / name
         try:
@@ -46,18 +46,18 @@ class PlanFiles:
         return name
 
     def settle(self, counted: Collection[str]) -> tuple[str, ...]:
-        """Takes away what tasks left that were tried again, or twice at once; returns the names that count.
+        """Removes the files of tasks that were retried or ran twice; returns the names that count.
 
-        One that still writes may leave its file afterwards: it is in the directory then, and does not count.
+        A task that still writes may leave its file later: it is then in the directory, but does not count.
         """
         for file in self._files():
             if file.name not in counted:
                 file.remove()
-        # No task, no row: it is a table all the same.
+        # Without a task there are no rows, but there is still a table.
         return tuple(sorted(counted)) or (self.write("part-none.parquet", ()),)
 
     def remove(self) -> None:
-        """Takes every file away."""
+        """Removes every file."""
         for file in self._files():
             file.remove()
 
@@ -71,5 +71,5 @@ def own_name() -> str:
 
     task = TaskContext.get()
     if task is None:
-        raise RuntimeError("a plan is written by a task of Spark's")
+        raise RuntimeError("a plan is written by a Spark task")
     return f"part-{task.partitionId():05d}-{task.taskAttemptId()}.parquet"

@@ -21,15 +21,16 @@ NAME = "ktriage-plan"
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
-    """The name of the file that one task has written."""
+    """The name of the file that one task wrote."""
 
     name: str
 
 
 def write(spark: Any, rows: Any, parts: PlanFiles, rules: DecisionRules | None) -> list[str]:
-    """Has Spark write ``rows`` to the data source; returns the names of the files that count.
+    """Lets Spark write ``rows`` to the data source; returns the names of the files that count.
 
-    Without ``rules`` the rows are duplicates, as :func:`pipeline.plan.duplicate_rows.find_duplicates` gives them.
+    Without ``rules`` the rows are duplicates, in the form of
+    :func:`pipeline.plan.duplicate_rows.find_duplicates`.
     """
     spark.dataSource.register(PlanTarget)
     options = {"ranking": rules.ranking.value, "strategy": rules.strategy.value} if rules else {}
@@ -41,7 +42,7 @@ def write(spark: Any, rows: Any, parts: PlanFiles, rules: DecisionRules | None) 
 
 
 def _counted(uri: str) -> StoragePath:
-    """Where the commit, which runs in a process of its own, leaves the names."""
+    """The file where the commit, which runs in its own process, writes the names."""
     return storage_path(uri) / "_counted.json"
 
 
@@ -72,6 +73,6 @@ class PlanWriter(DataSourceArrowWriter):
         return Written(self._parts.write(own_name(), rows))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Leaves the names of the files that count for the driver."""
+        """Writes the names of the files that count, for the driver."""
         names = [message.name for message in messages if isinstance(message, Written)]
         _counted(self._parts.uri).write(json.dumps(names).encode())

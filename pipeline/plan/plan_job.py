@@ -1,4 +1,6 @@
-"""The plan job: each cluster's newest state in, ranked candidates, loss ranges, preconditions and choices out."""
+"""The plan job: computes ranked candidates, loss ranges, preconditions and choices from each cluster's newest
+state.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,13 @@ from recovery.strategy import Strategy
 PLANS = "plans"
 
 WORST = 100
-"""Rows that the driver gets to see."""
+"""How many rows the driver receives."""
 
 NEEDED = ("cluster_id", "snapshot", *COLUMNS, "marks")
 
 
 def _looked_at() -> pa.Schema:
-    """What is read of a snapshot: of a replica everything but where it lies."""
+    """The columns that are read from a snapshot: of a replica everything except its location."""
     replica = pa.struct([field for field in REPLICA if field.name not in input_splits.UNREAD])
     place = PARTITIONS.get_field_index("replicas")
     return PARTITIONS.set(place, pa.field("replicas", pa.list_(replica)))
@@ -37,11 +39,11 @@ def _looked_at() -> pa.Schema:
 def run(
     spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, out: StoragePath, *, everything: bool
 ) -> tuple[str, ...]:
-    """Plans every cluster and writes the rows below ``out``; ``everything``: those that are online too. Returns
+    """Plans every cluster and writes the rows below ``out``; ``everything``: also online partitions. Returns
     the names of the files that count.
 
-    A whole snapshot is read by the tasks that plan it. Rows are handed over where Spark has something to do with
-    them first: where changes are laid over a snapshot, or partitions that stand twice are taken out.
+    A whole snapshot is read by the tasks that plan it. Spark passes rows to them only if it has to process
+    the rows first: to merge changes into a snapshot, or to remove duplicate partitions.
     """
     from pipeline.plan import plan_data_source  # noqa: PLC0415  # needs an extra
 
@@ -58,7 +60,7 @@ def run(
         if merged:
             rows = state(spark, merged, _looked_at())
             if not everything:
-                # A row that tells no leader is not passed over: it is quarantined.
+                # A row without a leader value is not skipped: it is quarantined.
                 rows = rows.where("coalesce(leader, -1) < 0")
             rows = rows if twice is None else duplicate_rows.without(rows, twice)
             names += plan_data_source.write(spark, rows.select(*NEEDED), parts, rules)
@@ -73,7 +75,7 @@ def run(
 def outcome(
     spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, out: StoragePath, *, everything: bool
 ) -> JobOutput:
-    """Runs the job, and what its result says: from the command line and under spark-submit the same."""
+    """Runs the job and makes its summary; the same for the command line and spark-submit."""
     names = run(spark, sources, ranking, strategy, out, everything=everything)
     newest = {chain.full.cluster_id: chain.newest for chain in sources.chains}
     asked = sources.asked | {
@@ -91,7 +93,7 @@ def outcome(
 def _read_and_plan(
     spark: Any, chains: Sequence[Chain], parts: PlanFiles, rules: DecisionRules, *, everything: bool
 ) -> list[str]:
-    """Whole snapshots, a piece a task."""
+    """Plans whole snapshots, one split per task."""
     context = spark.sparkContext
     found = input_splits.split_files(chains, context.defaultParallelism)
 
@@ -106,7 +108,7 @@ def _read_and_plan(
 def summarise(
     spark: Any, sources: Sources, out: StoragePath, names: Sequence[str], count: int
 ) -> dict[str, Any]:
-    """What the driver gets to see of those files: counts by cluster and verdict, and the worst rows."""
+    """What the driver reads of those files: counts by cluster and verdict, and the worst rows."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     files = ((out / PLANS / name).hadoop for name in names)

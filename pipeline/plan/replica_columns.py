@@ -26,9 +26,9 @@ class SpanColumns(NamedTuple):
 
 
 class ReplicaColumns(NamedTuple):
-    """``owner``: the row of each replica, ``at`` its place in the assignment, ``first`` where a row's replicas
-    begin. ``silent``: its broker did not answer; ``no_lineage``: the log is known, its lineage is not; ``known``:
-    both are. ``columns``: the snapshot's.
+    """``owner``: the row of each replica; ``at``: its index in the assignment; ``first``: where a row's
+    replicas begin. ``silent``: its broker did not answer; ``no_lineage``: the log is known, its lineage is
+    not; ``known``: both are. ``columns``: the snapshot's.
     """
 
     owner: Array
@@ -53,7 +53,7 @@ class ReplicaColumns(NamedTuple):
         return np.diff(self.first)
 
     def number(self, name: str) -> Array:
-        """A column of the snapshot, -1 where it is not known."""
+        """A column of the snapshot, -1 for unknown values."""
         return numbers(self.columns[name], -1)
 
     def answered(self, ranking: Ranking) -> Array:
@@ -65,7 +65,7 @@ class ReplicaColumns(NamedTuple):
         return answered
 
     def key_epoch(self, ranking: Ranking) -> Array:
-        """What ``ranking`` compares first."""
+        """The epoch that ``ranking`` compares first."""
         return self.number(_EPOCH[ranking])
 
 
@@ -93,8 +93,9 @@ def replicas_of(column: Any) -> ReplicaColumns:
 
 
 class RankedReplicas(NamedTuple):
-    """``order``: the replicas that answered, row by row, best first; ``best``: the first of each row that can be
-    elected, -1 where there is none; ``refused``: for each row the replica for which last-record refuses it, or -1.
+    """``order``: the replicas that answered, row by row, best first; ``best``: the first of each row that can
+    be elected, or -1; ``refused``: for each row the replica because of which last-record refuses the row, or
+    -1.
     """
 
     order: Array
@@ -105,7 +106,7 @@ class RankedReplicas(NamedTuple):
 
 
 def rank(replicas: ReplicaColumns, ranking: Ranking) -> RankedReplicas:
-    """:func:`recovery.ranking.rank` for every row; a row that is refused is ranked too, which means nothing."""
+    """:func:`recovery.ranking.rank` for every row; the ranking of a refused row has no meaning."""
     answered, epoch = replicas.answered(ranking), replicas.key_epoch(ranking)
     order = _best_first(replicas, np.flatnonzero(answered), epoch)
     refused = np.full(replicas.rows, -1)
@@ -117,9 +118,9 @@ def rank(replicas: ReplicaColumns, ranking: Ranking) -> RankedReplicas:
 
 
 def _best_first(replicas: ReplicaColumns, among: Array, epoch: Array) -> Array:
-    """Those replicas row by row, by epoch and log end; ties keep the assignment order.
+    """The replicas of each row sorted by epoch and log end; ties keep the assignment order.
 
-    Most rows stand in that order already, their logs being equal: only the others are sorted.
+    Most rows are already in that order, because their logs are equal: only the others are sorted.
     """
     owner, first, then = replicas.owner[among], epoch[among], replicas.log_end[among]
     later = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (then[1:] > then[:-1]))
@@ -131,12 +132,12 @@ def _best_first(replicas: ReplicaColumns, among: Array, epoch: Array) -> Array:
 
 
 def first_of(replicas: ReplicaColumns, chosen: Array) -> Array:
-    """The first of the replicas in each row, -1 where there is none; ``chosen`` goes row by row."""
+    """The first of the replicas in each row, or -1; ``chosen`` is in row order."""
     found = np.full(replicas.rows, -1)
     found[replicas.owner[chosen][::-1]] = chosen[::-1]
     return found
 
 
 def brokers(owner: Array, broker: Array, rows: int) -> Any:
-    """Lists of brokers' ids, a row each."""
+    """One list of broker ids per row."""
     return lists(owner, pa.array(broker.astype(np.int32)), rows)

@@ -1,6 +1,6 @@
-"""Checks of snapshot rows. A broken row gets a reason and is counted; no row ends the job.
+"""Checks snapshot rows. A broken row gets a reason and is counted; it does not end the job.
 
-Numbers are bounded here, before anything is calculated with them.
+Numbers are checked for their range here, before anything is calculated with them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from recovery.model import Standing
 QUARANTINED = "quarantined"
 
 LIMIT = 2**56
-"""No real offset reaches it, and the sum of 128 offsets below it still fits into 64 bits."""
+"""No real offset is as high, and the sum of 128 offsets below it still fits into 64 bits."""
 
 COLUMNS = (
     "topic",
@@ -52,7 +52,7 @@ _IMPOSSIBLE = -(2**62)
 
 
 def flaws(batch: Any) -> Any:
-    """The first reason that holds for each row; null for a sound row."""
+    """The first reason that applies to each row; null for a sound row."""
     reasons, found = [], np.full(batch.num_rows, -1)
     for place, (reason, broken) in enumerate(_checked(batch)):
         reasons.append(reason)
@@ -68,7 +68,7 @@ def flaw_column() -> Any:
     def checked(rows: pa.Array) -> pa.Array:
         return flaws(pa.RecordBatch.from_struct_array(rows))
 
-    # The stub wants the kind of function, which the hints give. Spark warns where both do.
+    # The stub asks for the kind of function, which the type hints already give. Spark warns if both do.
     check = arrow_udf(checked, "string")  # type: ignore[call-overload]
     return check(struct(*COLUMNS))
 
@@ -104,7 +104,7 @@ def _checked(batch: Any) -> Iterator[tuple[str, Array]]:
 
 
 def _no_assignment(assignment: Items, brokers: Array) -> Array:
-    # Rows ascend already, which a stable sort makes use of.
+    # Rows already ascend, which makes a stable sort fast.
     ordered = np.sort(keys(assignment.owner, brokers), kind="stable")
     twice = ordered[1:][ordered[1:] == ordered[:-1]] >> 32
     broken: Array = (assignment.sizes == 0) | any_of(assignment.owner, brokers < 0, len(assignment.present))
@@ -150,7 +150,7 @@ def _other_replicas(
     same = np.flatnonzero(~other[replicas.owner])
     at = assignment.first[replicas.owner[same]] + replicas.at[same]
     other[replicas.owner[same[broker[same] != brokers[at]]]] = True
-    # What is wrong is looked up only for rows where something is.
+    # The reason is computed only for broken rows.
     left, right = other[replicas.owner], other[assignment.owner]
     own = keys(replicas.owner[left], broker[left])
     outside = ~np.isin(own, keys(assignment.owner[right], brokers[right]))
@@ -164,7 +164,7 @@ def _in_bounds(offsets: Any) -> Array:
 
 
 def _lineage(columns: Any, asked: Array) -> Array:
-    """Which replicas' lineages can be: bounded, and the epochs ascend."""
+    """Which replicas' lineages are possible: values in range, and ascending epochs."""
     spans = items(columns["spans"])
     parts = fields(spans.values)
     epoch, start, end = (numbers(parts[name], _IMPOSSIBLE) for name in ("epoch", "start", "end"))

@@ -1,4 +1,4 @@
-"""Whom to wait for: :func:`recovery.strategy._must_wait` for many rows at once."""
+"""The brokers to wait for: :func:`recovery.strategy._must_wait` for many rows at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recovery.strategy import Strategy
 
 
 class WaitColumns(NamedTuple):
-    """``rows`` that wait; ``brokers`` waited for and ``why``, an item for each of ``rows``."""
+    """The ``rows`` that wait; ``brokers`` to wait for and ``why``, one item for each of ``rows``."""
 
     rows: Array
     brokers: Any
@@ -23,7 +23,7 @@ class WaitColumns(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """One way to wait: the brokers, which row each is of (ascending), and the text about them."""
+    """One reason to wait: the brokers, the row of each (ascending), and the text about them."""
 
     owner: Array
     broker: Array
@@ -31,7 +31,7 @@ class _Way(NamedTuple):
 
 
 def wait_for(batch: Any, replicas: ReplicaColumns, ranked: RankedReplicas, strategy: Strategy) -> WaitColumns:
-    """For sound rows. What it says of rows that are online or refused has no meaning."""
+    """For sound rows. The result for rows that are online or refused has no meaning."""
     rows = replicas.rows
     if strategy in (Strategy.AGGRESSIVE, Strategy.NONE):
         nothing = np.zeros(0, np.int64)
@@ -61,7 +61,7 @@ def wait_for(batch: Any, replicas: ReplicaColumns, ranked: RankedReplicas, strat
 
 
 def _first(rows: int, ways: list[tuple[_Way, Array]]) -> WaitColumns:
-    """For each row the first way that names somebody, of those that apply to it."""
+    """For each row the first reason that applies and names a broker."""
     free, found = np.ones(rows, bool), []
     for way, applies in ways:
         some = np.zeros(rows, bool)

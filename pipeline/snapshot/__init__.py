@@ -1,1 +1,1 @@
-"""A cluster's state as Parquet: what is written, how it is committed, and how it is found again."""
+"""A cluster's state as Parquet: how it is written, committed and found again."""

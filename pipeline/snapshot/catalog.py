@@ -1,4 +1,4 @@
-"""The snapshots below a root, and the one that is valid for a cluster at a given time."""
+"""The snapshots below a root, and which of them is valid for a cluster at a given time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.storage import StoragePath
 
 
 class BrokenManifest(NamedTuple):
-    """A manifest that could not be used: whose, and why, in one line."""
+    """A manifest that could not be used: its cluster, and the reason in one line."""
 
     cluster_id: str
     snapshot: str
@@ -52,7 +52,7 @@ class Catalog:
         return chain_to(self.root, found, found[-1]) if found else None
 
     def cut_off(self, cluster_id: str, at: datetime | None = None) -> BrokenManifest | None:
-        """The newest snapshot up to that moment, where it builds on one that is not there; else None."""
+        """The newest snapshot up to that moment if the snapshot on which it is based is missing; else None."""
         found = self._until(cluster_id, at)
         missing = _missing(found) if found else ""
         if not missing:
@@ -65,7 +65,7 @@ class Catalog:
         return [m for m in self.clusters.get(cluster_id, ()) if at is None or m.taken_at <= at]
 
     def unusable(self, at: datetime | None = None) -> dict[str, BrokenManifest]:
-        """Of each cluster the newest manifest that could not be used, up to that moment: names sort by time."""
+        """For each cluster the newest manifest up to that moment that could not be used; names sort by time."""
         until = None if at is None else stamp(at)
         newest: dict[str, BrokenManifest] = {}
         for broken in sorted(self.broken, key=lambda one: one.snapshot):
@@ -75,7 +75,7 @@ class Catalog:
 
 
 def _missing(manifests: Sequence[Manifest]) -> str:
-    """What the last of them builds on and is not among them, "" where nothing is missing."""
+    """The missing snapshot on which the last of them is based; "" if nothing is missing."""
     by_name = {name: manifest for manifest in manifests for name in manifest.names}
     at = manifests[-1]
     while at.kind is SnapshotKind.CHANGES:
@@ -86,7 +86,7 @@ def _missing(manifests: Sequence[Manifest]) -> str:
 
 
 def chain_to(root: StoragePath, manifests: Sequence[Manifest], last: Manifest) -> Chain | None:
-    """The chain that ends with ``last``; where a link is missing, the newest whole one before it, or None."""
+    """The chain that ends with ``last``; if a link is missing, the newest complete chain before it, or None."""
     by_name = {name: manifest for manifest in manifests for name in manifest.names}
     links: list[Manifest] = []
     at: Manifest | None = last
@@ -100,7 +100,9 @@ def chain_to(root: StoragePath, manifests: Sequence[Manifest], last: Manifest) -
 
 
 def read_catalog(root: StoragePath) -> Catalog:
-    """Reads every manifest below ``root``. Raises PipelineError: the place cannot be read, or there is none."""
+    """Reads every manifest below ``root``. Raises PipelineError if ``root`` cannot be read, or if there is no
+    manifest.
+    """
     clusters: dict[str, list[Manifest]] = {}
     broken: list[BrokenManifest] = []
     unfinished: list[StoragePath] = []
@@ -127,7 +129,7 @@ def _cluster_of(file: StoragePath) -> str:
 
 
 def read_catalogs(roots: Iterable[StoragePath]) -> tuple[Catalog, ...]:
-    """The catalogs of several roots. Raises PipelineError too where two of them hold the same cluster."""
+    """The catalogs of several roots. Also raises PipelineError if two of them have the same cluster."""
     catalogs = tuple(read_catalog(root) for root in roots)
     owner: dict[str, StoragePath] = {}
     for catalog in catalogs:
@@ -135,7 +137,7 @@ def read_catalogs(roots: Iterable[StoragePath]) -> tuple[Catalog, ...]:
             other = owner.setdefault(cluster_id, catalog.root)
             if other is not catalog.root:
                 raise PipelineError(
-                    f"cluster {cluster_id} is named twice, below {other.uri} and {catalog.root.uri}:"
-                    " name one of them"
+                    f"cluster {cluster_id} is in two directories, {other.uri} and {catalog.root.uri}: give"
+                    " only one of them"
                 )
     return catalogs

@@ -1,4 +1,4 @@
-"""Finds the rows that differ from the snapshot before, by a fingerprint of each row."""
+"""Finds the rows that differ from the previous snapshot, with a fingerprint of each row."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from recovery.model import TopicPartition
 
 
 class Fingerprints:
-    """Sixteen bytes for each partition: all that is remembered of the snapshot before."""
+    """Sixteen bytes for each partition: all that is kept of the previous snapshot."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], bytes] = {}
         self._seen: dict[tuple[str, int], bytes] = {}
 
     def changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that are new or other than before."""
+        """The rows that are new or changed."""
         prints = [blake2b(repr(row).encode(), digest_size=16).digest() for row in batch.to_pylist()]
         names = keys(batch)
         self._seen.update(zip(names, prints, strict=True))
@@ -27,10 +27,10 @@ class Fingerprints:
         return batch.filter(pa.array(other, pa.bool_()))
 
     def gone(self) -> pa.RecordBatch:
-        """Tombstones for the partitions of the snapshot before that are not in this one."""
+        """Tombstones for the partitions of the previous snapshot that are not in this one."""
         missing = sorted(self._known.keys() - self._seen.keys())
         return tombstones([TopicPartition(*name) for name in missing])
 
     def commit(self) -> None:
-        """Makes this snapshot the one that the next is compared with."""
+        """Makes this snapshot the base of the next comparison."""
         self._known, self._seen = self._seen, {}

@@ -17,11 +17,11 @@ from pipeline.storage import StoragePath
 FORMAT = "ktriage.snapshot"
 
 MISSED = "missed"
-"""A note: how many snapshots of the series failed right before this one."""
+"""The key of a note: how many snapshots of the series failed directly before this one."""
 
 
 class SnapshotKind(StrEnum):
-    """FULL: every partition. CHANGES: those that are not as the snapshot before had them."""
+    """FULL: every partition. CHANGES: the partitions that differ from the previous snapshot."""
 
     FULL = "full"
     CHANGES = "changes"
@@ -38,10 +38,10 @@ class SnapshotFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``began`` and ``taken_at`` (its end) are aware, in UTC. ``base`` is the full snapshot that changes build on,
-    ``previous`` the snapshot right before; both "" for a full one. ``silent`` brokers did not answer.
-    ``hidden`` topics could not be seen, ``unseen`` says that there may be more. ``replaces`` is the snapshot whose
-    state a compacted one holds; what builds on the former builds on the latter.
+    """``began`` and ``taken_at`` (its end) are timezone-aware, in UTC. ``base`` is the full snapshot on which
+    changes are based, ``previous`` the snapshot directly before; both "" for a full one. ``silent`` brokers
+    did not answer. ``hidden`` topics could not be seen; ``unseen``: there may be more. ``replaces`` is the
+    snapshot whose state a compacted one contains; snapshots based on the former are based on the latter.
     """
 
     snapshot: str
@@ -64,7 +64,7 @@ class Manifest:
 
     @property
     def date(self) -> str:
-        """The day that it lies under."""
+        """The day in its path."""
         return self.began.strftime("%Y-%m-%d")
 
     @property
@@ -74,7 +74,7 @@ class Manifest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What later snapshots may call it."""
+        """The names by which later snapshots may refer to it."""
         return (self.snapshot, self.replaces) if self.replaces else (self.snapshot,)
 
     def files(self, table: str) -> tuple[str, ...]:
@@ -83,18 +83,20 @@ class Manifest:
 
 
 def stamp(when: datetime) -> str:
-    """The time in a snapshot's name; sorts as the times do."""
+    """The time in a snapshot's name; names sort by time."""
     utc = when.astimezone(UTC)
     return f"{utc.strftime('%Y%m%dT%H%M%S')}.{utc.microsecond:06d}Z"
 
 
 def directory(table: str, cluster_id: str, date: str, snapshot: str) -> str:
-    """Where a table of a snapshot lies below the root."""
+    """The path of a snapshot's table below the root."""
     return f"{table}/cluster_id={quote(cluster_id, safe='')}/date={date}/snapshot={snapshot}"
 
 
 def check_cluster_id(cluster_id: str) -> None:
-    """Raises PipelineError for an id that Spark would read back as another: it takes escaped bytes for letters."""
+    """Raises PipelineError for an id that Spark would read back differently, because it reads each escaped
+    byte as a letter.
+    """
     if not cluster_id.isascii():
         raise PipelineError(
             f"cluster {cluster_id}: a directory of the lake can only have ASCII letters in it"
@@ -102,7 +104,7 @@ def check_cluster_id(cluster_id: str) -> None:
 
 
 def manifest_path(manifest: Manifest) -> str:
-    """Where the manifest lies below the root."""
+    """The path of the manifest below the root."""
     cluster = quote(manifest.cluster_id, safe="")
     return f"manifests/cluster_id={cluster}/date={manifest.date}/{manifest.snapshot}.json"
 
@@ -122,23 +124,23 @@ def _text(when: datetime) -> str:
 
 
 class NotWhole(PipelineError):
-    """The manifest is being written, or its writer died: the snapshot is not there."""
+    """The manifest is being written, or its writer died: the snapshot does not exist."""
 
 
 class TooNew(PipelineError):
-    """Written by a later version of the tool. ``cluster_id`` says whose it is."""
+    """Written by a later version of ktriage. ``cluster_id`` is its cluster."""
 
     def __init__(self, where: str, found: Any, cluster_id: str) -> None:
-        super().__init__(f"{where}: schema version {found}; this version of the tool reads up to {VERSION}")
+        super().__init__(f"{where}: schema version {found}; this version of ktriage reads up to {VERSION}")
         self.cluster_id = cluster_id
 
 
 def from_json(place: StoragePath) -> Manifest:
-    """Raises NotWhole, TooNew, or PipelineError where it is no manifest."""
+    """Raises NotWhole, TooNew, or PipelineError if it is not a manifest."""
     try:
         fields = json.loads(place.read())
     except ValueError:
-        raise NotWhole(f"{place.uri}: it is not whole; that snapshot was never finished") from None
+        raise NotWhole(f"{place.uri}: it is incomplete; that snapshot was never finished") from None
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise PipelineError(f"{place.uri}: not a manifest of a snapshot")
     version = fields.get("version")

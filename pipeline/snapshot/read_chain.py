@@ -1,4 +1,4 @@
-"""A chain of snapshots read back without Spark: a batch at a time, the newest row of each partition."""
+"""Reads a chain of snapshots without Spark, in batches: the newest row of each partition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def batches(root: StoragePath, manifest: Manifest, table: str = "partitions") ->
 
 
 def state(chain: Chain) -> Iterator[pa.RecordBatch]:
-    """Every partition as it is at the end of the chain. What is in memory grows with the changes only."""
+    """Every partition at the end of the chain. Memory use grows only with the changes."""
     newest: dict[tuple[str, int], tuple[pa.RecordBatch, int]] = {}
     for manifest in chain.changes:
         for batch in batches(chain.root, manifest):
@@ -51,5 +51,5 @@ def keys(batch: pa.RecordBatch) -> list[tuple[str, int]]:
 
 
 def offline(batch: pa.RecordBatch) -> int:
-    """How many of the rows have no leader."""
+    """The number of rows without a leader."""
     return int(pc.sum(pc.equal(batch["leader"], -1)).as_py() or 0)

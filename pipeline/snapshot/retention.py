@@ -14,11 +14,11 @@ from pipeline.snapshot_schema import TABLES
 from pipeline.storage import StoragePath
 
 ABANDONED = timedelta(days=1)
-"""A directory that no manifest names for this long was left by a writer that died."""
+"""A directory that no manifest names after this time was left by a writer that died."""
 
 
 class RetentionResult(NamedTuple):
-    """Full snapshots ``made``, snapshots ``removed``, and ``swept`` directories that belonged to none."""
+    """Full snapshots ``made``, snapshots ``removed``, and ``swept`` directories that belonged to no snapshot."""
 
     made: int
     removed: int
@@ -26,10 +26,11 @@ class RetentionResult(NamedTuple):
 
 
 def compact(catalog: Catalog, token: str) -> RetentionResult:
-    """Each run of changes becomes one full snapshot of the state at its end, and the changes go.
+    """Merges each run of changes into one full snapshot of the state at its end, and removes the changes.
 
-    The hours stay, what happened between them does not. The full one is there before the first of the changes
-    goes: whoever reads meanwhile finds the one or the other, and a series that goes on finds its forerunner.
+    The hourly states stay; the changes between them are gone. The full snapshot is written before the first
+    change is removed, so a reader always finds one or the other, and a running series finds its previous
+    snapshot.
     """
     made = removed = 0
     for manifests in catalog.clusters.values():
@@ -81,7 +82,7 @@ def _make_full(chain: Chain, token: str) -> None:
 
 
 def keep_newest(catalog: Catalog, count: int, cluster_id: str | None = None) -> RetentionResult:
-    """Leaves the newest ``count`` full snapshots of that cluster, or of each, with the changes since."""
+    """Keeps the newest ``count`` full snapshots of that cluster, or of each, with the changes since."""
     removed = 0
     for name, manifests in catalog.clusters.items():
         if cluster_id not in (None, name):
@@ -91,7 +92,7 @@ def keep_newest(catalog: Catalog, count: int, cluster_id: str | None = None) -> 
             continue
         kept = {manifest.snapshot for manifest in fulls[-count:]}
         for chain in _chains(catalog.root, manifests):
-            # Changes may build on a full snapshot that replaced their base.
+            # Changes may be based on a full snapshot that replaced their base.
             if chain.full.snapshot in kept:
                 kept |= {manifest.snapshot for manifest in chain.changes}
         for manifest in manifests:
@@ -102,14 +103,14 @@ def keep_newest(catalog: Catalog, count: int, cluster_id: str | None = None) -> 
 
 
 def remove(root: StoragePath, manifest: Manifest) -> None:
-    """The manifest first: from then on the snapshot is not there, and nothing refers to its files."""
+    """Removes the manifest first: then the snapshot does not exist, and nothing refers to its files."""
     (root / manifest_path(manifest)).remove()
     for table in TABLES:
         (root / directory(table, manifest.cluster_id, manifest.date, manifest.snapshot)).remove()
 
 
 def sweep(catalog: Catalog, now: datetime) -> RetentionResult:
-    """Removes files and manifests that writers left when they died, once they are a day old."""
+    """Removes files and manifests that dead writers left, once they are a day old."""
     named = {m.snapshot for manifests in catalog.clusters.values() for m in manifests}
     named |= {broken.snapshot for broken in catalog.broken}
     left: dict[str, StoragePath] = {}

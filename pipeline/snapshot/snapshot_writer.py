@@ -1,7 +1,7 @@
-"""Writing a snapshot: files into a directory of its own, then the manifest, which is the commit.
+"""Writes a snapshot: the files in its own directory, then the manifest, which is the commit.
 
-Nothing is renamed, so an object store is as good as a disk. A writer that dies leaves files that no manifest
-names, and :mod:`pipeline.snapshot.retention` takes them away.
+Nothing is renamed, so an object store works as well as a disk. A writer that dies leaves files that no
+manifest names; :mod:`pipeline.snapshot.retention` removes them.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ ROWS_A_FILE = 500_000
 
 
 class SnapshotName(NamedTuple):
-    """Which snapshot of which cluster; ``began`` is when its writing began."""
+    """The name of a snapshot and its cluster; ``began`` is when its writing began."""
 
     cluster_id: str
     snapshot: str
     began: datetime
 
     def directory(self, table: str) -> str:
-        """Where a table of it lies below the root."""
+        """The path of one of its tables below the root."""
         return directory(table, self.cluster_id, self.began.strftime("%Y-%m-%d"), self.snapshot)
 
 
 def snapshot_name(began: datetime, token: str) -> str:
-    """Sorts by time; ``token`` tells two of the same moment apart."""
+    """Names sort by time; ``token`` distinguishes two of the same moment."""
     return f"{stamp(began)}-{token}"
 
 
@@ -61,9 +61,10 @@ class _Table:
 
 
 class SnapshotWriter:
-    """Writes the tables of one snapshot below ``root``. Left without :meth:`commit`, it takes its files away.
+    """Writes the tables of one snapshot below ``root``. If the context ends without :meth:`commit`, it
+    removes its files.
 
-    Raises PipelineError for a cluster id that no directory can be named after.
+    Raises PipelineError for a cluster id that cannot be in a directory name.
     """
 
     def __init__(self, root: StoragePath, name: SnapshotName) -> None:
@@ -143,7 +144,7 @@ class SnapshotWriter:
         offline: int | None = None,
         replaces: str = "",
     ) -> Manifest:
-        """Closes the files and writes the manifest: from then on the snapshot exists. Raises PipelineError."""
+        """Closes the files and writes the manifest, which makes the snapshot exist. Raises PipelineError."""
         parts: list[SnapshotFile] = []
         for name, table in self._tables.items():
             self._end(table)

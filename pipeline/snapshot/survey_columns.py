@@ -1,4 +1,4 @@
-"""Surveys as columns. A batch at a time: what is in memory does not grow with the cluster."""
+"""Surveys as columns, in batches, so that memory use does not grow with the cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Marks = Mapping[str, tuple[Mark, ...]]
 
 
 def batch_of(surveys: Sequence[Survey], marks: Marks) -> pa.RecordBatch:
-    """One row a survey, as :data:`pipeline.snapshot_schema.PARTITIONS` has it; ``marks`` by topic."""
+    """One row per survey, in the schema :data:`pipeline.snapshot_schema.PARTITIONS`; ``marks`` by topic."""
     states = [survey.state for survey in surveys]
     replicas = _lists([len(survey.replicas) for survey in surveys], _replicas(surveys))
     columns = {
@@ -49,7 +49,7 @@ def batch_of(surveys: Sequence[Survey], marks: Marks) -> pa.RecordBatch:
 
 
 def tombstones(gone: Sequence[TopicPartition]) -> pa.RecordBatch:
-    """Rows that say of partitions that they are no more."""
+    """Rows for partitions that do not exist any more."""
     told: dict[str, list[Any]] = {
         "topic": [tp.topic for tp in gone],
         "partition": [tp.partition for tp in gone],

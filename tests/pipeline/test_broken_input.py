@@ -231,7 +231,7 @@ def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
     manifest = next(f for f in (root / "manifests").walk())
     manifest.write(json.dumps(json.loads(manifest.read()) | {"version": VERSION + 1}).encode())
     with pytest.raises(
-        PipelineError, match=f"schema version {VERSION + 1}; this version of the tool reads up to"
+        PipelineError, match=f"schema version {VERSION + 1}; this version of ktriage reads up to"
     ):
         find([root])
 

@@ -28,7 +28,7 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
         ),
         ("pipeline drill --seeds 5", "ktriage pipeline drill: Missing option '--out'"),
         ("pipeline drill --out r --driver-memory lots", "--driver-memory 'lots': give a size such as 2g"),
-        ("snapshot list --out file://elsewhere/lake", "names a path of this machine from its root"),
+        ("snapshot list --out file://elsewhere/lake", "names an absolute path on this machine"),
         ("pipeline plan --in '' --out results", "'' names no place"),
         ("snapshot --simulate stale-long-tail --out ''", "'' names no place"),
         ("plan --from results --strategy balanced a.json", "ktriage plan: No such option: --strategy"),
