@@ -11,7 +11,7 @@ from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partition
 from backends.base.protocol import Backend, Progress
 from console.operations.partition_picture import tasks
 from pipeline.snapshot.fingerprints import Fingerprints
-from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind
+from pipeline.snapshot.manifest import LEADERS_NOT_TOLD, MISSED, Manifest, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath
@@ -133,6 +133,7 @@ class Series:
         seen: _Seen,
         contacts: dict[int, Contact],
     ) -> Manifest:
+        notes = {MISSED: self._missed, LEADERS_NOT_TOLD: len(found.leaders_not_told)}
         changes = kind is SnapshotKind.CHANGES and self._base is not None and self._previous is not None
         return writer.commit(
             self._taking.clock(),
@@ -143,7 +144,7 @@ class Series:
             silent=sorted(contact.broker for contact in contacts.values() if contact.problem is not None),
             hidden=found.hidden,
             unseen="" if found.not_compared is None else str(found.not_compared),
-            notes={MISSED: str(self._missed)} if self._missed else None,
+            notes={name: str(count) for name, count in notes.items() if count},
             partitions=seen.partitions,
             offline=seen.offline,
         )

@@ -15,7 +15,7 @@ from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum import Quorum
 from recovery.model import Survey, Unknown
 from recovery.plan.topic_marks import INTERNAL_TOPICS
-from recovery.wording.cluster_health_text import health_lines
+from recovery.wording.cluster_health_text import health_lines, leader_unknown_text
 from recovery.wording.quantity_text import counted, printable
 
 
@@ -90,7 +90,7 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
     for why, count in Counter(picture.leaders_not_told.values()).items():
         first = next(tp for tp, reason in picture.leaders_not_told.items() if reason == why)
         more = f" (and {count - 1:,} more)" if count > 1 else ""
-        yield f"{first}{more}: {printable(why.detail)}; it is not offline and nothing is elected for it"
+        yield f"{first}{more}: {leader_unknown_text(why)}"
 
 
 def survey_counts(picture: Picture) -> dict[str, int]:

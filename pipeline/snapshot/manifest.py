@@ -18,6 +18,8 @@ FORMAT = "ktriage.snapshot"
 
 MISSED = "missed"
 """The key of a note: how many snapshots of the series failed directly before this one."""
+LEADERS_NOT_TOLD = "leadersNotTold"
+"""The key of a note: how many partitions are left out, whose leader the listener that was asked does not reach."""
 
 
 class SnapshotKind(StrEnum):

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState
-from recovery.wording.quantity_text import counted
+from recovery.model import Unknown
+from recovery.wording.quantity_text import counted, printable
 
 FEW = 4
 """So many brokers or voters are named; more are counted."""
@@ -59,6 +60,11 @@ def health_lines(health: ClusterHealth) -> Iterator[str]:
     why = STALE.get(health.quorum.state)
     if why is not None:
         yield f"{why[0].upper()}{why[1:]}: {_AS_BEFORE}"
+
+
+def leader_unknown_text(why: Unknown) -> str:
+    """What is said of a partition that has a leader which the listener that was asked does not reach."""
+    return f"{printable(why.detail)}; it is not offline and nothing is elected for it"
 
 
 def quorum_badge(quorum: QuorumFinding) -> str:

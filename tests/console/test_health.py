@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from backends.base.answers import Partitions
+from backends.base.protocol import Backend
+from backends.simulator.adapter import SimulatorBackend
 from console.app.session.view import Link
 from console.operations.registry import PANES
+from console.simulator_backend import scenario
+from console.target import Target
+from recovery.model import TopicPartition, Unknown, Why
 from tests.console.faults import hangs
 from tests.console.robot import Robot, console
+
+CLICKS = TopicPartition("payments", 1)
+WHY = Unknown(Why.FAILED, "it has a leader, whose broker has no listener INSIDE: ask by another listener")
+
+
+class WithoutListener(SimulatorBackend):
+    """A cluster one of whose leaders has no listener of the kind that is asked."""
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        found = await super().partitions(topics)
+        return replace(found, unknown={**found.unknown, CLICKS: WHY})
 
 
 def header(robot: Robot) -> str:
@@ -76,3 +95,24 @@ async def test_an_old_picture_says_how_old_it_is_and_calls_nothing_well() -> Non
         now[0] += 95.0
         await robot.until(lambda: "picture 1 min old" in robot.screen.splitlines()[2], "how old it is")
         assert "no partition" not in header(robot)
+
+
+async def test_a_partition_whose_leader_is_not_on_this_listener_is_shown_and_never_designated() -> None:
+    def make(target: Target, _say: object) -> Backend:
+        return WithoutListener(scenario(target.scenario))
+
+    async with console("last-replica-standing", size=(140, 40), make=make) as robot:
+        await robot.sees("1 offline", "1 with a leader not on this listener", "leader unknown")
+        assert [row.state.tp for row in robot.desk.table.shown_rows][1] == CLICKS
+        await robot.puts_the_cursor_on(CLICKS)
+        await robot.sees("has no listener INSIDE: ask by another listener; it is not offline")
+        await robot.press("c")
+        await robot.hears("payments-1: it has a leader, whose broker has no listener INSIDE")
+        assert robot.session.draft.plan is None
+        await robot.press("enter")
+        await robot.sees("it has a leader, whose broker has no listener INSIDE")
+        await robot.opens("1")
+        await robot.press("a")
+        await robot.press("c")
+        await robot.sees("payments-0: balanced says wait")
+        assert "payments-1: balanced" not in robot.screen, "of two marked rows one can be chosen"

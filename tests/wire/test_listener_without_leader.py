@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from struct import pack
 from typing import Any, TypeVar
 
@@ -15,7 +16,11 @@ from kio.serial import entity_reader, entity_writer
 
 from backends.simulator.served.api_versions import Api
 from console.operations.partition_selection import Selection, Which, select
+from console.operations.snapshot_series import Series, Taking
+from pipeline.snapshot.manifest import LEADERS_NOT_TOLD
+from pipeline.storage import storage_path
 from recovery.model import TopicPartition
+from tests.pipeline.survey_strategies import NOON
 from tests.wire.response_faults import HIDDEN, ServedBackend, served_backend
 
 T = TypeVar("T", DescribeTopicPartitionsResponse, MetadataResponse)
@@ -83,6 +88,16 @@ async def test_it_is_not_among_the_offline_partitions_and_the_listener_is_named(
     for why in offline.leaders_not_told.values():
         assert "it has a leader" in why.detail
         assert "listener" in why.detail
+
+
+async def test_a_snapshot_does_not_count_it_as_offline_and_says_how_many_are_left_out(tmp_path: Path) -> None:
+    async with served_backend(HIDDEN) as on:
+        tamper(on)
+        taking = Taking(storage_path(str(tmp_path)), 10.0, lambda: NOON, lambda: "token", "test")
+        taken = await Series(on.backend, taking).full()
+        offline = sum(state.offline for state in (await on.backend.partitions()).states)
+    assert taken.offline == offline
+    assert taken.notes[LEADERS_NOT_TOLD] == str(len(CLICKS))
 
 
 async def test_a_truly_offline_partition_costs_no_further_request() -> None:

@@ -5,6 +5,7 @@ from widgets.partitions.partition_row import (
     PartitionHealth,
     PartitionRow,
     bare_row,
+    leader_unknown_row,
     partition_row,
     worst_first,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "PartitionsView",
     "bare_row",
     "count_partitions",
+    "leader_unknown_row",
     "partition_row",
     "worst_first",
 ]

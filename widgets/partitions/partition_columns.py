@@ -16,6 +16,7 @@ from widgets.text import Tone
 
 _HEALTH_TONES = {
     PartitionHealth.OFFLINE: Tone.BAD,
+    PartitionHealth.LEADER_NOT_TOLD: Tone.WARN,
     PartitionHealth.UNDER_MIN_ISR: Tone.WARN,
     PartitionHealth.MAY_BE_UNDER: Tone.WARN,
     PartitionHealth.UNDER_REPLICATED: Tone.INFO,
@@ -59,12 +60,12 @@ def columns(
         TableColumn("answered", "ANSWERED", _answered, sort=_answered_order, tone=_answered_tone, priority=6),
         TableColumn("suggested", "SUGGESTED", suggested, sort=_suggested_order, tone=_suggested_tone),
         TableColumn("loses", "LOSES", loses, sort=lambda r: loss_order(r.loss), tone=_loses_tone),
+        TableColumn("leader", "LEADER", _leader, sort=lambda r: r.state.leader, priority=10),
         TableColumn(
-            "leader", "LEADER", lambda r: _leader(r.state.leader), sort=lambda r: r.state.leader, priority=10
+            "isr", "ISR", lambda r: _members(r, r.state.isr), sort=lambda r: len(r.state.isr), priority=7
         ),
-        TableColumn("isr", "ISR", lambda r: ids(r.state.isr), sort=lambda r: len(r.state.isr), priority=7),
-        TableColumn("elr", "ELR", lambda r: elr_text(r.state.elr), priority=8),
-        TableColumn("replicas", "REPLICAS", lambda r: ids(r.state.replicas), priority=9),
+        TableColumn("elr", "ELR", lambda r: "?" if r.leader_unknown else elr_text(r.state.elr), priority=8),
+        TableColumn("replicas", "REPLICAS", lambda r: _members(r, r.state.replicas), priority=9),
         TableColumn("minIsr", "MIN ISR", _min_isr, priority=11, right=True),
         TableColumn("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30, shown_below=True),
     )
@@ -159,6 +160,8 @@ def _loses_tone(row: PartitionRow) -> Tone:
 
 def why(row: PartitionRow) -> str:
     """The reason for the suggestion, and the loss in full."""
+    if row.leader_unknown is not None:
+        return row.leader_unknown.detail
     if row.decision is None:
         return ""
     if row.decision.verdict is DecisionKind.ELECT and row.loss is not None and not row.loss.none:
@@ -166,8 +169,14 @@ def why(row: PartitionRow) -> str:
     return row.decision.reason
 
 
-def _leader(leader: int) -> str:
-    return "none" if leader < 0 else str(leader)
+def _leader(row: PartitionRow) -> str:
+    if row.leader_unknown is not None:
+        return "?"
+    return "none" if row.state.offline else str(row.state.leader)
+
+
+def _members(row: PartitionRow, brokers: tuple[int, ...]) -> str:
+    return "?" if row.leader_unknown is not None else ids(brokers)
 
 
 def _min_isr(row: PartitionRow) -> str:

@@ -7,11 +7,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.loss import Loss, loss
-from recovery.model import PartitionState, Survey, Unknown, Why
+from recovery.model import NO_EPOCH, PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, clean_electors, decide
 from widgets.loss_tone import last_epoch
 
+UNKNOWN_LEADER = -2
+"""It has a leader: NO_LEADER would make it an offline partition."""
 _NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 
 
@@ -19,6 +21,7 @@ class PartitionHealth(StrEnum):
     """How a partition fares, worst first."""
 
     OFFLINE = "OFFLINE"
+    LEADER_NOT_TOLD = "leader unknown"
     UNDER_MIN_ISR = "under min ISR"
     MAY_BE_UNDER = "may be under min ISR"
     UNDER_REPLICATED = "under-replicated"
@@ -31,6 +34,7 @@ class PartitionRow(NamedTuple):
     ``since``: when it was first seen in trouble, seconds since the epoch; None where that is not known.
     ``now`` is the broker that could be elected at once (the suggested one, or the best there is while the
     suggestion is to wait), and ``loss`` what that loses; ``last_epoch`` is that of its log.
+    ``leader_unknown`` says why its leader is not known although it has one; ``state`` then has only its name.
     """
 
     state: PartitionState
@@ -41,10 +45,13 @@ class PartitionRow(NamedTuple):
     loss: Loss | None
     last_epoch: int | None
     since: float | None
+    leader_unknown: Unknown | None = None
 
     @property
     def health(self) -> PartitionHealth:
         state = self.state
+        if self.leader_unknown is not None:
+            return PartitionHealth.LEADER_NOT_TOLD
         if state.offline:
             return PartitionHealth.OFFLINE
         if isinstance(self.min_isr, int) and len(state.isr) < self.min_isr:
@@ -103,6 +110,12 @@ def bare_row(
 ) -> PartitionRow:
     """The row of a partition whose logs were not asked."""
     return PartitionRow(state, None, min_isr, None, None, None, None, since)
+
+
+def leader_unknown_row(tp: TopicPartition, why: Unknown) -> PartitionRow:
+    """The row of a partition that has a leader which the listener that was asked does not reach."""
+    state = PartitionState(tp.topic, tp.partition, "", UNKNOWN_LEADER, NO_EPOCH, (), (), (), (), ())
+    return bare_row(state)._replace(leader_unknown=why)
 
 
 def worst_first(rows: Iterable[PartitionRow]) -> tuple[PartitionRow, ...]:

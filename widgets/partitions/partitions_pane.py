@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 
 from recovery.model import TopicPartition
 from recovery.strategy import DecisionKind, return_words
+from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
 from widgets.base_pane import Pane
@@ -98,10 +99,13 @@ class PartitionsPane(Pane):
         well = Tone.PLAIN if self._view.doubt else Tone.GOOD
         parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else well))
         may_be = counts.count(PartitionHealth.MAY_BE_UNDER)
+        elsewhere = counts.count(PartitionHealth.LEADER_NOT_TOLD)
+        if elsewhere:
+            parts.append(Piece(f", {elsewhere:,} with a leader not on this listener", Tone.WARN))
         parts.append(Piece(f", {under:,} more under min ISR", Tone.WARN if under else Tone.PLAIN))
         if may_be:
             parts.append(Piece(f", {may_be:,} may be", Tone.WARN))
-        if table.rows > offline + under + may_be:
+        if table.rows > offline + under + may_be + elsewhere:
             parts.append(Piece(f", {table.rows:,} in all"))
         if table.shown < table.rows:
             parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
@@ -136,6 +140,8 @@ class PartitionsPane(Pane):
 def _reason(row: PartitionRow) -> str:
     """The reason for the suggestion, what it loses in full, and who did not answer."""
     state, decision = row.state, row.decision
+    if row.leader_unknown is not None:
+        return leader_unknown_text(row.leader_unknown)
     if decision is None or decision.verdict is DecisionKind.ALREADY_ONLINE:
         led = "OFFLINE, its logs were not asked" if state.offline else f"led by {state.leader}"
         return f"{led}, leader epoch {state.leader_epoch}"

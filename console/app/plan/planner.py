@@ -30,6 +30,7 @@ from recovery.plan.values import BarePlan, Header, Plan
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
+from recovery.wording.cluster_health_text import leader_unknown_text
 from widgets.plan import CandidatePicker, in_plan
 from widgets.table import RowTable
 from widgets.text import Tone
@@ -94,7 +95,10 @@ class Planner:
         found = [view.surveys[tp] for tp in partitions if tp in view.surveys]
         surveys = [survey for survey in found if survey.state.offline]
         if not surveys:
-            raise NotDone("nothing to choose: " + (_why_nothing(found) or "put the cursor on a partition"))
+            elsewhere = {} if view.partitions is None else view.partitions.leaders_not_told
+            unknown = [f"{tp}: {leader_unknown_text(elsewhere[tp])}" for tp in partitions if tp in elsewhere]
+            why = next(iter(unknown), "") or _why_nothing(found) or "put the cursor on a partition"
+            raise NotDone(f"nothing to choose: {why}")
         if len(surveys) == 1:
             await self._choose_one(surveys[0])
         else:

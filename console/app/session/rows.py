@@ -9,7 +9,7 @@ from console.app.session.view import Choosing, View
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition
 from recovery.plan.importance import log_size
-from widgets.partitions import PartitionRow, bare_row, partition_row
+from widgets.partitions import PartitionRow, bare_row, leader_unknown_row, partition_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Rows:
 
 
 def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows:
-    """The rows of that view, offline first, and the most important first of these; a row whose survey is the very
-    same object is the very same row.
+    """The rows of that view: offline first, then those whose leader is unknown, the most important first of each.
+    A row whose survey is the very same object is the very same row.
     """
     before = known.made_of if known.choosing == choosing else {}
     made: dict[TopicPartition, tuple[Survey, PartitionRow]] = {}
@@ -46,8 +46,18 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
             row = partition_row(survey, choosing.ranking, choosing.strategy, since)
         made[tp] = (survey, row)
         rows.append(row)
+    if view.partitions is not None:
+        told = view.partitions.leaders_not_told
+        rows.extend(leader_unknown_row(tp, why) for tp, why in sorted(told.items()))
     rank = choosing.importance.rank
-    rows.sort(key=lambda row: (not row.state.offline, rank(row.state.topic), -_size(row)))
+    rows.sort(
+        key=lambda row: (
+            not row.state.offline,
+            row.leader_unknown is None,
+            rank(row.state.topic),
+            -_size(row),
+        )
+    )
     if others and view.partitions is not None:
         there = {state.tp for state in view.troubled}
         rows.extend(_bare(state, view, None) for state in view.partitions.states if state.tp not in there)

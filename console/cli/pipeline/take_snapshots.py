@@ -23,9 +23,10 @@ from console.signals import StopRequest
 from console.version import version
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import read_catalog
-from pipeline.snapshot.manifest import Manifest, SnapshotKind
+from pipeline.snapshot.manifest import LEADERS_NOT_TOLD, Manifest, SnapshotKind
 from pipeline.snapshot.retention import RetentionResult, compact, keep_newest, sweep
 from pipeline.storage import StoragePath, storage_path
+from recovery.wording.quantity_text import counted
 
 FULL_EVERY = timedelta(hours=1)
 
@@ -75,7 +76,12 @@ def take(
         run.screen.say(f"missing: topic {topic} is hidden from this caller (needs DESCRIBE)")
     if silent:
         run.screen.say(f"did not answer: broker {', '.join(map(str, silent))}; its logs are missing")
-    return Status.PARTLY if newest.hidden else Status.DONE
+    unseen = int(newest.notes.get(LEADERS_NOT_TOLD, "0"))
+    if unseen:
+        run.screen.say(
+            f"missing: {counted(unseen, 'partition')} with a leader not on this listener; ask by another listener"
+        )
+    return Status.PARTLY if newest.hidden or unseen else Status.DONE
 
 
 def _clock(backend: Backend) -> Callable[[], datetime]:
@@ -159,6 +165,7 @@ def manifest_json(manifest: Manifest) -> dict[str, Any]:
         "bytes": sum(part.size for part in manifest.parts),
         "silent": list(manifest.silent),
         "hiddenTopics": list(manifest.hidden),
+        "leadersNotTold": int(manifest.notes.get(LEADERS_NOT_TOLD, "0")),
     }
 
 
