@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-live-1 lane-live-2 lint unit spark live bench soak lock clean
+.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-live-1 lane-live-2 lint unit spark live bench soak mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -115,6 +115,9 @@ bench: $(VENV)/.dev java
 	$(BIN)/python -m benchmarks
 	@for area in benchmarks/*/__main__.py; do \
 	    name=$$(basename $$(dirname $$area)); [ $$name = soak ] || $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+mutants: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.soak mutants
 
 soak: $(VENV)/.dev java
 	$(BIN)/python -m benchmarks.soak

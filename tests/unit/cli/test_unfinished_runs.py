@@ -97,6 +97,29 @@ def test_an_order_is_not_restored_where_it_is_not_known_whether_replicas_are_mov
     assert not unfinished(CLUSTER_ID).nothing, "the next run is told again"
 
 
+def test_an_order_in_a_topic_that_was_made_again_is_not_ours_to_restore(call: Caller) -> None:
+    backend = cluster_of(1)
+    interrupted((reordered(0),))
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))._replace(topic_id="another")
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 1 and "deleted and made again" in ended.err
+    assert backend.restored == [] and unfinished(CLUSTER_ID).nothing
+
+
+def test_of_two_runs_that_reordered_one_partition_the_newer_is_undone_first(call: Caller) -> None:
+    """The second took the first one's order for the original."""
+    backend = cluster_of(1)
+    for name, before, order in (("first", (1, 2, 3), (2, 1, 3)), ("second", (2, 1, 3), (3, 2, 1))):
+        run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
+        with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
+            row = WrittenOrder(tp(0), "orders-id", before, order)
+            journal.after(journal.before("reorder", {"rows": (row,)}), {"applied": [tp(0)]})
+    backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 0
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
 def test_somebody_elses_reassignment_is_left_alone_and_stops_no_other_recovery(call: Caller) -> None:
     """It does not end while the partition is offline: nothing else could ever be recovered from here."""
     backend = cluster_of(2)
@@ -280,6 +303,15 @@ def test_another_hosts_run_is_finished_by_its_plan_once_its_election_is_certainl
     assert ended.status == 1, "orders-0 was changed by somebody else"
     assert backend.states[tp(0)].replicas == (3, 2, 1)
     assert backend.states[tp(1)].replicas == (1, 2, 3)
+
+
+def test_another_hosts_plan_for_a_topic_that_was_made_again_finds_no_order_of_its_own(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = other_host(call, backend)
+    backend.states[tp(1)] = backend.states[tp(1)]._replace(topic_id="another")
+    ended = call("ktriage", "resume", *ANY, "--plan", plan)
+    assert ended.status == 1 and "deleted and made again" in ended.err
+    assert actions() == [] and backend.restored == []
 
 
 @pytest.mark.usefixtures("no_pauses")

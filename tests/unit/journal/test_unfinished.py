@@ -111,6 +111,19 @@ def test_an_election_with_no_end_is_open_until_somebody_has_looked(tmp_path: Pat
     assert [e.entry for e in found(tmp_path).entries] == [voters]
 
 
+def test_an_election_is_in_doubt_from_its_line_on_until_an_answer_is_recorded(tmp_path: Path) -> None:
+    def in_doubt() -> list[int]:
+        return [o.written.tp.partition for o in found(tmp_path).orders if o.election_at is not None]
+
+    with journal(tmp_path) as run:
+        reorder(run)
+        assert in_doubt() == []
+        entry = run.before("elect", {"rows": ROWS})
+        assert in_doubt() == [0, 1], "killed here, the election may be carried out"
+        run.after(entry, {"applied": [TPS[0]], "unknown": {TPS[1]: "no answer"}})
+        assert in_doubt() == [1]
+
+
 def test_a_run_that_took_our_order_for_the_original_does_not_undo_it(tmp_path: Path) -> None:
     """A plan made while our order [2, 1, 3] stood puts that back, not [1, 2, 3]: ours is still open."""
     later = WrittenOrder(TPS[0], "topic-id", (2, 1, 3), (3, 2, 1))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from backends.base.answers import Outcome
-from backends.base.errors import BackendError
-from backends.live.calls.partition_errors import LEFT_OUT
+from backends.base.errors import BackendError, NotAllowed
+from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal
 from backends.live.elections import designate as attempts_module
 from backends.live.elections import election_batch as module
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.plan.judgement import Reason
+from recovery.ranking import Ranking
 from tests.unit.live.one_partition import BEHIND, NEWEST, STALE, TP, Cluster, Journal, elect, planned
 
 
@@ -172,6 +177,127 @@ def test_the_state_is_the_last_thing_that_is_read() -> None:
         "states",
         "elect",
     ]
+
+
+def test_a_reconnected_broker_that_tells_the_same_is_elected_after_its_log_was_asked_again() -> None:
+    cluster = three((1, 2, 3), (2, 1, 3))
+
+    def reconnects() -> None:
+        cluster.connections[2] = object()
+
+    cluster.at["write_orders", 1] = reconnects
+    election = elect(cluster, planned(cluster, (2, 1, 3)), attempts=0)
+    assert (election.outcome, election.leader) == (Outcome.ELECTED, 2)
+    assert cluster.calls.count("logs") == 2
+
+
+def test_nothing_is_elected_over_a_connection_that_broke_with_the_last_look() -> None:
+    cluster = three((1, 2, 3), (2, 1, 3))
+
+    def breaks() -> None:
+        cluster.connections[2] = object()
+
+    cluster.at["states", 2] = breaks
+    election = elect(cluster, planned(cluster, (2, 1, 3)), attempts=0)
+    assert election.outcome is Outcome.FAILED and "broke right before the election" in election.detail
+    assert "elect" not in cluster.calls and cluster.replicas == (1, 2, 3)
+
+
+def test_what_a_broker_told_over_a_connection_that_broke_meanwhile_is_asked_again() -> None:
+    """It may have been started again between its first answer and its last."""
+    cluster = three((2, 1, 3), (2, 1, 3))
+
+    def restarts() -> None:
+        cluster.connections[2] = object()
+
+    cluster.at["logs", 1] = restarts
+    election = elect(cluster, planned(cluster, (2, 1, 3)), attempts=0)
+    assert election.outcome is Outcome.ELECTED and cluster.calls.count("logs") == 2
+
+
+def test_an_order_without_an_answer_may_stand_and_is_put_back() -> None:
+    """The cluster wrote it, and the answer was lost with the connection."""
+    cluster, journal = three((1, 2, 3), (2, 3, 1)), Journal()
+
+    def lost() -> None:
+        cluster.replicas = (2, 3, 1)
+        raise BackendError("connection reset")
+
+    cluster.at["write_orders", 1] = lost
+    election = elect(cluster, planned(cluster, (2, 3, 1)), journal, attempts=0)
+    assert (election.outcome, cluster.replicas) == (Outcome.FAILED, (1, 2, 3))
+    assert [action for action, _ in journal.told] == ["reorder", "restore"]
+
+
+class Behind(Cluster):
+    """From the election on, ``shown`` is what the broker that is asked shows, one state after the other."""
+
+    def __init__(self, shown: list[PartitionState | Unknown], after: str = "elect") -> None:
+        super().__init__((2, 1, 3), (1, 2, 3), dict(zip((2, 1, 3), (NEWEST, BEHIND, STALE), strict=True)))
+        self._shown = shown
+        self._after = after
+
+    async def states(  # type: ignore[override]  # what cannot be read is a value too
+        self, partitions: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionState | Unknown]:
+        found = await super().states(partitions)
+        if self._after in self.calls and self._shown:
+            return dict.fromkeys(partitions, self._shown.pop(0))
+        return found
+
+
+def test_a_leader_under_the_epoch_of_before_is_not_the_one_that_was_elected() -> None:
+    """A broker that is behind the controller shows who led before."""
+    before = three((2, 1, 3), (2, 1, 3)).state()._replace(leader=1)
+    cluster = Behind([before])
+    election = elect(cluster, planned(cluster, (2, 1, 3)), attempts=0)
+    assert (election.outcome, election.leader, election.leader_epoch) == (Outcome.ELECTED, 2, 6)
+
+
+def test_the_leader_of_a_topic_that_was_made_again_is_not_the_one_that_was_elected() -> None:
+    again = three((2, 1, 3), (2, 1, 3)).state()._replace(leader=2, leader_epoch=9, topic_id="another")
+    election = elect(cluster := Behind([again]), planned(cluster, (2, 1, 3)), attempts=0)
+    assert (election.outcome, election.reason) == (Outcome.STALE, Reason.TOPIC_ID)
+
+
+def test_nothing_is_elected_while_the_state_cannot_be_read() -> None:
+    unread = Unknown(Why.NOT_ANSWERED, "LEADER_NOT_AVAILABLE")
+    cluster = Behind([unread] * 99, after="logs")
+    election = elect(cluster, planned(cluster, (2, 1, 3)), attempts=0)
+    assert election.outcome is Outcome.FAILED and "elect" not in cluster.calls
+
+
+def test_who_was_told_to_stop_does_not_try_again() -> None:
+    cluster = three((2, 1, 3), (2, 1, 3))
+    refusal = PartitionRefusal(41, "NOT_CONTROLLER", "", True)
+    cluster.at["elect", 1] = lambda: refusal
+    cluster.elects = lambda leader=None: None  # type: ignore[method-assign]  # noqa: ARG005
+
+    class StopAfterElect:
+        def __bool__(self) -> bool:
+            return "elect" in cluster.calls
+
+    row = planned(cluster, (2, 1, 3))
+    elections = asyncio.run(
+        attempts_module.designate(
+            cluster, [row], Ranking.LAST_RECORD, Journal(), attempts=5, stop=StopAfterElect()
+        )
+    )
+    assert elections[0].outcome is Outcome.FAILED
+    assert cluster.calls.count("elect") == 1 and cluster.calls.count("logs") == 1
+
+
+def test_a_cluster_that_refuses_its_own_election_to_the_caller_elects_by_order() -> None:
+    """ElectLeaders v3 needs CLUSTER_ACTION; reordering and ElectLeaders v2 need ALTER."""
+    cluster = three((1, 2, 3), (2, 1, 3))
+    cluster.native = True
+
+    async def refused(leaders: object) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        raise NotAllowed("CLUSTER_ACTION", "the cluster", "elect designated leaders")
+
+    cluster.designate = refused  # type: ignore[method-assign]
+    election = elect(cluster, planned(cluster, (2, 1, 3)), attempts=0)
+    assert (election.outcome, cluster.leader, cluster.replicas) == (Outcome.ELECTED, 2, (1, 2, 3))
 
 
 def test_where_the_connection_to_the_chosen_one_is_another_its_log_is_asked_again() -> None:

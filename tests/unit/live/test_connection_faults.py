@@ -161,6 +161,18 @@ async def test_a_request_without_an_answer_ends_the_connection() -> None:
     )
 
 
+async def test_a_request_whose_connection_breaks_may_have_been_carried_out() -> None:
+    error = await failing(
+        lambda number, correlation: greeting(number, correlation) if number < 2 else None, describe_cluster
+    )
+    assert (error.trouble, error.sent) == (ConnectionProblem.CLOSED, True)
+
+
+async def test_a_peer_that_announces_two_gigabytes_is_not_waited_for() -> None:
+    error = await trouble_at_greeting(lambda _number, _id: b"\x7f\xff\xff\xff", HASTY)
+    assert error.trouble is ConnectionProblem.UNDECODABLE
+
+
 async def test_who_waits_behind_a_request_that_hangs_is_not_kept_for_ever() -> None:
     async with peer(
         lambda number, correlation: greeting(number, correlation) if number < 2 else b""

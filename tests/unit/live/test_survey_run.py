@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -252,6 +252,49 @@ def test_a_broker_that_answers_garbage_is_not_asked_until_the_time_is_over() -> 
     assert isinstance(garbling.log, Unknown) and "not understood" in garbling.log.detail
     assert isinstance(one.log, ReplicaLog) and isinstance(other.log, ReplicaLog)
     assert players[1].asked <= 5
+
+
+def test_a_broker_that_is_down_for_the_controller_is_not_asked_until_the_time_is_over() -> None:
+    """It answers, and knows no such replica; a broker that is up may know it a moment later."""
+    tp = TopicPartition("t", 0)
+
+    class Fenced(Cast):
+        def cluster(self) -> ClusterInfo:
+            brokers = tuple(Broker(number, "", 0, None, number == 1) for number in BROKERS)
+            return ClusterInfo("id", brokers, 0, True)
+
+    players = tuple(
+        Player({tp: WholeLog((0, 1, 2))}, _round_and_round([0]), shy={tp: 10_000 * (broker == 1)})
+        for broker in BROKERS
+    )
+    survey = play(Fenced(players), Depth.FULL)
+    ((one, fenced, other),) = replicas(survey, {}, {}).values()
+    assert isinstance(fenced.log, Unknown) and "no such replica" in fenced.log.detail
+    assert isinstance(one.log, ReplicaLog) and isinstance(other.log, ReplicaLog)
+
+
+def test_a_log_that_changes_all_the_time_is_given_up_with_the_reason() -> None:
+    tp = TopicPartition("t", 0)
+    players = tuple(
+        Player({tp: WholeLog((0, 1, 2))}, _round_and_round([0]), odd={tp: 10_000_000 * (broker == 1)})
+        for broker in BROKERS
+    )
+    survey = play(Cast(players), Depth.FULL)
+    ((_, changing, _),) = replicas(survey, {}, {}).values()
+    assert isinstance(changing.log, ReplicaLog) and isinstance(changing.log.lineage, Unknown)
+    assert "got epoch" in changing.log.lineage.detail
+    assert players[1].asked < 20
+
+
+def test_what_a_broker_forgot_of_a_logs_epochs_is_told_by_another() -> None:
+    """1 has deleted 0 to 142, 2 has them again but forgot their epochs, 0 has all."""
+    tp = TopicPartition("t", 0)
+    whole = WholeLog((0,) * 35 + (1,) * 153)
+    logs = (whole, replace(whole, start=143), replace(whole, forgotten=143))
+    survey = play(Cast(tuple(Player({tp: log}, _round_and_round([0])) for log in logs)), Depth.DIVERGENCE)
+    ((all_of_it, _, forgot),) = replicas(survey, {}, {}).values()
+    assert isinstance(all_of_it.log, ReplicaLog) and isinstance(forgot.log, ReplicaLog)
+    assert forgot.log.lineage == all_of_it.log.lineage == Lineage(1, whole.spans(), 0)
 
 
 def test_what_another_log_asks_of_a_broker_that_is_gone_is_not_waited_for() -> None:

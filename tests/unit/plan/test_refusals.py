@@ -34,6 +34,26 @@ def edited(was: str, now: str) -> str:
     return text.replace(was, now, 1)
 
 
+def with_row(**members: object) -> str:
+    """A plan whose first row has those members."""
+    document = json.loads(to_json(story()))
+    document["partitions"][0] |= members
+    return json.dumps(document)
+
+
+def test_an_order_of_other_brokers_is_refused_for_it_would_move_replicas() -> None:
+    row = json.loads(to_json(story()))["partitions"][0]
+    other = [99, *row["order"][1:]]
+    assert "expected the replicas" in refused(with_row(order=other))
+
+
+def test_an_upper_limit_is_refused_where_a_replica_was_silent() -> None:
+    row = json.loads(to_json(story()))["partitions"][0]
+    assert row["silent"], "the story has one"
+    candidates = [{**one, "loss": {"atLeast": 0, "atMost": 0}} for one in row["candidates"]]
+    assert "a loss has an upper bound, although nobody knows" in refused(with_row(candidates=candidates))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

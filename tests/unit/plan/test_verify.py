@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recovery.model import ReplicaLog, Survey, Unknown, Why
+from recovery.plan.planned_log import lost_of_planned_log
 from recovery.plan.values import BarePlan, BareRow
 from recovery.plan.verify import Leading, Order, RowState, verify
 from tests.unit.plan.plans import RIGHT, plan_of, stale_long_tail
@@ -74,6 +75,14 @@ def test_another_leader_is_told_with_what_it_lost_of_the_planned_log() -> None:
     row = look(after(leader=1, logs={1: log((0, 0, 1500), (5, 1500, 1510))}))
     assert (row.leading, row.lost, row.good) == (Leading.OTHER, 300, False)
     assert "the planned log loses at least 300 offsets" in row.missing
+
+
+def test_what_a_leader_lacks_that_does_not_tell_its_log_is_known_only_of_the_first_one() -> None:
+    """Its log is as it was when the plan was made only where nobody led in between."""
+    first = after(leader=1, logs={1: SILENT})
+    assert lost_of_planned_log(ROW, first) == 300
+    later = first._replace(state=first.state._replace(leader_epoch=ROW.leader_epoch + 2))
+    assert isinstance(lost_of_planned_log(ROW, later), Unknown)
 
 
 def test_a_member_of_the_elr_that_came_back_is_as_good_as_the_planned_leader() -> None:

@@ -46,6 +46,11 @@ def test_records_that_returned_without_their_epochs_are_counted_once() -> None:
     assert loss(survey, 1).none and loss(survey, 2).none
 
 
+def test_what_another_log_tells_is_cut_at_the_logs_own_start() -> None:
+    survey = survey_of((replace(RETURNED, start=20), WHOLE), 7)
+    assert lineage_of(survey, 0) == Lineage(1, (EpochSpan(0, 20, 35), EpochSpan(1, 35, 188)), 20)
+
+
 def test_where_nobody_knows_the_epochs_the_same_records_are_counted_once_all_the_same() -> None:
     later = WholeLog((2,) * 35 + (5,) * 153)
     forgot = replace(later, forgotten=143)

@@ -107,6 +107,12 @@ def test_the_same_record_on_two_replicas_is_lost_once() -> None:
     assert loss(twice, 2).at_least == 500
 
 
+def test_nothing_is_lost_only_where_that_is_certain() -> None:
+    assert Loss(0, 0, (), (), ()).none
+    assert not Loss(0, None, (), (), (3,)).none
+    assert not Loss(0, 40, (), (), (), compacted=40).none
+
+
 def test_nothing_can_be_said_of_a_leader_that_did_not_answer() -> None:
     with pytest.raises(ValueError, match="broker 3 did not tell"):
         loss(stale_long_tail(), 3)

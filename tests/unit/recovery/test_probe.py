@@ -81,6 +81,14 @@ def test_phantom_epochs_below_the_log_start_are_not_listed() -> None:
     assert to_the_bottom(log, 8) == Lineage(6, (EpochSpan(2, 7, 10), EpochSpan(6, 10, 15)), 7)
 
 
+def test_a_phantom_at_the_log_start_is_no_epoch_that_was_found() -> None:
+    log = WholeLog((0,) * 5 + (2,) * 5 + (6,) * 5, start=7)
+    probe, questions = to_last_epoch(log, 8)
+    while not probe.bottom:
+        probe = ask(log, probe, questions)
+    assert probe.known == ((6, 15), (2, 10))
+
+
 def test_what_a_killed_broker_forgot_above_its_log_start_is_not_made_up() -> None:
     log = WholeLog((0,) * 5 + (2,) * 5 + (6,) * 5, forgotten=7)
     assert to_the_bottom(log, 8) == Lineage(6, (EpochSpan(2, 7, 10), EpochSpan(6, 10, 15)), 7)
@@ -148,6 +156,9 @@ def test_answers_that_contradict_each_other_are_an_error() -> None:
     without_epoch = advance(start(10, 1, offline=True), OutOfRange.ANSWER)
     with pytest.raises(EpochProbeError, match="does not end at 10 any more"):
         advance(without_epoch, OutOfRange.ANSWER)
+    older = advance(advance(start(10, 5, offline=True), EpochAnswer(None, 0, 0)), EpochAnswer((3, 8), 0, 0))
+    with pytest.raises(EpochProbeError, match="ends at 9, above the newer epoch's end 8"):
+        advance(older, EpochAnswer((2, 9), 0, 0))
     with pytest.raises(EpochProbeError, match="not known yet"):
         lineage(start(10, 5, offline=True))
 
@@ -166,6 +177,14 @@ def test_logs_that_agree_at_their_end_are_not_asked_further() -> None:
     log = WholeLog((0,) * 5 + (1,) * 5 + (2,) * 5 + (3,) * 5)
     _, rounds = probed((log, log, log), 5)
     assert rounds == 0
+
+
+def test_logs_that_start_at_different_offsets_are_asked_to_the_bottom() -> None:
+    """What the head holds that a choice gives up is told by epoch."""
+    whole = WholeLog((0,) * 5 + (1,) * 5 + (2,) * 5)
+    probes, _ = probed((whole, replace(whole, start=12)), 5)
+    assert all(probe.bottom for probe in probes.values())
+    assert lineage(probes[0]).spans == whole.spans()
 
 
 def test_logs_are_asked_down_to_the_epoch_that_they_share() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import NotController, SetConfig
-from backends.simulator.quorum.raft_messages import RaftVote, VoteReply
+from backends.simulator.quorum.raft_messages import FetchMetadata, RaftVote, VoteReply
 from backends.simulator.world import World
 from recovery.membership.raft_votes import RaftLogEnd, RaftRole, VoteRequest
 from tests.unit.simulator.quorum.quorums import (
@@ -67,6 +67,21 @@ def test_a_leader_without_a_majority_resigns_and_what_it_wrote_alone_is_lost() -
     until(world, lambda: world.quorum.disks[100].log.last_epoch == new.epoch)
     assert min_isr(world) == 3
     assert any("truncates" in line.what and line.node == "controller-100" for line in world.history.lines)
+
+
+def test_what_earlier_epochs_wrote_is_not_committed_before_a_record_of_the_leaders_own() -> None:
+    """A majority holds it, and a later leader may still truncate it (Raft, 5.4.2)."""
+    world = quorum()
+    leadership = leads(world).leadership
+    assert leadership is not None
+    state = leadership.state
+    until(world, lambda: state.high_watermark == state.log.end)
+    # As it stands for a new leader: everything was written before its epoch, and the last record is not committed.
+    leadership.first = end = state.log.end
+    state.high_watermark = end - 1
+    fetch = FetchMetadata("", key(world, 101), state.epoch, RaftLogEnd(state.log.last_epoch, end))
+    leadership.fetch(fetch, lambda _answer: None)
+    assert state.high_watermark == end - 1
 
 
 def test_two_leaders_at_once_do_not_both_commit() -> None:

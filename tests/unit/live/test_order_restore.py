@@ -1,0 +1,75 @@
+"""Restoring an assignment order: never over what somebody else wrote, and to the end where no answer comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from backends.base.errors import BackendError
+from backends.live.elections import order_restore as module
+from backends.live.elections.order_restore import put_back
+from recovery.assignment_order import WrittenOrder
+from recovery.model import TopicPartition
+from tests.unit.live.one_partition import TP, Cluster, Journal
+
+OURS = WrittenOrder(TP, "id", (1, 2, 3), (2, 3, 1))
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEEN_FOR", 0.05)
+    monkeypatch.setattr(module, "RESTORE_FOR", 0.6)
+
+
+def standing_in(order: tuple[int, ...]) -> Cluster:
+    cluster = Cluster((1, 2, 3), (1, 2, 3))
+    cluster.replicas = order
+    return cluster
+
+
+def restore(cluster: Cluster, row: WrittenOrder = OURS) -> tuple[Mapping[TopicPartition, str], Journal]:
+    journal = Journal()
+    return asyncio.run(put_back(cluster, [row], journal)), journal
+
+
+def test_our_order_is_put_back() -> None:
+    cluster = standing_in((2, 3, 1))
+    problems, journal = restore(cluster)
+    assert (problems, cluster.replicas) == ({}, (1, 2, 3))
+    assert journal.told == [("restore", {"applied": [TP], "refused": {}})]
+
+
+def test_an_order_that_somebody_else_wrote_is_left_alone() -> None:
+    cluster = standing_in((3, 2, 1))
+    problems, _ = restore(cluster)
+    assert "not what was written; left alone" in problems[TP]
+    assert cluster.replicas == (3, 2, 1) and "write_orders" not in cluster.calls
+
+
+def test_a_topic_that_was_made_again_is_left_alone_and_is_no_problem() -> None:
+    cluster = standing_in((2, 3, 1))
+    problems, _ = restore(cluster, OURS._replace(topic_id="the one before"))
+    assert problems == {} and "write_orders" not in cluster.calls
+
+
+def test_a_reassignment_in_progress_is_left_alone() -> None:
+    cluster = standing_in((2, 3, 1))
+    cluster.busy = frozenset({TP})
+    problems, _ = restore(cluster)
+    assert problems == {TP: "a reassignment is in progress; left alone"}
+    assert "write_orders" not in cluster.calls
+
+
+def test_a_write_whose_answers_never_come_counts_as_done_once_its_order_is_seen_for_long_enough() -> None:
+    class Mute(Cluster):
+        async def write_orders(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> object:  # type: ignore[override]
+            await super().write_orders(orders)
+            raise BackendError("no answer within 30 s")
+
+    cluster = Mute((1, 2, 3), (1, 2, 3))
+    cluster.replicas = (2, 3, 1)
+    problems, journal = restore(cluster)
+    assert (problems, cluster.replicas) == ({}, (1, 2, 3))
+    assert journal.told[-1] == ("restore", {"applied": [TP], "unknown": {}})

@@ -1,0 +1,78 @@
+"""One connection for each broker, to where it is now, and none that outlives the pool."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from backends.live.connections.connection import BrokerConnection
+from backends.live.connections.pool import Pool
+from backends.live.errors import BrokerError
+
+
+class Connection:
+    """An open connection to an address."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Brokers:
+    """``addresses`` are where they listen now; ``opened`` all connections."""
+
+    def __init__(self) -> None:
+        self.addresses = {1: "here"}
+        self.opened: list[Connection] = []
+        self.asked = asyncio.Event()
+        self.may_open = asyncio.Event()
+        self.may_open.set()
+
+    async def connect(self, broker: int) -> BrokerConnection:
+        address = self.addresses[broker]
+        self.asked.set()
+        try:
+            await self.may_open.wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)  # as a connection that is just being established
+        self.opened.append(Connection(address))
+        return cast("BrokerConnection", self.opened[-1])
+
+    def fits(self, broker: int, connection: BrokerConnection) -> bool:
+        return connection.address == self.addresses[broker]  # type: ignore[comparison-overlap]  # a word here
+
+
+async def test_a_broker_that_has_moved_is_asked_where_it_is_now_and_the_former_connection_is_closed() -> None:
+    brokers = Brokers()
+    pool = Pool(brokers.connect, brokers.fits)
+    first = await pool.get(1)
+    assert await pool.get(1) is first
+    brokers.addresses[1] = "there"
+    second = await pool.get(1)
+    assert cast("Connection", second).address == "there"
+    assert [one.closed for one in brokers.opened] == [True, False]
+
+
+async def test_concurrent_callers_share_one_connection() -> None:
+    brokers = Brokers()
+    pool = Pool(brokers.connect, brokers.fits)
+    one, other = await asyncio.gather(pool.get(1), pool.get(1))
+    assert one is other and len(brokers.opened) == 1
+
+
+async def test_a_connection_that_opens_after_the_end_does_not_stay_open() -> None:
+    brokers = Brokers()
+    brokers.may_open.clear()
+    pool = Pool(brokers.connect, brokers.fits)
+    waiting = asyncio.ensure_future(pool.get(1))
+    await brokers.asked.wait()
+    await pool.close()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert [one.closed for one in brokers.opened] == [True]
+    with pytest.raises(BrokerError, match="closed here"):
+        await pool.get(1)
