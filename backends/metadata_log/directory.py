@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backends.metadata_log.batches import BatchReader
+from backends.metadata_log.topic_scan import TopicScan
 from recovery.metadata_log.history import MetadataLogRecord
 
 DIRECTORY = "__cluster_metadata-0"
@@ -43,8 +44,9 @@ class DirectoryReading:
     segments: list[Path] = field(default_factory=list)
 
 
-def read_directory(reading: DirectoryReading) -> Iterator[MetadataLogRecord]:
+def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> Iterator[MetadataLogRecord]:
     """Data records of the newest log that goes back the furthest: the oldest snapshot that the log goes on from.
+    With ``scan``, of the batches that it picks.
 
     Raises MetadataDirError where there is no log, or a part of it is missing.
     """
@@ -54,7 +56,7 @@ def read_directory(reading: DirectoryReading) -> Iterator[MetadataLogRecord]:
         raise MetadataDirError(f"{reading.path}: holds no metadata log (no .log and no .checkpoint file)")
     if first is None or first > 0:
         reading.snapshot, after = _snapshot_before(reading.path, snapshots, first)
-        yield from _data_records(reading.snapshot, reading, is_snapshot=True)
+        yield from _data_records(reading.snapshot, reading, scan, is_snapshot=True)
         if reading.problem is not None:
             raise MetadataDirError(f"{reading.snapshot}: {reading.problem}")
     else:
@@ -68,7 +70,7 @@ def read_directory(reading: DirectoryReading) -> Iterator[MetadataLogRecord]:
         if reading.problem is not None:
             return
         reading.segments.append(path)
-        for record in _data_records(path, reading, is_snapshot=False):
+        for record in _data_records(path, reading, scan, is_snapshot=False):
             if record.offset >= after:
                 yield record
 
@@ -93,16 +95,19 @@ def _snapshot_before(path: Path, snapshots: list[tuple[int, Path]], first: int |
     return name, end
 
 
-def _data_records(path: Path, reading: DirectoryReading, *, is_snapshot: bool) -> Iterator[MetadataLogRecord]:
+def _data_records(
+    path: Path, reading: DirectoryReading, scan: TopicScan | None, *, is_snapshot: bool
+) -> Iterator[MetadataLogRecord]:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise MetadataDirError(f"{path}: cannot be read: {error.strerror}") from None
     reading.bytes_read += len(data)
-    batches = BatchReader(data)
+    batches = BatchReader(data if scan is None else scan.pick(data))
     yield from batches.data_records(in_snapshot=is_snapshot)
     if batches.problem is not None:
         reading.problem = f"{path.name}: {batches.problem}"
     # A snapshot counts its own records from 0.
     if not is_snapshot:
-        reading.end_offset = max(reading.end_offset, batches.next_offset)
+        end = batches.next_offset if scan is None else scan.next_offset
+        reading.end_offset = max(reading.end_offset, end)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backends.metadata_log.directory import DIRECTORY, DirectoryReading, MetadataDirError, read_directory
+from backends.metadata_log.topic_scan import TopicScan
 from console.errors import InputError
 from console.operations.own_changes import OwnChanges
 from recovery.metadata_log.history import MetadataHistory, fold
@@ -14,9 +15,12 @@ from recovery.metadata_log.timeline import ClusterEvent, EventKind, MetadataTime
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted; an empty field means any. Times in ms since the epoch, ``until_ms`` included."""
+    """Which events are wanted; an empty field means any. Times in ms since the epoch, ``until_ms`` included. A
+    ``partition`` is one of the only topic.
+    """
 
     topics: frozenset[str] = frozenset()
+    partition: int | None = None
     brokers: frozenset[int] = frozenset()
     kinds: frozenset[EventKind] = frozenset()
     since_ms: int | None = None
@@ -28,6 +32,7 @@ class EventFilter:
             and (self.since_ms is None or event.time_ms >= self.since_ms)
             and (self.until_ms is None or event.time_ms <= self.until_ms)
             and (not self.topics or bool(event.topics & self.topics))
+            and (self.partition is None or any(m.tp.partition == self.partition for m in event.moves))
             and (not self.brokers or bool(event.brokers & self.brokers))
         )
 
@@ -44,12 +49,16 @@ class TimelineSource:
     own: OwnChanges = field(default_factory=OwnChanges)
 
 
-def from_directory(path: Path) -> TimelineSource:
-    """The history that lies in a metadata dir, or in a log dir that holds one. Raises InputError."""
+def from_directory(path: Path, wanted: EventFilter) -> TimelineSource:
+    """The history that lies in a metadata dir, or in a log dir that holds one. Raises InputError.
+
+    Where topics are wanted, the batches that say nothing of them are passed over.
+    """
     inside = path / DIRECTORY
     reading = DirectoryReading(inside if inside.is_dir() else path)
     try:
-        history = fold(read_directory(reading))
+        scan = TopicScan(wanted.topics, wanted.partition) if wanted.topics else None
+        history = fold(read_directory(reading, scan))
     except MetadataDirError as error:
         raise InputError(str(error)) from None
     notes = ["the newest changes on a node's disk may not be committed"]

@@ -38,6 +38,10 @@ def timeline(
         list[str] | None,
         typer.Option("--topic", metavar="TOPIC", help="Show only this topic. May be repeated."),
     ] = None,
+    partition: Annotated[
+        int | None,
+        typer.Option("--partition", metavar="N", min=0, help="Only this partition of the one --topic."),
+    ] = None,
     broker_id: Annotated[
         list[int] | None,
         typer.Option(
@@ -98,15 +102,18 @@ def timeline(
       ktriage timeline --bootstrap-server kafka-1:9092 --since 2h --topic orders
       ktriage timeline --bootstrap-controller controller-1:9093 --follow
       ktriage timeline --metadata-dir /var/lib/kafka/metadata/__cluster_metadata-0 --kind offline
-      ktriage timeline --metadata-dir ./copy --output markdown
+      ktriage timeline --metadata-dir ./copy --topic orders --partition 7 --output markdown
       ktriage timeline --simulate stale-long-tail
     """
     # Not for --help.
     from console.cli.recovery.timeline_view import TimelinePrinter, moment_ms  # noqa: PLC0415
     from console.operations.timeline import EventFilter  # noqa: PLC0415
 
+    if partition is not None and len(topic or ()) != 1:
+        raise InputError("--partition is one of a topic: give one --topic with it")
     wanted = EventFilter(
         frozenset(topic or ()),
+        partition,
         frozenset(broker_id or ()),
         frozenset(kind or ()),
         None if since is None else moment_ms("--since", since),

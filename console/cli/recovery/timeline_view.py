@@ -56,7 +56,7 @@ class TimelinePrinter:
 
     def of_directory(self, path: Path) -> int:
         """Reads a directory and shows it; returns the exit status. Raises InputError."""
-        self._show(from_directory(path))
+        self._show(from_directory(path, self._wanted))
         return Status.DONE
 
     def of_cluster(self, *, follow: bool) -> int:

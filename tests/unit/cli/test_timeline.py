@@ -38,6 +38,20 @@ def test_the_newest_are_shown_and_the_others_counted(tmp_path: Path) -> None:
     assert told["leftOut"] > 10
 
 
+def test_one_partition_is_told_as_it_is_among_all(tmp_path: Path) -> None:
+    """Batches that say nothing of it are not even decoded: the events are the same."""
+    folder = str(tmp_path / "incident")
+    run = invoke(tmp_path, "ktriage", "simulate", "run", "zone-power-loss", "--metadata-dir", folder)
+    assert run.status == 0, run.err
+    everything = ("ktriage", "timeline", "--metadata-dir", folder, "--last", "0", "--output", "json")
+    told = json.loads(invoke(tmp_path, *everything).out)["events"]
+    clicks = json.loads(invoke(tmp_path, *everything, "--topic", "clicks").out)["events"]
+    assert clicks == [event for event in told if "clicks" in event["topics"]]
+    one = json.loads(invoke(tmp_path, *everything, "--topic", "clicks", "--partition", "3").out)["events"]
+    kinds = [event["kind"] for event in clicks if "clicks-3" in event["partitions"]]
+    assert [event["kind"] for event in one] == kinds != []
+
+
 def test_a_time_and_a_broker_narrow_it(tmp_path: Path) -> None:
     narrow = ("--since", "2026-11-22T21:08:56", "--until", "2026-11-22T21:08:57", "--broker-id", "2")
     told = json.loads(invoke(tmp_path, *FROM, "--output", "json", *narrow).out)
@@ -72,6 +86,7 @@ def test_a_simulated_clusters_log_tells_the_same_from_its_folder(tmp_path: Path)
         (("--metadata-dir", "/nowhere"), "cannot be read"),
         (("--metadata-dir", str(INCIDENT), "--since", "yesterday"), "--since 'yesterday'"),
         (("--metadata-dir", str(INCIDENT), "--follow"), "--follow needs a running cluster"),
+        (("--metadata-dir", str(INCIDENT), "--partition", "0"), "give one --topic with it"),
         (("--metadata-dir", str(INCIDENT), "--simulate", "disk-failure"), "instead of a cluster"),
         (("--simulate", "disk-failure", "--follow"), "nothing happens in a simulated cluster"),
         ((), "this needs a cluster"),

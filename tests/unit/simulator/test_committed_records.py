@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from backends.metadata_log.directory import DirectoryReading, read_directory
+from backends.metadata_log.topic_scan import TopicScan
 from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.events import Event, MetadataCommitted
-from backends.simulator.fuzz import prepare, run
+from backends.simulator.fuzz import TOPIC, prepare, run
 from backends.simulator.partition_table import id_of
 from backends.simulator.world import World
 from recovery.controller.cluster_image import BrokerRegistration
@@ -94,6 +95,22 @@ def test_the_bytes_on_disk_fold_to_the_same_history(seed: int, tmp_path: Path) -
     folder = HistoryFolder(world.committed_records)
     assert list(history.rows()) == list(folder.catch_up().rows())
     assert (reading.problem, reading.end_offset) == (None, log.end_offset)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_scan_for_one_partition_misses_none_of_its_states(seed: int, tmp_path: Path) -> None:
+    world, _checker = prepare(seed)
+    run(world, seed, 30)
+    log = EncodedMetadataLog(world.committed_records)
+    log.catch_up()
+    folder = log.write(tmp_path)
+    whole = fold(read_directory(DirectoryReading(folder)))
+    reading = DirectoryReading(folder)
+    found = fold(read_directory(reading, TopicScan([TOPIC], 1)))
+    subject = PartitionSubject(id_of(world.image, TOPIC), 1)
+    assert found.intervals(subject) == whole.intervals(subject) != ()
+    assert (reading.problem, reading.end_offset) == (None, log.end_offset)
+    assert len(found) < len(whole)
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
