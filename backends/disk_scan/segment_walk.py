@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.disk_scan.scan_values import LogDefect
-from backends.log_segments.batch_header import BatchHeader
+from backends.log_segments.batch_header import NO_EPOCH, BatchHeader
 from backends.log_segments.segment_reader import DefectKind, SegmentReader
 from backends.log_segments.segment_source import SegmentFile
 
@@ -20,20 +20,25 @@ class SegmentName(NamedTuple):
 
 
 class SegmentWalk:
-    """Reads segments one after the other, up to the first defect, and adds up what they hold.
-
-    ``extents`` are (leader epoch, first offset, offset after the last) of successive batches of an epoch; where
-    compaction has removed batches, there are holes between them.
-    """
+    """Reads segments one after the other, up to the first defect, and adds up what they hold."""
 
     def __init__(self, folder: Path, check_from: int | None) -> None:
         self._folder = folder
         self._check_from = check_from
-        self.extents: list[tuple[int, int, int]] = []
+        self._extents: list[tuple[int, int, int]] = []
+        self._epoch = NO_EPOCH - 1
+        self._batches_end = 0
         self.log_end = 0
         self.last_timestamp = -1
         self.records = 0
         self.defect: LogDefect | None = None
+
+    @property
+    def extents(self) -> list[tuple[int, int, int]]:
+        """(leader epoch, first offset, offset after the last) of successive batches of an epoch; where compaction
+        has removed batches, there are holes between them.
+        """
+        return [*self._extents[:-1], (*self._extents[-1][:2], self._batches_end)] if self._extents else []
 
     def walk(self, segments: list[SegmentName]) -> None:
         """All of ``segments``, ascending. Raises SegmentError where one cannot be opened."""
@@ -54,11 +59,10 @@ class SegmentWalk:
         with SegmentFile(self._folder / segment.name) as source:
             reader = SegmentReader(source, check_from=self._check_from)
             for batch in reader:
-                text = self._misplaced(batch.header, segment)
+                text = self._add(batch.header, segment)
                 if text is not None:
                     self._ends(DefectKind.OUT_OF_ORDER, segment, batch.position, after, text)
                     return
-                self._add(batch.header)
             if reader.defect is not None:
                 kind, position, text = reader.defect
                 self._ends(kind, segment, position, after, text)
@@ -66,20 +70,26 @@ class SegmentWalk:
     def _ends(self, kind: DefectKind, segment: SegmentName, position: int, after: int, text: str) -> None:
         self.defect = LogDefect(kind.value, segment.name, position, self.log_end, after, text)
 
+    def _add(self, header: BatchHeader, segment: SegmentName) -> str | None:
+        """Counts the batch in; why it cannot stand here, where it cannot."""
+        base, _, epoch, _, _, _, delta, _, max_timestamp, _, _, _, records = header
+        if epoch != self._epoch or base < segment.base_offset:
+            text = self._misplaced(header, segment)
+            if text is not None:
+                return text
+            if epoch != self._epoch:
+                self._extents = [*self.extents, (epoch, base, base)]
+                self._epoch = epoch
+        self.log_end = self._batches_end = base + delta + 1
+        self.last_timestamp = max(self.last_timestamp, max_timestamp)
+        if not header.is_control:
+            self.records += records
+        return None
+
     def _misplaced(self, header: BatchHeader, segment: SegmentName) -> str | None:
         if header.base_offset < segment.base_offset:
             return f"the batch at offset {header.base_offset} stands in {segment.name}"
-        if self.extents and header.leader_epoch < self.extents[-1][0]:
-            epochs = f"from {self.extents[-1][0]} to {header.leader_epoch}"
+        if header.leader_epoch < self._epoch:
+            epochs = f"from {self._epoch} to {header.leader_epoch}"
             return f"the leader epoch goes back {epochs} at offset {header.base_offset}"
         return None
-
-    def _add(self, header: BatchHeader) -> None:
-        epoch, start, end = header.leader_epoch, header.base_offset, header.next_offset
-        if self.extents and self.extents[-1][0] == epoch:
-            start = self.extents.pop()[1]
-        self.extents.append((epoch, start, end))
-        self.log_end = end
-        self.last_timestamp = max(self.last_timestamp, header.max_timestamp)
-        if not header.is_control:
-            self.records += header.record_count

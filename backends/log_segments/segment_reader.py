@@ -12,6 +12,7 @@ from typing import NamedTuple
 from backends.log_segments.batch_header import (
     CHECKED_FROM,
     HEADER_SIZE,
+    LENGTH_BEFORE,
     MAGIC_AT,
     OLD_MAGICS,
     BatchHeader,
@@ -101,11 +102,18 @@ class SegmentReader:
         """The header of the whole batch that stands at ``end_position``, or what stands there instead."""
         at = self.end_position
         try:
-            data = bytes(self._bytes_at(at, HEADER_SIZE))
-            if len(data) < HEADER_SIZE:
-                return self._without_header(data)
-            header = parse_header(data)
-            return self._implausible(header, data) or self._wrong_checksum(header) or header
+            start = at - self._window_at
+            if not 0 <= start <= len(self._window) - HEADER_SIZE:
+                data = bytes(self._bytes_at(at, HEADER_SIZE))
+                if len(data) < HEADER_SIZE:
+                    return self._without_header(data)
+                start = 0
+            header = parse_header(self._window, start)
+            left = self._source.size - at
+            behind = self.next_offset is not None and header.base_offset < self.next_offset
+            if header_defect(header) is not None or header.length > left - LENGTH_BEFORE or behind:
+                return self._implausible(header, left)
+            return header if self._check_from is None else self._wrong_checksum(header) or header
         except SegmentError as error:
             return SegmentDefect(DefectKind.UNREADABLE, at, str(error))
 
@@ -119,10 +127,9 @@ class SegmentReader:
                 return _old_format(header, at)
         return SegmentDefect(DefectKind.CUT_SHORT, at, f"the last {left} bytes are no whole batch")
 
-    def _implausible(self, header: BatchHeader, data: bytes) -> SegmentDefect | None:
-        at, left = self.end_position, self._source.size - self.end_position
-        reason = header_defect(header)
-        if reason is not None and not any(data):
+    def _implausible(self, header: BatchHeader, left: int) -> SegmentDefect:
+        at, reason = self.end_position, header_defect(header)
+        if reason is not None and not any(header):
             text = f"{left} bytes begin with zeros where a batch should stand"
             return SegmentDefect(DefectKind.ZEROS, at, text)
         if reason is not None and _is_old_format(header):
@@ -134,10 +141,8 @@ class SegmentReader:
         if header.size > left:
             text = f"the batch at offset {base} is cut short ({left} of {header.size} bytes)"
             return SegmentDefect(DefectKind.CUT_SHORT, at, text)
-        if self.next_offset is not None and base < self.next_offset:
-            text = f"the batch at offset {base} stands behind offset {self.next_offset - 1}"
-            return SegmentDefect(DefectKind.OUT_OF_ORDER, at, text)
-        return None
+        text = f"the batch at offset {base} stands behind offset {(self.next_offset or 0) - 1}"
+        return SegmentDefect(DefectKind.OUT_OF_ORDER, at, text)
 
     def _wrong_checksum(self, header: BatchHeader) -> SegmentDefect | None:
         if self._check_from is None or header.next_offset <= self._check_from:
