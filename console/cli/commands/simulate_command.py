@@ -287,11 +287,40 @@ def fault(
     return serve_scenario.fault(ctx.obj, words, port_base, json=output == Output.JSON)
 
 
+def disk(
+    ctx: typer.Context,
+    *,
+    scenario: ScenarioArgument,
+    broker: Annotated[int, typer.Argument(metavar="BROKER", help="The broker's id.", show_default=False)],
+    seed: SeedOption = 1,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            help="The state file, if the other commands were run with --state. Default: their default file.",
+        ),
+    ] = None,
+) -> int:
+    """Prints what ktriage disk scan --output json would read from the disks of a simulated broker, as evidence for
+    ktriage plan --evidence.
+
+    \b
+    Examples:
+      ktriage simulate disk stale-long-tail 3 > broker-3.json
+      ktriage plan --simulate stale-long-tail --evidence broker-3.json recovery.json
+    """
+    from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
+
+    return rehearsals.scan_disk(ctx.obj, scenario, broker, seed, state)
+
+
 VERBS = (
     Verb("list", "List the scenarios that come with ktriage.", list_),
     Verb("show", "Show the cluster and the faults of a scenario.", show),
     Verb("run", "Run a scenario; with --strategy, recover it and count the true loss.", run),
     Verb("fuzz", "Run random histories and check every invariant at every step.", fuzz),
+    Verb("disk", "Print what a scan of a simulated broker's disks finds.", disk),
     Verb("reset", "Delete the saved state of --simulate SCENARIO.", reset),
     Verb(
         "serve", "Serve a scenario to Kafka clients, with a listener for each broker and controller.", serve

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from backends.disk_scan.scan_values import DiskScan, scan_lines
 from backends.metadata_log.directory import DIRECTORY
+from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.disk_scan import simulated_disk_scan
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.fuzz import FuzzResult
 from backends.simulator.fuzz_pool import fuzz_seeds
@@ -23,7 +26,7 @@ from console.errors import InputError
 from console.exit_status import Status
 from console.output.json_document import document
 from console.program import Program
-from console.signals import Stopped
+from console.signals import Stopped, StopRequest
 from console.simulator_backend import scenario as scenario_of
 from console.simulator_backend import state_file
 from recovery.ranking import Ranking
@@ -230,6 +233,24 @@ def reset(program: Program, name: str, seed: int, state: Path | None) -> int:
     scenario = scenario_of(name)
     forgot = SessionStore(scenario, seed, state or state_file(scenario, seed)).reset()
     program.screen.say(f"{name}, seed {seed}: {'starts over' if forgot else 'nothing was kept'}")
+    return Status.DONE
+
+
+def scan_disk(program: Program, name: str, broker: int, seed: int, state: Path | None) -> int:
+    """The evidence of a simulated broker's disks on stdout. Raises InputError."""
+    scenario = scenario_of(name)
+    backend = SimulatorBackend(scenario, seed, state or state_file(scenario, seed))
+
+    async def read(_stop: StopRequest) -> DiskScan:
+        try:
+            await backend.open()
+            return simulated_disk_scan(backend.simulation.world, backend.cluster_id, broker)
+        except KeyError:
+            raise InputError(f"{name} has no broker {broker}") from None
+        finally:
+            await backend.close()
+
+    program.screen.out(scan_lines(program.supervisor.run(read)))
     return Status.DONE
 
 

@@ -119,6 +119,21 @@ def test_a_broker_that_registered_after_its_disk_was_read_is_refused(tmp_path: P
     assert "broker 3 registered again after its disk was read" in ended.out
 
 
+def test_the_simulator_gives_the_evidence_for_a_rehearsal(tmp_path: Path) -> None:
+    scan = invoke(tmp_path, "ktriage", "simulate", "disk", "stale-long-tail", "3")
+    assert scan.status == 0
+    file = tmp_path / "broker-3.json"
+    file.write_text(scan.out)
+    ended = simulated(tmp_path, "plan", "--strategy", "aggressive", "--evidence", str(file), "plan.json")
+    assert ended.status == 0
+    assert "1 log of broker 3 counts as answered" in ended.out
+    (row,) = json.loads((tmp_path / "plan.json").read_text())["partitions"]
+    assert row["candidates"][0]["loss"]["atMost"] is not None
+    missing = invoke(tmp_path, "ktriage", "simulate", "disk", "stale-long-tail", "9")
+    assert (missing.status, missing.out) == (2, "")
+    assert "has no broker 9" in missing.err
+
+
 def test_a_broker_that_answers_itself_needs_no_disk(tmp_path: Path, topic_id: str) -> None:
     log = scanned_log("payments", topic_id, SPANS, 3)
     file = evidence_file(tmp_path / "broker-2.json", 2, CLUSTER, log)
