@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from backends.simulator.loop import Timer
-from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_messages import RaftVote, VoteReply
-from backends.simulator.quorum.raft_state import RaftState, RoleChanges
-from backends.simulator.rpc import Answer, RpcEndpoint
+from backends.simulator.quorum.raft_parts import RaftParts
+from backends.simulator.rpc import Answer
 from recovery.membership.raft_votes import Elector, RaftRole, VoteRequest, VoteTally, tally, vote
 from recovery.membership.voters import ReplicaKey, Voter
 
@@ -14,13 +13,8 @@ from recovery.membership.voters import ReplicaKey, Voter
 class RaftElections:
     """One replica's part in elections. A replica that is not a voter starts none, but votes when asked."""
 
-    def __init__(
-        self, state: RaftState, context: QuorumContext, endpoint: RpcEndpoint, roles: RoleChanges
-    ) -> None:
-        self._state = state
-        self._context = context
-        self._endpoint = endpoint
-        self._roles = roles
+    def __init__(self, parts: RaftParts) -> None:
+        self._state, self._context, self._endpoint, self._roles, _ = parts
         self._timer: Timer | None = None
         self._round = 0
         self._granted: dict[ReplicaKey, None] = {}

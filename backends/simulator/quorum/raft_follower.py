@@ -6,7 +6,6 @@ from backends.simulator.events import QuorumTruncated
 from backends.simulator.loop import MILLISECOND, Timer
 from backends.simulator.network import controller
 from backends.simulator.quorum.auto_join import AutoJoin
-from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_messages import (
     FetchedMetadata,
     FetchedSnapshot,
@@ -14,8 +13,7 @@ from backends.simulator.quorum.raft_messages import (
     FetchSnapshot,
     QuorumLeader,
 )
-from backends.simulator.quorum.raft_state import LogWriter, RaftState, RoleChanges
-from backends.simulator.rpc import RpcEndpoint
+from backends.simulator.quorum.raft_parts import RaftParts
 from recovery.membership.raft_votes import RaftLogEnd, RaftRole
 from recovery.membership.voters import ReplicaKey
 
@@ -30,24 +28,13 @@ class RaftFollower:
     Each turn begins with a new leader or role; answers to earlier turns are dropped.
     """
 
-    def __init__(
-        self,
-        state: RaftState,
-        context: QuorumContext,
-        endpoint: RpcEndpoint,
-        roles: RoleChanges,
-        writer: LogWriter,
-    ) -> None:
-        self._state = state
-        self._context = context
-        self._endpoint = endpoint
-        self._roles = roles
-        self._writer = writer
+    def __init__(self, parts: RaftParts) -> None:
+        self._state, self._context, self._endpoint, self._roles, self._writer = parts
         self._turn = 0
         self._deadline = 0
         self._timer: Timer | None = None
         self._retry: Timer | None = None
-        self._joining = AutoJoin(state, context, endpoint)
+        self._joining = AutoJoin(self._state, self._context, self._endpoint)
 
     def stop(self) -> None:
         self._turn += 1

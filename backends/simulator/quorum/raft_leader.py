@@ -22,16 +22,15 @@ from backends.simulator.quorum.log_records import (
     RecordBody,
     VotersRecord,
 )
-from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_messages import (
     BeginQuorumEpoch,
     EpochReply,
     FetchedMetadata,
     FetchMetadata,
 )
-from backends.simulator.quorum.raft_state import LogWriter, RaftState, RoleChanges
+from backends.simulator.quorum.raft_parts import RaftParts
 from backends.simulator.quorum.voter_changes import VoterChanges
-from backends.simulator.rpc import Answer, RpcEndpoint
+from backends.simulator.rpc import Answer
 from recovery.membership import voters as rules
 from recovery.membership.quorum import RaftError
 from recovery.membership.raft_votes import RaftLogEnd
@@ -58,31 +57,16 @@ class RaftLeader:
     ``announced``: ``announce`` was called, because a record of the epoch is committed.
     """
 
-    def __init__(
-        self,
-        state: RaftState,
-        context: QuorumContext,
-        endpoint: RpcEndpoint,
-        roles: RoleChanges,
-        writer: LogWriter,
-        *,
-        announce: Callable[[], None],
-        first: int,
-        running: bool,
-    ) -> None:
-        self.state = state
-        self._context = context
-        self._endpoint = endpoint
-        self._roles = roles
-        self._writer = writer
+    def __init__(self, parts: RaftParts, *, announce: Callable[[], None], first: int, running: bool) -> None:
+        self.state, self._context, self._endpoint, self._roles, self._writer = parts
         self._announce_to_controller = announce
         self.first = first
         self.announced = False
         self.closed = False
         self.progress = ProgressByReplica()
-        self.changes = VoterChanges(state, context, endpoint, roles, self)
+        self.changes = VoterChanges(parts, self)
         self._running = running
-        self._began = context.loop.now
+        self._began = self._context.loop.now
         self._waiting: deque[_PendingCommit] = deque()
         self._held: dict[ReplicaKey, _HeldFetch] = {}
         self._appended = self._began

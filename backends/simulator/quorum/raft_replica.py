@@ -32,6 +32,7 @@ from backends.simulator.quorum.raft_messages import (
     UpdateRaftVoter,
     VoterRequest,
 )
+from backends.simulator.quorum.raft_parts import RaftParts
 from backends.simulator.quorum.raft_state import RaftState
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.rpc import Answer, RpcEndpoint
@@ -70,8 +71,9 @@ class RaftReplica:
         self._context = context
         self._endpoint = endpoint
         self._listener = listener
-        self.elections = RaftElections(state, context, endpoint, self)
-        self._follower = RaftFollower(state, context, endpoint, self, self)
+        self._parts = RaftParts(state, context, endpoint, self, self)
+        self.elections = RaftElections(self._parts)
+        self._follower = RaftFollower(self._parts)
 
     @property
     def epoch(self) -> int:
@@ -184,8 +186,7 @@ class RaftReplica:
         self._lead(self.state.log.end, running=False)
 
     def _lead(self, first: int, *, running: bool) -> None:
-        parts = (self.state, self._context, self._endpoint, self, self)
-        leader = RaftLeader(*parts, announce=self._announce, first=first, running=running)
+        leader = RaftLeader(self._parts, announce=self._announce, first=first, running=running)
         self.state.role = RaftRole.LEADER
         self.state.leader = self._context.leader_at(self.id)
         self.state.disk.leader = self.id

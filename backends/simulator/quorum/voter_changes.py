@@ -8,7 +8,6 @@ from typing import Protocol
 from backends.simulator.messages import Done, NotController
 from backends.simulator.quorum.fetch_progress import ProgressByReplica
 from backends.simulator.quorum.log_records import KRaftVersionRecord, RecordBody, VotersRecord
-from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     ApiVersions,
@@ -18,8 +17,8 @@ from backends.simulator.quorum.raft_messages import (
     UpdateRaftVoter,
     VoterRequest,
 )
-from backends.simulator.quorum.raft_state import RaftState, RoleChanges
-from backends.simulator.rpc import Answer, RpcEndpoint
+from backends.simulator.quorum.raft_parts import RaftParts
+from backends.simulator.rpc import Answer
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, TimeoutCause, VoterChangeRefusal
 from recovery.membership.voter_changes import (
@@ -62,18 +61,8 @@ class LeaderLog(Protocol):
 class VoterChanges:
     """``static`` is the voter set with the updates of static voters before kraft.version 1; in memory only."""
 
-    def __init__(
-        self,
-        state: RaftState,
-        context: QuorumContext,
-        endpoint: RpcEndpoint,
-        roles: RoleChanges,
-        leader: LeaderLog,
-    ) -> None:
-        self._state = state
-        self._context = context
-        self._endpoint = endpoint
-        self._roles = roles
+    def __init__(self, parts: RaftParts, leader: LeaderLog) -> None:
+        self._state, self._context, self._endpoint, self._roles, _ = parts
         self._leader = leader
         self._probing = False
         self._pending: PendingChange | None = None
