@@ -139,19 +139,23 @@ def _must_wait(
             missing = _not_ready(survey, ranking, state.last_known_elr)
             if missing:
                 return missing, f"LastKnownELR member {_names(missing)} is not electable or did not answer"
-            return _better_but_fenced(ranked)
+            return _better_but_fenced(survey, ranked)
     missing = tuple(r.broker for r in survey.replicas if not answered(r, ranking))
     if missing:
         return missing, f"replica {_names(missing)} did not answer"
-    return _better_but_fenced(ranked)
+    return _better_but_fenced(survey, ranked)
 
 
-def _better_but_fenced(ranked: tuple[Candidate, ...]) -> tuple[tuple[int, ...], str]:
+def _better_but_fenced(survey: Survey, ranked: tuple[Candidate, ...]) -> tuple[tuple[int, ...], str]:
     """A better log on a fenced broker is waited for: waiting is free here, and truncation is final."""
     best = next((candidate for candidate in ranked if candidate.electable), None)
     if best is None:
         return (), ""
     better = tuple(c.broker for c in ranked if not c.electable and c.key > best.key)
+    disks = {replica.broker for replica in survey.replicas if replica.disk_read_ms is not None}
+    if better and disks.issuperset(better):
+        start = f"start broker {_names(better)} again with its disk"
+        return better, f"the disk of {_names(better)} holds a better log than {best.broker} has: {start}"
     return (
         better,
         f"{_names(better)} answered with a better log than {best.broker}, but cannot be elected yet",

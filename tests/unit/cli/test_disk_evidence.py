@@ -86,6 +86,7 @@ def test_a_better_log_on_a_disk_cannot_be_chosen_and_is_waited_for(tmp_path: Pat
     )
     (left,) = json.loads(waiting.out)["notElected"]
     assert (left["verdict"], left["waitsFor"]) == ("wait", [3])
+    assert left["reason"] == "the disk of 3 holds a better log than 2 has: start broker 3 again with its disk"
 
 
 @pytest.mark.parametrize(
