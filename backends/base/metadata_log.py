@@ -24,6 +24,10 @@ class MetadataLogReader(Protocol):
         """
         ...
 
+    async def probe(self) -> None:
+        """Asks for the log once and keeps nothing of it. Raises what :meth:`read` would raise."""
+        ...
+
     async def read(self, *, wait: float = 0.0, progress: ReadProgress | None = None) -> int:
         """Reads everything committed so far and returns the number of new changes. If nothing is new, waits
         up to ``wait`` seconds for it. Raises BackendError; records read before the error stay in ``history``.

@@ -37,6 +37,11 @@ class LiveMetadataLog:
         self.high_watermark = 0
         self.snapshot_offset = 0
 
+    async def probe(self) -> None:
+        """As the protocol says."""
+        epoch = (await self._controllers.quorum()).leader_epoch
+        await self._controllers.leading(lambda conn: fetch_metadata_log(conn, epoch, 1, epoch))
+
     async def read(self, *, wait: float = 0.0, progress: ReadProgress | None = None) -> int:
         """As the protocol says. Raises NotAllowed without CLUSTER_ACTION, NoLeader, Unreachable, …"""
         before = len(self.history)

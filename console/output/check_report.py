@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from backends.base.check_report import CheckReport, PermissionCheck, Reachability
+from console.operations.evidence_sources import EvidenceSource
 from console.output.json_document import document
 from console.output.survey_json import cluster_json, health_json, unknown_json
 from console.output.text_table import TextColumn, table
@@ -16,8 +17,10 @@ from recovery.wording.quantity_text import counted, printable
 NAMES_SHOWN = 5
 
 
-def checked_lines(checked: CheckReport, health: ClusterHealth) -> Iterator[str]:
-    """What is wrong now, then counts, then brokers, permissions and calls."""
+def checked_lines(
+    checked: CheckReport, health: ClusterHealth, sources: Sequence[EvidenceSource]
+) -> Iterator[str]:
+    """What is wrong now, then counts, then brokers, permissions, further sources and calls."""
     yield from health_lines(health)
     cluster = checked.cluster
     reached = sum(1 for reach in checked.reach if reach.problem is None)
@@ -28,6 +31,8 @@ def checked_lines(checked: CheckReport, health: ClusterHealth) -> Iterator[str]:
     yield from _reach_table(checked.reach)
     yield ""
     yield from _right_table(checked.rights)
+    yield ""
+    yield from _source_table(sources)
     yield ""
     yield from _call_table(checked)
 
@@ -88,6 +93,22 @@ def _right_table(rights: tuple[PermissionCheck, ...]) -> Iterator[str]:
     return table(columns, [(r.operation, _resource(r), _granted(r), r.used_for) for r in rights])
 
 
+def _source_table(sources: Sequence[EvidenceSource]) -> Iterator[str]:
+    columns = (
+        TextColumn("SOURCE"),
+        TextColumn("FROM HERE"),
+        TextColumn("NEEDS", below=True),
+        TextColumn("ADDS", below=True),
+    )
+    return table(columns, [(s.name, _available(s.available), s.needs, s.adds) for s in sources])
+
+
+def _available(told: bool | Unknown | None) -> str:
+    if told is None:
+        return "if given"
+    return printable(str(told)) if isinstance(told, Unknown) else "yes" if told else "no"
+
+
 def _call_table(checked: CheckReport) -> Iterator[str]:
     offered = checked.capabilities
     yield f"replica logs: {offered.replica_logs}"
@@ -122,7 +143,9 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
 
 
-def checked_document(checked: CheckReport, health: ClusterHealth) -> Iterator[str]:
+def checked_document(
+    checked: CheckReport, health: ClusterHealth, sources: Sequence[EvidenceSource]
+) -> Iterator[str]:
     """``ktriage.check/1``."""
     offered, hidden = checked.capabilities, checked.hidden
     designated = offered.designated_elections
@@ -148,6 +171,17 @@ def checked_document(checked: CheckReport, health: ClusterHealth) -> Iterator[st
                     "usedFor": call.used_for,
                 }
                 for call in offered.calls
+            ],
+            "sources": [
+                {
+                    "source": source.name,
+                    "available": unknown_json(source.available)
+                    if isinstance(source.available, Unknown)
+                    else source.available,
+                    "needs": source.needs,
+                    "adds": source.adds,
+                }
+                for source in sources
             ],
             "problems": problems(checked),
         },

@@ -27,6 +27,10 @@ class SimulatedMetadataLog:
     def history(self) -> MetadataHistory:
         return self._folder.history
 
+    async def probe(self) -> None:
+        """As the protocol says."""
+        self._ask_leader()
+
     async def read(self, *, wait: float = 0.0, progress: ReadProgress | None = None) -> int:
         """As the protocol says. Raises NoLeader, Unreachable."""
         self._ask_leader()

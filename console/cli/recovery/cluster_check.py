@@ -7,6 +7,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
 from console.operations.cluster_health import read_health
+from console.operations.evidence_sources import EvidenceSource, evidence_sources
 from console.output.check_report import checked_document, checked_lines, problems
 from console.signals import StopRequest
 from recovery.cluster_health import ClusterHealth
@@ -15,14 +16,18 @@ from recovery.cluster_health import ClusterHealth
 def check_cluster(run: Run) -> int:
     """Checks and prints; returns the exit status."""
 
-    async def job(backend: Backend, _stop: StopRequest) -> tuple[CheckReport, ClusterHealth]:
+    async def job(
+        backend: Backend, _stop: StopRequest
+    ) -> tuple[CheckReport, ClusterHealth, tuple[EvidenceSource, ...]]:
         await backend.open()
         report = await backend.check()
         problems = {reach.broker: reach.problem for reach in report.reach}
-        return report, await read_health(backend, report.cluster, problems)
+        health = await read_health(backend, report.cluster, problems)
+        return report, health, await evidence_sources(backend)
 
-    checked, health = run.read(job)
-    run.screen.out(checked_document(checked, health) if run.json else checked_lines(checked, health))
+    checked, health, sources = run.read(job)
+    form = checked_document if run.json else checked_lines
+    run.screen.out(form(checked, health, sources))
     found = problems(checked)
     for problem in found:
         run.screen.say(problem)
