@@ -61,7 +61,7 @@ async def take_overview(bootstrap: str, overviews: list[Overview]) -> None:
     """Appends to ``overviews``: asyncio.run makes a repr of a returned value, which takes seconds here."""
     backend = LiveBackend(ClientSettings(parse_addresses(bootstrap)))
     try:
-        overviews.append(await overview(backend, DURATION))
+        overviews.append(await overview(backend, DURATION, time.time()))
     finally:
         await backend.close()
 

@@ -13,7 +13,7 @@ from recovery.model import Unknown, Why
 SECONDS = 10.0
 
 
-class EvidenceSource(NamedTuple):
+class FurtherSource(NamedTuple):
     """``available`` from here: True, or why not; None where that is up to the files that are given."""
 
     name: str
@@ -25,22 +25,22 @@ class EvidenceSource(NamedTuple):
 _LOG_ADDS = "what happened and when; since when a partition is offline; who was in the ISR then"
 
 
-async def evidence_sources(backend: Backend) -> tuple[EvidenceSource, ...]:
+async def evidence_sources(backend: Backend) -> tuple[FurtherSource, ...]:
     """Asks the active controller for its log once; of the other sources it says what they need."""
     return (
-        EvidenceSource(
+        FurtherSource(
             "metadata log, from the active controller",
             await _log_available(backend),
             "CLUSTER_ACTION on the cluster; the controllers' listener must be reachable",
             _LOG_ADDS,
         ),
-        EvidenceSource(
+        FurtherSource(
             "metadata log, from a disk",
             None,
             "__cluster_metadata-0 of any controller or broker: timeline --metadata-dir",
             f"{_LOG_ADDS}, also without a quorum",
         ),
-        EvidenceSource(
+        FurtherSource(
             "disk of a dead broker",
             None,
             "its log dirs, mounted anywhere: ktriage disk",

@@ -29,6 +29,7 @@ from console.operations.cluster_health import (
     problems_of,
     topics_of,
 )
+from console.operations.offline_times import OfflineTimes, OfflineTimesReader
 from console.operations.partition_picture import tasks
 from recovery.cluster_health import ClusterHealth, led_under, no_answer
 from recovery.membership.preflight import LivenessLimits
@@ -62,7 +63,7 @@ class Overview:
     """Everything that is read for one overview of a cluster.
 
     ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
-    ``configs`` are those of topics with an offline partition.
+    ``configs`` are those of topics with an offline partition. ``offline_times`` are in seconds since 1970.
     """
 
     cluster: ClusterInfo
@@ -72,6 +73,7 @@ class Overview:
     log_dirs: LogDirs
     quorum: Quorum | Unknown
     configs: Configs = field(default_factory=dict)
+    offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
 
     def brokers(self) -> tuple[BrokerView, ...]:
         """Every listed broker, by id."""
@@ -88,8 +90,11 @@ class Overview:
         return failed_dirs(self.log_dirs if broker is None else {broker: self.log_dirs.get(broker, ())})
 
 
-async def overview(backend: Backend, duration: float, progress: Progress | None = None) -> Overview:
-    """Open the backend and read everything; ``duration`` in seconds limits the replicas' answers.
+async def overview(
+    backend: Backend, duration: float, now: float, progress: Progress | None = None
+) -> Overview:
+    """Open the backend and read everything; ``duration`` in seconds limits the replicas' answers. ``now`` is in
+    seconds since 1970.
 
     Raises BackendError where nothing could be asked; all else that was not to be had is in the values.
     """
@@ -100,9 +105,17 @@ async def overview(backend: Backend, duration: float, progress: Progress | None 
         found = await backend.partitions()
         configs = group.create_task(backend.topic_configs(topics_of(offline_of(found))))
         request = SurveyRequest(found.states, duration, Depth.LAST)
+        times = group.create_task(OfflineTimesReader().read(backend, found.states, now))
         result = await backend.survey(request, progress) if found.states else SurveyResult((), ())
     return Overview(
-        cluster, found, result.surveys, result.contacts, log_dirs.result(), quorum.result(), configs.result()
+        cluster,
+        found,
+        result.surveys,
+        result.contacts,
+        log_dirs.result(),
+        quorum.result(),
+        configs.result(),
+        times.result(),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from backends.base.check_report import CheckReport, PermissionCheck, Reachability
-from console.operations.evidence_sources import EvidenceSource
+from console.operations.evidence_sources import FurtherSource
 from console.output.json_document import document
 from console.output.survey_json import cluster_json, health_json, unknown_json
 from console.output.text_table import TextColumn, table
@@ -18,7 +18,7 @@ NAMES_SHOWN = 5
 
 
 def checked_lines(
-    checked: CheckReport, health: ClusterHealth, sources: Sequence[EvidenceSource]
+    checked: CheckReport, health: ClusterHealth, sources: Sequence[FurtherSource]
 ) -> Iterator[str]:
     """What is wrong now, then counts, then brokers, permissions, further sources and calls."""
     yield from health_lines(health)
@@ -93,7 +93,7 @@ def _right_table(rights: tuple[PermissionCheck, ...]) -> Iterator[str]:
     return table(columns, [(r.operation, _resource(r), _granted(r), r.used_for) for r in rights])
 
 
-def _source_table(sources: Sequence[EvidenceSource]) -> Iterator[str]:
+def _source_table(sources: Sequence[FurtherSource]) -> Iterator[str]:
     columns = (
         TextColumn("SOURCE"),
         TextColumn("FROM HERE"),
@@ -144,7 +144,7 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def checked_document(
-    checked: CheckReport, health: ClusterHealth, sources: Sequence[EvidenceSource]
+    checked: CheckReport, health: ClusterHealth, sources: Sequence[FurtherSource]
 ) -> Iterator[str]:
     """``ktriage.check/1``."""
     offered, hidden = checked.capabilities, checked.hidden

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from backends.base.answers import LogDir
+from console.operations.offline_times import OfflineTimes
 from console.operations.overview import (
     Overview,
     QuorumView,
@@ -34,7 +35,7 @@ from recovery.membership.quorum_health import MemberState
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Survey, Unknown
 from recovery.wording.cluster_health_text import health_lines
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import age, counted, printable
 
 AT_MOST = 8
 """Rows of each kind other than partitions: few, so that the overview fits on one screen."""
@@ -60,10 +61,13 @@ def overview_counts(view: Overview) -> dict[str, int]:
     }
 
 
-def overview_lines(view: Overview, limit: int) -> Iterator[str]:
-    """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble)."""
+def overview_lines(view: Overview, limit: int, now: float) -> Iterator[str]:
+    """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble).
+    ``now`` in seconds since 1970.
+    """
     yield from health_lines(overview_health(view))
     yield from count_lines(view)
+    yield from offline_lines(view.offline_times, overview_counts(view)["offline"], now)
     yield from _titled("BROKERS IN TROUBLE", _broker_rows(view))
     yield from _titled("QUORUM", _quorum_rows(view))
     yield from _titled("FAILED LOG DIRS", _dir_rows(view.failed_dirs()))
@@ -75,6 +79,18 @@ def overview_lines(view: Overview, limit: int) -> Iterator[str]:
         left = len(troubled) - len(shown)
         if left:
             yield f"… and {left:,} more partitions in trouble (--rows 0, or --output json, shows all)"
+
+
+def offline_lines(times: OfflineTimes, offline: int, now: float) -> Iterator[str]:
+    """For how long partitions have been offline, in one line; none where no partition is."""
+    if not offline:
+        return
+    if not times.since:
+        yield printable(f"offline for: not known ({times.problem})")
+        return
+    first = min(times.since, key=lambda tp: (times.since[tp], tp))
+    rest = "" if len(times.since) == offline else f"; of {offline - len(times.since):,} it is not known"
+    yield printable(f"offline for {age(max(0.0, now - times.since[first]))} at the most ({first}){rest}")
 
 
 def count_lines(view: Overview) -> Iterator[str]:
@@ -204,6 +220,9 @@ def overview_document(view: Overview) -> Iterator[str]:
             "cluster": cluster_json(view.cluster),
             "health": health_json(overview_health(view)),
             "counts": overview_counts(view),
+            "offlineSinceMs": {
+                str(tp): round(since * 1000) for tp, since in view.offline_times.since.items()
+            },
             "notTold": list(not_asked(view)),
             "quorum": {**quorum_json(view.quorum), **_voters_json(view)},
             "visibleOnly": view.partitions.visible_only,

@@ -118,3 +118,20 @@ async def test_a_long_reading_is_left_and_gone_on_with(monkeypatch: pytest.Monke
         assert len(keys) == len(set(keys)) > 20
         assert isinstance(robot.desk.pane_of("7"), TimelinePane)
         assert "topic clicks created" in {row.text for row in rows(robot)}
+
+
+async def test_how_long_a_partition_is_offline_is_exact_where_the_log_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with console("zone-power-loss", size=(140, 40)) as robot:
+        row = robot.desk.table.shown_rows[0]
+        assert row.state.offline and row.exact
+        assert "≥" not in robot.screen
+
+    async def refused(_: SimulatedMembership) -> None:
+        raise NotAllowed("CLUSTER_ACTION", "the cluster", "reading the metadata log")
+
+    monkeypatch.setattr(SimulatedMembership, "metadata_log", refused)
+    async with console("zone-power-loss", size=(140, 40)) as robot:
+        assert not robot.desk.table.shown_rows[0].exact
+        await robot.sees("≥0 min")

@@ -50,7 +50,11 @@ def columns(
         TableColumn(
             "for",
             "FOR",
-            lambda r: "" if r.since is None else _lasting(now() - r.since, found_so=r.since <= first()),
+            lambda r: (
+                ""
+                if r.since is None
+                else _lasting(now() - r.since, found_so=not r.exact and r.since <= first())
+            ),
             sort=lambda r: 0.0 if r.since is None else -r.since,
             export=lambda r: None if r.since is None else max(0, round(now() - r.since)),
             right=True,
@@ -88,7 +92,7 @@ GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
 
 
 def _lasting(seconds: float, *, found_so: bool) -> str:
-    """A lower bound where it was in trouble at the first look: a cluster does not tell since when."""
+    """A lower bound where it was in trouble at the first look, and the metadata log does not tell since when."""
     return f"≥{'0 min' if seconds < 60 else lasting(seconds)}" if found_so else lasting(seconds)
 
 

@@ -31,7 +31,8 @@ class PartitionHealth(StrEnum):
 class PartitionRow(NamedTuple):
     """One partition. ``survey`` is None where its logs were not asked; then nothing is suggested.
 
-    ``since``: when it was first seen in trouble, seconds since the epoch; None where that is not known.
+    ``since``: when it was first seen in trouble, seconds since the epoch; None where that is not known. ``exact``:
+    it is when the partition went offline, by the metadata log.
     ``now`` is the broker that could be elected at once (the suggested one, or the best there is while the
     suggestion is to wait), and ``loss`` what that loses; ``last_epoch`` is that of its log.
     ``leader_unknown`` says why its leader is not known although it has one; ``state`` then has only its name.
@@ -46,6 +47,7 @@ class PartitionRow(NamedTuple):
     last_epoch: int | None
     since: float | None
     leader_unknown: Unknown | None = None
+    exact: bool = False
 
     @property
     def health(self) -> PartitionHealth:

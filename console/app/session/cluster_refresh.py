@@ -5,7 +5,7 @@ broker has two requests of ours in flight.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from backends.base.answers import Contact, Depth, SurveyRequest
@@ -15,6 +15,7 @@ from backends.base.protocol import Backend
 from console.app.session.view import View, ViewRequest
 from console.last_healthy import recall
 from console.operations.cluster_health import Configs, HealthSources, cluster_health, topics_of
+from console.operations.offline_times import OfflineTimesReader
 from console.operations.partition_picture import may_be_under_min_isr
 from console.operations.quorum_state import lost
 from console.operations.remembered_voters import MEMORY
@@ -37,10 +38,14 @@ Tell = Callable[[View], None]
 
 @dataclass(frozen=True, slots=True)
 class Looker:
-    """Looks at one cluster. ``clock`` gives seconds; ``tell`` is handed the first view while it fills."""
+    """Looks at one cluster. ``clock`` gives seconds; ``tell`` is handed the first view while it fills.
+
+    ``offline_times`` reads since when partitions are offline.
+    """
 
     clock: Callable[[], float]
     tell: Tell
+    offline_times: OfflineTimesReader = field(default_factory=OfflineTimesReader)
     survey_seconds: float = SURVEY_SECONDS
 
     async def look(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
@@ -51,7 +56,15 @@ class Looker:
         if before.cluster is not None and before.cluster.cluster_id != cluster.cluster_id:
             before = View()
         view = replace(before, generation=generation, cluster=_kept(before.cluster, cluster))
-        for step in (self._partitions, self._logs, self._capabilities, self._quorum, self._dirs):
+        steps = (
+            self._partitions,
+            self._logs,
+            self._capabilities,
+            self._quorum,
+            self._dirs,
+            self._offline_times,
+        )
+        for step in steps:
             self._fill(before, view)
             view = await step(backend, view, wanted)
         moving = await _value(backend.reassignments())
@@ -93,6 +106,10 @@ class Looker:
             first=now if view.first is None else view.first,
             since=_kept(view.since, since),
         )
+
+    async def _offline_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
+        found = await self.offline_times.read(backend, view.troubled, self.clock())
+        return replace(view, offline_since=_kept(view.offline_since, found.since))
 
     async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> View:
         known, now = view.configs, self.clock()

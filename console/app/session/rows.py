@@ -35,15 +35,17 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
     rows: list[PartitionRow] = []
     for state in view.troubled:
         tp = state.tp
-        survey, since = view.surveys.get(tp), view.since.get(tp)
+        survey, lost_at = view.surveys.get(tp), view.offline_since.get(tp)
+        since = view.since.get(tp) if lost_at is None else lost_at
+        exact = lost_at is not None
         if survey is None:
-            rows.append(_bare(state, view, since))
+            rows.append(_bare(state, view, since)._replace(exact=exact))
             continue
         old = before.get(tp)
         if old is not None and old[0] is survey:
-            row = old[1]
+            row = old[1] if old[1].since == since else old[1]._replace(since=since, exact=exact)
         else:
-            row = partition_row(survey, choosing.ranking, choosing.strategy, since)
+            row = partition_row(survey, choosing.ranking, choosing.strategy, since)._replace(exact=exact)
         made[tp] = (survey, row)
         rows.append(row)
     if view.partitions is not None:

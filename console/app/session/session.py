@@ -23,6 +23,7 @@ from console.app.session.safety import Safety
 from console.app.session.view import Choosing, Link, View, ViewRequest
 from console.errors import ConsoleError
 from console.operations.access import Access, backend_access
+from console.operations.offline_times import OfflineTimesReader
 from console.provenance import plan_header
 from console.target import Target
 from recovery.plan.values import Header
@@ -86,6 +87,7 @@ class Session:
         self._beat: asyncio.Task[None] | None = None
         self._shaping: asyncio.Task[None] | None = None
         self._was = Link.CONNECTING
+        self._offline_times = OfflineTimesReader()
         self._cluster_id = ""
         self._silent = False
         self._context = contextvars.copy_context()
@@ -228,7 +230,7 @@ class Session:
             self.from_thread(self._told, view, shaped(view, choosing, known, others=others))
 
         async def job(backend: Backend) -> tuple[View, Rows]:
-            view = await asking(Looker(self.clock, tell), backend)
+            view = await asking(Looker(self.clock, tell, self._offline_times), backend)
             return view, shaped(view, choosing, known, others=others)
 
         view, self.rows = await self.run(job)
@@ -242,6 +244,7 @@ class Session:
     def _seen(self, view: View) -> None:
         if self._cluster_id and view.cluster_id != self._cluster_id:
             before = self._cluster_id
+            self._offline_times = OfflineTimesReader()
             self.since += 1
             self.safety = self.safety.other_cluster()
             self.draft = Draft()

@@ -50,7 +50,8 @@ class View:
     ``at`` is when the look ended (seconds of the console's clock), None while the first is under way. A part that
     was not asked yet is None or empty, one that could not be had is Unknown; a quorum that has no leader is a
     QuorumWithoutLeader.
-    ``first`` is when the partitions were first told, ``since`` when each was first seen in trouble. ``surveyed`` is
+    ``first`` is when the partitions were first told, ``since`` when each was first seen in trouble,
+    ``offline_since`` when it lost its leader, where the metadata log tells. ``surveyed`` is
     when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were. ``health`` is
     that of the whole cluster, None before the partitions were told. A look that found
     a part as it was keeps the very same object.
@@ -72,6 +73,7 @@ class View:
     reassignments: tuple[Reassignment, ...] | Unknown | None = None
     first: float | None = None
     since: Mapping[TopicPartition, float] = field(default_factory=dict)
+    offline_since: Mapping[TopicPartition, float] = field(default_factory=dict)
     configs_at: float | None = None
     dirs_at: float | None = None
     health: ClusterHealth | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
@@ -30,10 +32,11 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
     async def job(backend: Backend, _stop: object) -> Overview:
-        return await overview(backend, recovery_duration_ms / 1000, run.screen.progress)
+        return await overview(backend, recovery_duration_ms / 1000, now, run.screen.progress)
 
+    now = time.time()
     view = run.read(job)
-    run.screen.out(overview_document(view) if run.json else overview_lines(view, rows))
+    run.screen.out(overview_document(view) if run.json else overview_lines(view, rows, now))
     missing = not_asked(view)
     for line in missing:
         run.screen.say(f"unknown: {printable(line)}")

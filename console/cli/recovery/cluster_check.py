@@ -7,7 +7,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
 from console.operations.cluster_health import read_health
-from console.operations.evidence_sources import EvidenceSource, evidence_sources
+from console.operations.evidence_sources import FurtherSource, evidence_sources
 from console.output.check_report import checked_document, checked_lines, problems
 from console.signals import StopRequest
 from recovery.cluster_health import ClusterHealth
@@ -18,7 +18,7 @@ def check_cluster(run: Run) -> int:
 
     async def job(
         backend: Backend, _stop: StopRequest
-    ) -> tuple[CheckReport, ClusterHealth, tuple[EvidenceSource, ...]]:
+    ) -> tuple[CheckReport, ClusterHealth, tuple[FurtherSource, ...]]:
         await backend.open()
         report = await backend.check()
         problems = {reach.broker: reach.problem for reach in report.reach}

@@ -71,7 +71,7 @@ def partition(number: int, row: Survey) -> Survey:
 
 
 def text(seen: Overview, limit: int = 10) -> str:
-    return "\n".join(overview_lines(seen, limit))
+    return "\n".join(overview_lines(seen, limit, now=0.0))
 
 
 ONLINE = survey({1: WELL, 2: WELL, 3: WELL}, leader=1, isr=(1, 2, 3))

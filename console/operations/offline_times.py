@@ -1,0 +1,87 @@
+"""Since when partitions are offline, exactly: from the cluster's metadata log, where that can be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from backends.base.errors import BackendError
+from backends.base.membership import Membership
+from backends.base.metadata_log import MetadataLogReader
+from backends.base.protocol import Backend
+from recovery.metadata_log.history import PartitionSubject
+from recovery.metadata_log.offline_since import offline_since_ms
+from recovery.model import PartitionState, TopicPartition
+
+SECONDS = 3.0
+"""So long a log is read at a time; the next reading goes on from there."""
+
+
+class OfflineTimes(NamedTuple):
+    """``since`` in seconds of the clock that was handed in, for the partitions that the log tells of. ``problem``
+    is why it does not tell of all, "" where it does.
+    """
+
+    since: Mapping[TopicPartition, float]
+    problem: str = ""
+
+
+class OfflineTimesReader:
+    """Reads one cluster's log, as far as is needed and each time further. A log that could not be read is asked for
+    again once other partitions are offline.
+    """
+
+    def __init__(self) -> None:
+        self._log: MetadataLogReader | None = None
+        self._refused: tuple[frozenset[TopicPartition], str] | None = None
+        self._moments: dict[tuple[TopicPartition, int], float] = {}
+
+    async def read(self, backend: Backend, states: Iterable[PartitionState], now: float) -> OfflineTimes:
+        """For those of ``states`` that are offline; ``now`` in seconds since 1970. A log that cannot be read is no
+        error here.
+        """
+        offline = [state for state in states if state.offline]
+        wanted = frozenset(state.tp for state in offline)
+        if not wanted:
+            return OfflineTimes({})
+        if self._refused is not None and wanted <= self._refused[0]:
+            return OfflineTimes({}, self._refused[1])
+        problem = await self._read(backend)
+        found = {} if self._log is None else self._found(self._log, backend, offline, now)
+        if problem and not found:
+            self._refused = (wanted, problem)
+        if not problem and len(found) < len(offline):
+            problem = "the metadata log does not go back that far"
+        return OfflineTimes(found, problem)
+
+    async def _read(self, backend: Backend) -> str:
+        """Why the log could not be read to its end, "" where it was."""
+        membership: Membership | None = getattr(backend, "membership", None)
+        if membership is None:
+            return "this cluster's metadata log cannot be read"
+        try:
+            async with asyncio.timeout(SECONDS):
+                if self._log is None:
+                    await membership.open()
+                    self._log = await membership.metadata_log()
+                await self._log.read()
+        except TimeoutError:
+            return f"the metadata log was not read within {SECONDS:.0f} s"
+        except BackendError as error:
+            return str(error)
+        return ""
+
+    def _found(
+        self, log: MetadataLogReader, backend: Backend, offline: Iterable[PartitionState], now: float
+    ) -> dict[TopicPartition, float]:
+        virtual = backend.virtual_time
+        # Virtual time does not run with the clock: a moment is converted once, so that it does not waver.
+        shift = 0.0 if virtual is None else now - virtual.virtual_now / 1e6
+        found = {}
+        for state in offline:
+            subject = PartitionSubject(state.topic_id, state.partition)
+            since = offline_since_ms(log.history, subject, state.leader_epoch)
+            if since is not None:
+                found[state.tp] = self._moments.setdefault((state.tp, since), since / 1000 + shift)
+        return found

@@ -1,0 +1,25 @@
+"""Since when a partition has had no leader, from the folded metadata log."""
+
+from __future__ import annotations
+
+from recovery.controller.registration import Registration
+from recovery.metadata_log.history import IN_SNAPSHOT, MetadataHistory, PartitionSubject, applied
+
+
+def offline_since_ms(history: MetadataHistory, subject: PartitionSubject, leader_epoch: int) -> int | None:
+    """When the partition lost its leader, in ms; None where the log does not tell.
+
+    ``leader_epoch`` is the cluster's own: a log that ends with another one is not about the present state. A
+    snapshot gives a state, not the time of its change.
+    """
+    since: int | None = None
+    now: Registration | None = None
+    for row in history.of(subject):
+        before, now = now, applied(now, row.change)
+        if now is None or now.has_leader:
+            since = None
+        elif (before is None or before.has_leader) and row.batch != IN_SNAPSHOT:
+            since = row.time_ms
+    if now is None or now.has_leader or now.leader_epoch != leader_epoch:
+        return None
+    return since
