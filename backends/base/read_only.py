@@ -30,7 +30,6 @@ from backends.base.membership import (
     Membership,
     NodeProbe,
 )
-from backends.base.metadata_log import MetadataLogReader
 from backends.base.protocol import Backend, Progress, Recorder, Stop, VirtualTime
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
@@ -42,6 +41,7 @@ from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
     from backends.base.check_report import CheckReport
+    from backends.base.metadata_log import MetadataLogReader
 
 READ_ONLY = "the cluster is only read here; nothing was sent"
 

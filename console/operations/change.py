@@ -96,10 +96,13 @@ class Operator(Protocol[P_contra]):
         """Shows the prepared change before the question."""
         ...
 
-    async def answers(self, question: Question, prepared: P_contra) -> str | None:
-        """The answer to the question; None if the operator agreed beforehand, so that nobody is asked. Raises
-        NotDone.
-        """
+    @property
+    def asks(self) -> bool:
+        """Whether anybody is asked; False if the operator agreed beforehand."""
+        ...
+
+    async def answers(self, question: Question, prepared: P_contra) -> str:
+        """The answer to the question. Raises NotDone."""
         ...
 
     async def gives_reason(self) -> str:
@@ -209,9 +212,9 @@ async def run_change(
         operator.shows(prepared)
         result = change.unsent(prepared)
         if result is None:
-            question = change.question(prepared)
-            answer = None if question is None else await operator.answers(question, prepared)
-            if question is not None and answer is not None:
+            question = change.question(prepared) if operator.asks else None
+            if question is not None:
+                answer = await operator.answers(question, prepared)
                 if question.needs_reason and not change.reason:
                     journal.reason(_recorded(change, await operator.gives_reason()))
                 prepared = await change.compare_again(access.reading, prepared, answer, operator)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from heapq import nlargest
 
 from recovery.loss import Branch, Loss, branches
 from recovery.model import Standing
@@ -64,7 +63,7 @@ def risk_lines(plan: Plan, count: int, *, native: bool = False) -> Iterator[str]
     yield risk_text(risk, native=native)
     if native:
         return
-    for row in nlargest(count, risk.rows, key=lambda row: _weight(_worst(row).loss)):
+    for row in risk.rows[:count]:
         yield f"{row.tp}: {risk_reason(row)}"
 
 

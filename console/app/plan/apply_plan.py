@@ -46,11 +46,16 @@ class Confirmed(NamedTuple):
     def shows(self, prepared: object) -> None:
         """The screen showed it before it asked."""
 
-    async def answers(self, question: Question, prepared: object) -> str | None:
-        return None
+    @property
+    def asks(self) -> bool:
+        """The screen asked for consent and reason before."""
+        return False
+
+    async def answers(self, question: Question, prepared: object) -> str:
+        raise NotDone(question.otherwise)
 
     async def gives_reason(self) -> str:
-        raise NotDone(NO_REASON)  # the screen asked for it before
+        raise NotDone(NO_REASON)
 
 
 async def apply(

@@ -58,9 +58,11 @@ class TerminalOperator(Generic[P]):
         else:
             self._run.screen.out(self._lines(prepared))
 
-    async def answers(self, question: Question, prepared: P) -> str | None:
-        if not self._ask:
-            return None
+    @property
+    def asks(self) -> bool:
+        return self._ask
+
+    async def answers(self, question: Question, prepared: P) -> str:
         self._run.screen.say(*(printable(line) for line in question.warnings))
         return question.accept(await self._run.ask(printable(question.text)))
 
