@@ -39,12 +39,12 @@ def scan_log_dirs(
 def _scan_dir(path: Path, checksums: str, progress: Callable[[int, int], None] | None) -> ScannedDir:
     try:
         names = sorted(entry.name for entry in path.iterdir())
+        folders = [found for found in map(partition_folder, names) if found is not None]
+        folders = [found for found in folders if (path / found.name).is_dir()]
+        inside = [] if folders else [name for name in names if (path / name / "meta.properties").exists()]
     except (OSError, ValueError) as error:
         return _bad_dir(path, f"cannot be listed: {reason_of(error)}")
-    folders = [found for found in map(partition_folder, names) if found is not None]
-    folders = [found for found in folders if (path / found.name).is_dir()]
     if "meta.properties" not in names and not folders:
-        inside = [name for name in names if (path / name / "meta.properties").exists()]
         hint = f"; did you mean {path / inside[0]}?" if inside else ""
         return _bad_dir(path, f"is no log dir: it has no meta.properties and no partition{hint}")
     remarks: list[str] = []

@@ -12,7 +12,14 @@ from backends.disk_scan.scan_values import scan_lines
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0: every dir was read; 1: some were not; 2: wrong usage."""
+    """Exit status 0: every dir was read; 1: some were not; 2: wrong usage; 130: stopped by Ctrl-C."""
+    try:
+        return _scan(arguments)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _scan(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="scan.py", description="Reads the log dirs of a Kafka broker, writes nothing to them."
     )

@@ -235,6 +235,17 @@ def test_bad_dirs_get_one_clear_line_and_do_not_stop_the_others(tmp_path: Path) 
     assert f"did you mean {good}?" in problems[3]
 
 
+def test_a_dir_whose_folders_may_not_be_looked_into_gets_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    path = stale_long_tail(tmp_path / "data")
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    assert scan(path).dirs[0].problem == "cannot be listed: Permission denied"
+
+
 def test_a_segment_that_is_a_fifo_blocks_nothing(tmp_path: Path) -> None:
     log_dir(tmp_path / "data")
     folder = add_partition(tmp_path / "data", "t-0", {})
@@ -313,6 +324,18 @@ def test_the_script_is_python_3_8_and_imports_the_standard_library_only() -> Non
         for name in node.names
     }
     assert imported - {"crc32c"} <= sys.stdlib_module_names
+    named = [
+        name
+        for node in tree.body
+        for name in (
+            [node.name]
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+            else [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if isinstance(node, ast.Assign)
+            else []
+        )
+    ]
+    assert sorted(named) == sorted(set(named)), "two modules of the script use one name"
     newer = {"removeprefix", "removesuffix", "bit_count", "is_relative_to", "pairwise", "StrEnum", "UTC"}
     assert not newer & {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Match)]
