@@ -220,9 +220,10 @@ def overview_document(view: Overview) -> Iterator[str]:
             "cluster": cluster_json(view.cluster),
             "health": health_json(overview_health(view)),
             "counts": overview_counts(view),
-            "offlineSinceMs": {
-                str(tp): round(since * 1000) for tp, since in view.offline_times.since.items()
-            },
+            "offlineSince": [
+                {"topic": tp.topic, "partition": tp.partition, "sinceMs": round(since * 1000)}
+                for tp, since in view.offline_times.since.items()
+            ],
             "notTold": list(not_asked(view)),
             "quorum": {**quorum_json(view.quorum), **_voters_json(view)},
             "visibleOnly": view.partitions.visible_only,
