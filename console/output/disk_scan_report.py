@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from backends.disk_scan.scan_values import LIVE, DiskScan, ScannedDir, ScannedLog
 from console.output.text_table import TextColumn, table
+from recovery.membership.metadata_copies import ComparedCopy, MetadataCopy, compare_copies, held_by_most
+from recovery.model import EpochSpan, Lineage
 from recovery.wording.quantity_text import counted, human_bytes, offset, printable
 
 SPANS_SHOWN = 3
@@ -30,6 +32,46 @@ def scan_table(scan: DiskScan, limit: int) -> Iterator[str]:
         if number:
             yield ""
         yield from _dir_lines(found, limit)
+    yield from metadata_lines(scan)
+
+
+def metadata_lines(scan: DiskScan) -> Iterator[str]:
+    """The metadata logs of several nodes compared; nothing where fewer than two were scanned."""
+    copies = [
+        MetadataCopy(found.node_id, found.path, _lineage(log), log.log_end, log.lost_tail)
+        for found in scan.dirs
+        for log in found.logs
+        if (log.topic, log.partition, log.kind) == ("__cluster_metadata", 0, LIVE)
+    ]
+    if len({copy.node for copy in copies}) < 2:
+        return
+    compared = compare_copies(copies)
+    yield ""
+    yield f"metadata log of {counted(len(copies), 'node')}, the longest first (by last epoch, then log end):"
+    for one in compared:
+        yield printable(f"  {_copy_text(one, compared[0].copy)}")
+    most = held_by_most(compared)
+    if most is not None:
+        share = f"{len(compared) // 2 + 1} of these {len(compared)}"
+        yield f"offsets below {offset(most)} are the same on {share}; what was committed is in no file"
+
+
+def _lineage(log: ScannedLog) -> Lineage:
+    return Lineage(log.last_epoch, tuple(EpochSpan(*span) for span in log.spans), log.log_start)
+
+
+def _copy_text(one: ComparedCopy, longest: MetadataCopy) -> str:
+    copy, same = one
+    text = f"node {copy.node}: last epoch {copy.lineage.last_epoch}, log end {offset(copy.log_end)}"
+    if same is None:
+        text += f"; no epoch in common with node {longest.node}"
+    elif same < longest.log_end:
+        text += (
+            f"; lacks {offset(longest.log_end - same)} offsets of node {longest.node}, from {offset(same)} on"
+        )
+    if same is not None and same < copy.log_end:
+        text += f"; {offset(copy.log_end - same)} offsets from {offset(same)} on are another branch"
+    return text if copy.lost_tail is None else f"{text}; records are missing at its end"
 
 
 def _dir_lines(found: ScannedDir, limit: int) -> Iterator[str]:

@@ -53,6 +53,9 @@ def scan(
     """Shows whose the dirs are, and where every log starts and ends: epochs, high watermark, a torn or damaged
     tail, copies that are being moved or deleted, and strays. Give all log dirs of the broker at once.
 
+    If the dirs are of several nodes, their metadata logs are compared: which is the longest, and what the others
+    lack of it.
+
     Logs that lost records at their end come first. The broker may be running: then its newest batches may look
     torn.
 
