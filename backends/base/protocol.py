@@ -17,6 +17,7 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
+from backends.base.record_writer import RecordWriter
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
@@ -175,6 +176,10 @@ class Backend(Protocol):
         what happened. ``attempts`` is the number of retries after temporary failures; a retry repeats every
         check.
         """
+        ...
+
+    def record_writer(self) -> RecordWriter:
+        """Appends record batches, and creates the topic for them."""
         ...
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:

@@ -31,6 +31,7 @@ from backends.base.membership import (
     NodeProbe,
 )
 from backends.base.protocol import Backend, Progress, Recorder, Stop, VirtualTime
+from backends.base.record_writer import RecordWriter
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import MembershipRules, Quorum
@@ -215,4 +216,7 @@ class ReadOnlyBackend:
         refuse_change()
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
+        refuse_change()
+
+    def record_writer(self) -> RecordWriter:
         refuse_change()

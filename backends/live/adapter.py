@@ -47,6 +47,7 @@ from recovery.ranking import Ranking
 if TYPE_CHECKING:
     from backends.base.check_report import CheckReport
     from backends.live.membership import LiveMembership
+    from backends.live.record_writer import LiveRecordWriter
 
 T = TypeVar("T")
 
@@ -266,6 +267,12 @@ class LiveBackend:
         return await designate(
             self._election_api, rows, ranking, recorder, attempts=attempts, stop=stop, progress=progress
         )
+
+    def record_writer(self) -> LiveRecordWriter:
+        """Over connections of its own, as :meth:`read_batches`."""
+        from backends.live.record_writer import LiveRecordWriter  # for records that are written back only
+
+        return LiveRecordWriter(self._fleet)
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore the assignment orders that an interrupted run left changed."""

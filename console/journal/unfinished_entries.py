@@ -16,8 +16,10 @@ from console.plan_files import without_collection
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
-RESCUE, NO_RESCUE = "rescue", "no-rescue"
-"""Reading what elections cut off, or electing without it: no request of its own, so there is nothing to finish."""
+RESCUE, NO_RESCUE, WRITE_BACK = "rescue", "no-rescue", "write-back"
+"""Reading what elections cut off, electing without it, and writing it back, which has a journal of its own beside
+the rescue: there is nothing for a resume to finish.
+"""
 REPLACE = "replace-controller"
 """One entry around a whole controller replacement: open until its last step is done."""
 CONFIRM = "confirm-steps"
@@ -134,7 +136,7 @@ class _Book:
         elif event.action == CONFIRM:
             plan, steps = str(event.detail.get("planId", "")), event.detail.get("steps", ())
             self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
-        elif event.action not in (RESCUE, NO_RESCUE):
+        elif event.action not in (RESCUE, NO_RESCUE, WRITE_BACK):
             if event.action == ELECT:
                 self._electing[event.entry] = event
             self._entries[event.entry] = OpenEntry(run_id, event.entry, event.at, event.action, event.detail)

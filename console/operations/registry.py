@@ -164,7 +164,7 @@ ACTIONS = (
         8,
         needs=(Need.IDLE, Need.PLAN, Need.CLUSTER),
     ).with_command("Whether the partitions of a plan are led, usable and replicated."),
-    _command("rescue", "Read what an election would cut off, to lose nothing by it."),
+    _command("rescue", "Read what an election would cut off, and write it back.", changes=True),
     _command("recover", "Recover offline partitions in one go (kafka-unclean-recovery).", changes=True),
     _command("elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", changes=True),
     _command("resume", "Finish what an earlier run left half done.", changes=True),

@@ -15,6 +15,7 @@ from backends.base.errors import BackendError, NotAllowed
 from backends.base.protocol import Backend, Progress
 from console.errors import ConsoleError, StalePlan
 from console.journal.journal_lines import moment
+from console.operations.byte_rate import ByteRate
 from console.operations.election_batches import described
 from console.operations.plan_comparison import PreparedPlan, prepare
 from console.provenance import made_by, now
@@ -203,7 +204,7 @@ class _RescueRun:
     async def _read_broker(self, broker: int, pending: deque[RescueBranch]) -> None:
         """Reads the branches of one broker, some at a time; one answer is written before the next is asked for."""
         writers: deque[BranchWriter] = deque()
-        pace = _Pace(self._rate)
+        pace = ByteRate(self._rate)
         try:
             while True:
                 await self._open_more(writers, pending)
@@ -249,7 +250,7 @@ class _RescueRun:
                 writers.append(writer)
 
     async def _ask(
-        self, broker: int, writers: Iterable[BranchWriter], pace: _Pace
+        self, broker: int, writers: Iterable[BranchWriter], pace: ByteRate
     ) -> Mapping[TopicPartition, RawBatches | Unknown]:
         """Raises BackendError when the broker still fails after some attempts."""
         positions = [LogPosition(writer.branch.tp, writer.next_offset) for writer in writers]
@@ -269,7 +270,7 @@ class _RescueRun:
         self,
         answer: Mapping[TopicPartition, RawBatches | Unknown],
         writers: deque[BranchWriter],
-        pace: _Pace,
+        pace: ByteRate,
     ) -> None:
         """Writes an answer. Branches that got nothing stand first in the next request."""
         first = writers[0]
@@ -290,7 +291,7 @@ class _RescueRun:
         writers.clear()
         writers.extend((*hungry, *served))
 
-    async def _write(self, writer: BranchWriter, found: RawBatches, pace: _Pace) -> tuple[str | None, int]:
+    async def _write(self, writer: BranchWriter, found: RawBatches, pace: ByteRate) -> tuple[str | None, int]:
         """What went wrong, and by how many offsets the branch has grown."""
         before, size = writer.next_offset, writer.size
         problem = None
@@ -328,28 +329,6 @@ class _RescueRun:
         if disk:
             self._disk = problem
         self._results.setdefault(branch, BranchResult(branch, 0, problem))
-
-
-class _Pace:
-    """At most ``rate`` bytes a second of one broker, on average since the beginning."""
-
-    def __init__(self, rate: int | None) -> None:
-        self._rate = rate
-        self._began = time.monotonic()
-        self._bytes = 0
-
-    def most(self, limit: int) -> int:
-        """The bytes of the next answer: about a second's worth, so that the load is even."""
-        return limit if self._rate is None else max(1, min(limit, self._rate))
-
-    def used(self, size: int) -> None:
-        self._bytes += size
-
-    async def wait(self) -> None:
-        if self._rate is not None:
-            ahead = self._bytes / self._rate - (time.monotonic() - self._began)
-            if ahead > 0:
-                await asyncio.sleep(ahead)
 
 
 class _RescueProgress:

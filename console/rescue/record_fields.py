@@ -1,0 +1,160 @@
+"""The fields of single records within a batch of magic 2 (KIP-98), and batches with their fields set anew."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from struct import pack_into
+from typing import NamedTuple
+
+from backends.log_segments.batch_header import CHECKED_FROM, HEADER_SIZE, BatchHeader, parse_header
+from backends.log_segments.checksum import crc32c
+
+LARGEST_RECORDS = 1 << 28
+"""Bytes of a batch's records when they are unpacked."""
+_KEPT_ATTRIBUTES = 0x07
+"""Only the compression stays: no transaction, no time of the broker, no delete horizon."""
+_COMPRESSION = 0x07
+
+
+class MalformedRecord(Exception):
+    """The bytes are no record. The message is one line for a person."""
+
+
+class CannotUnpack(Exception):
+    """The records are compressed with a codec that is not available here."""
+
+
+class Record(NamedTuple):
+    """One record: offset, timestamp in ms, key and value (None: none), headers."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class FieldReader:
+    """Reads the fields of records from ``at`` on. Every read raises MalformedRecord beyond the end."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data = data
+        self.at = at
+
+    def varint(self) -> int:
+        """A zig-zag varint of at most 64 bits."""
+        value = shift = 0
+        while True:
+            if self.at >= len(self.data) or shift > 63:
+                raise MalformedRecord(f"no number at byte {self.at}")
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            if not byte & 0x80:
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+
+    def skip(self, count: int) -> None:
+        self.take(count)
+
+    def take(self, count: int) -> bytes:
+        if count < 0 or self.at + count > len(self.data):
+            raise MalformedRecord(f"{count} bytes are not there at byte {self.at}")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def sized(self) -> bytes | None:
+        """Bytes with their length before them; None for length -1."""
+        length = self.varint()
+        return None if length == -1 else self.take(length)
+
+
+def records_of(data: bytes) -> Iterator[Record]:
+    """The records of a whole batch. Raises MalformedRecord, CannotUnpack."""
+    header = parse_header(data)
+    fields = FieldReader(_unpacked(header, data))
+    for _ in range(header.record_count):
+        length = fields.varint()
+        end = fields.at + length
+        fields.skip(1)
+        time, delta = fields.varint(), fields.varint()
+        key, value = fields.sized(), fields.sized()
+        count = fields.varint()
+        if count < 0 or count > length:
+            raise MalformedRecord(f"{count} headers at byte {fields.at}")
+        headers = tuple((_name(fields.sized()), fields.sized()) for _ in range(count))
+        if fields.at != end:
+            raise MalformedRecord(f"a record ends at byte {fields.at}, and says {end}")
+        timestamp = header.max_timestamp if header.is_log_append_time else header.base_timestamp + time
+        yield Record(header.base_offset + delta, timestamp, key, value, headers)
+
+
+def _name(data: bytes | None) -> str:
+    return "" if data is None else data.decode("utf-8", "replace")
+
+
+def _unpacked(header: BatchHeader, data: bytes) -> bytes:
+    packed = data[HEADER_SIZE:]
+    if header.compression == "none":
+        return packed
+    if header.compression != "gzip":
+        raise CannotUnpack(f"compressed with {header.compression}, which is not unpacked here")
+    try:
+        unpacking = zlib.decompressobj(wbits=31)
+        found = unpacking.decompress(packed, LARGEST_RECORDS)
+    except zlib.error as error:
+        raise MalformedRecord(f"its gzip data is damaged ({error})") from None
+    if unpacking.unconsumed_tail:
+        raise MalformedRecord(f"more than {LARGEST_RECORDS:,} bytes of records")
+    return found
+
+
+def has_holes(header: BatchHeader) -> bool:
+    """Whether compaction removed records: a broker takes such a batch from no client."""
+    return header.record_count != header.last_offset_delta + 1
+
+
+def producible(batch: bytes, producer_id: int, producer_epoch: int, sequence: int) -> bytes:
+    """The batch as a client may send it: of this producer, outside of a transaction, its records untouched.
+
+    Raises CannotUnpack where it has holes and is packed with a codec that is not available, MalformedRecord.
+    """
+    header = parse_header(batch)
+    data = _without_holes(header, batch) if has_holes(header) else bytearray(batch)
+    pack_into(">q", data, 0, 0)
+    pack_into(">i", data, 12, -1)
+    attributes = parse_header(data).attributes & _KEPT_ATTRIBUTES
+    pack_into(">h", data, CHECKED_FROM, attributes)
+    pack_into(">qhi", data, 43, producer_id, producer_epoch, sequence)
+    pack_into(">I", data, 17, crc32c(memoryview(data)[CHECKED_FROM:]))
+    return bytes(data)
+
+
+def _without_holes(header: BatchHeader, batch: bytes) -> bytearray:
+    """The records with offsets that follow each other, not compressed; keys, values, headers and times stay."""
+    fields = FieldReader(_unpacked(header, batch))
+    body = bytearray()
+    for number in range(header.record_count):
+        end = fields.varint() + fields.at
+        attributes = fields.take(1)
+        time = fields.varint()
+        fields.varint()
+        rest = fields.take(end - fields.at)
+        record = attributes + _zig_zag(time) + _zig_zag(number) + rest
+        body += _zig_zag(len(record)) + record
+    data = bytearray(batch[:HEADER_SIZE]) + body
+    pack_into(">i", data, 8, len(data) - 12)
+    pack_into(">h", data, CHECKED_FROM, header.attributes & ~_COMPRESSION)
+    pack_into(">i", data, 23, header.record_count - 1)
+    return data
+
+
+def _zig_zag(value: int) -> bytes:
+    left = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    out.append(left)
+    return bytes(out)

@@ -1,0 +1,150 @@
+"""What of a rescue was written back to one target: a file beside the rescue, one JSON line for each batch.
+
+A batch that has no line may have been appended: it is sent again with the same producer id and sequence, and a broker
+that has it already does not append it twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from backends.base.record_writer import ProducerIdentity
+from console.errors import InputError
+from console.new_files import sync_directory
+from recovery.model import TopicPartition
+
+SCHEMA = "ktriage.write-back/1"
+SYNC_EVERY = 64
+"""Lines that a power cut may take: a broker recognises as many batches only of several partitions."""
+
+
+class BranchPosition(NamedTuple):
+    """How far a branch was written back: all batches before ``next_offset``."""
+
+    next_offset: int
+    records: int
+
+
+class Appended(NamedTuple):
+    """A partition's records that were appended: the first offset of the first batch and of the last one."""
+
+    first: int
+    last: int
+    records: int
+
+
+class WriteBackJournal:
+    """``identity`` is the producer's. ``sequence`` counts the records sent to each partition."""
+
+    def __init__(self, directory: Path, cluster_id: str, target: str) -> None:
+        """Reads what is there. Raises InputError: it is damaged, or of another cluster."""
+        self.path = directory / f"write-back-{quote(target, safe='')}.jsonl"
+        self.identity: ProducerIdentity | None = None
+        self._about = {"schema": SCHEMA, "clusterId": cluster_id, "target": target}
+        self._positions: dict[str, BranchPosition] = {}
+        self._appended: dict[TopicPartition, Appended] = {}
+        self._fd = -1
+        self._unsynced = 0
+        self._whole = 0
+        if self.path.exists():
+            self._read()
+
+    def position(self, branch: str) -> BranchPosition | None:
+        """How far that branch was written back, None if nothing of it was."""
+        return self._positions.get(branch)
+
+    def appended(self) -> Mapping[TopicPartition, Appended]:
+        """Where the records are, by partition of the target."""
+        return self._appended
+
+    def sequence(self, tp: TopicPartition) -> int:
+        """The sequence of the next record for that partition."""
+        held = self._appended.get(tp)
+        return 0 if held is None else held.records & 0x7FFFFFFF
+
+    def begin(self, identity: ProducerIdentity) -> None:
+        """Starts the file of a first run. Raises InputError."""
+        self.identity = identity
+        self._open()
+        self._line(
+            {**self._about, "producerId": identity.producer_id, "producerEpoch": identity.epoch}, sync=True
+        )
+        sync_directory(self.path.parent)
+
+    def resume(self) -> None:
+        """Goes on with the file of an earlier run, behind its last whole line. Raises InputError."""
+        self._open()
+        os.ftruncate(self._fd, self._whole)
+
+    def note(self, branch: str, tp: TopicPartition, next_offset: int, records: int, base_offset: int) -> None:
+        """A batch was appended at ``base_offset`` of the target's partition. Raises InputError."""
+        fields = {
+            "branch": branch,
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "next": next_offset,
+            "records": records,
+            "baseOffset": base_offset,
+        }
+        self._line(fields)
+        self._take(fields)
+
+    def close(self) -> None:
+        """May be called twice."""
+        if self._fd >= 0:
+            os.fsync(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            self._fd = os.open(self.path, flags, 0o600)
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+    def _line(self, fields: Mapping[str, object], *, sync: bool = False) -> None:
+        try:
+            os.write(self._fd, json.dumps(fields).encode() + b"\n")
+            self._unsynced += 1
+            if sync or self._unsynced >= SYNC_EVERY:
+                os.fsync(self._fd)
+                self._unsynced = 0
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+    def _read(self) -> None:
+        try:
+            data = self.path.read_bytes()
+            lines = data.splitlines(keepends=True)
+            whole = [
+                line for line in lines if line.endswith(b"\n")
+            ]  # a killed run may leave a torn last line
+            self._whole = sum(map(len, whole))
+            if not whole:
+                return
+            head = json.loads(whole[0])
+            if {key: head[key] for key in self._about} != self._about:
+                raise InputError(f"{self.path}: it is of another cluster or target")
+            self.identity = ProducerIdentity(int(head["producerId"]), int(head["producerEpoch"]))
+            for line in whole[1:]:
+                self._take(json.loads(line))
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self.path}: damaged ({error})") from None
+
+    def _take(self, fields: Mapping[str, Any]) -> None:
+        branch, records, at = (fields[key] for key in ("branch", "records", "baseOffset"))
+        tp = TopicPartition(fields["topic"], fields["partition"])
+        before = self._positions.get(branch, BranchPosition(0, 0))
+        self._positions[branch] = BranchPosition(fields["next"], before.records + records)
+        if records:
+            held = self._appended.get(tp)
+            first = at if held is None else min(held.first, at)
+            self._appended[tp] = Appended(first, at, (0 if held is None else held.records) + records)

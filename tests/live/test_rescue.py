@@ -1,0 +1,115 @@
+"""What the right election cuts off is read before it and written back after it, on a real cluster.
+
+Every topic has a stale long tail on broker 1; broker 2 has the newest records and is elected.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from tests.live import incident_steps
+from tests.live.command_runner import CommandRunner
+from tests.live.incident_steps import Counts
+from tests.unit.cli.command_process import command_line, environment
+
+CLUSTER = ClusterSpec()
+COMMON, TAIL, KEPT = 1000, 500, 300
+CODECS = ("gzip", "snappy", "lz4", "zstd")
+LARGE = Counts(200, 3000, 30)
+AGREED = ("--yes", "--reason", "a test")
+
+
+@pytest.fixture(scope="module")
+def incident(cluster: KafkaCluster) -> KafkaCluster:
+    counts = {"tail": Counts(COMMON, TAIL, KEPT), "large": LARGE, "small": Counts(10, 50, 5)}
+    counts |= dict.fromkeys(CODECS, Counts(100, 50, 30))
+    for topic in counts:
+        codec = {"compression.type": topic} if topic in CODECS else {}
+        cluster.client.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2", **codec})
+    incident_steps.stale_long_tails(cluster, counts)
+    return cluster
+
+
+@pytest.fixture
+def console(incident: KafkaCluster, tmp_path: Path) -> CommandRunner:
+    return CommandRunner(tmp_path, incident.bootstrap(), incident.metadata.wait_caught_up)
+
+
+def plan(console: CommandRunner, *topics: str) -> None:
+    named = [word for topic in topics for word in ("--topic", topic)]
+    ended = console("plan", *named, "--strategy", "aggressive", "plan.json")
+    assert ended.status == 0, ended
+
+
+def values(cluster: KafkaCluster, topic: str) -> Counter[str]:
+    """What an independent consumer reads from the log start to the high watermark, in every compression."""
+    consumer = Consumer({**cluster.superuser_config(), "group.id": "counts", "enable.auto.commit": False})
+    where = TopicPartition(topic, 0)
+    try:
+        start, end = consumer.get_watermark_offsets(where, timeout=30)
+        consumer.assign([TopicPartition(topic, 0, start)])
+        found: Counter[str] = Counter()
+        deadline = time.monotonic() + 60
+        while consumer.position([where])[0].offset < end:
+            assert time.monotonic() < deadline, f"{topic}: {found.total()} records up to {end}"
+            for message in consumer.consume(1000, timeout=0.2):
+                assert message.error() is None, message.error()
+                found[(message.value() or b"").decode()] += 1
+        return found
+    finally:
+        consumer.close()
+
+
+def expected(counts: Counts) -> Counter[str]:
+    every = {"common": counts.common, "tail": counts.tail, "kept": counts.kept}
+    return Counter(f"{prefix}-{n}" for prefix, count in every.items() for n in range(count))
+
+
+def test_all_of_the_stale_long_tail_is_there_in_the_end(
+    console: CommandRunner, incident: KafkaCluster
+) -> None:
+    plan(console, "tail")
+    status, applied = console.json("apply", "plan.json", "--rescue", "saved", *AGREED)
+    assert status == 0, applied
+    (branch,) = applied["rescue"]["branches"]
+    assert (branch["broker"], branch["startOffset"], branch["endOffset"]) == (1, COMMON, COMMON + TAIL)
+    incident.metadata.wait_isr("tail", 0, (1, 2))
+    assert values(incident, "tail") == expected(Counts(COMMON, 0, KEPT)), "the election has cut the tail off"
+    ended = console("rescue", "write-back", "saved", "--to-source", *AGREED)
+    assert ended.status == 0, ended
+    assert f"{TAIL} records written back; {TAIL} counted" in ended.out
+    assert values(incident, "tail") == expected(Counts(COMMON, TAIL, KEPT))
+    again = console("rescue", "write-back", "saved", "--to-source", *AGREED)
+    assert again.status == 0 and "nothing was sent" in again.out
+    assert values(incident, "tail") == expected(Counts(COMMON, TAIL, KEPT))
+    assert console.sent()[:2] == ["rescue", "reorder"] and console.sent()[-1] == "write-back"
+
+
+def test_every_compression_comes_back_as_it_was(console: CommandRunner, incident: KafkaCluster) -> None:
+    plan(console, *CODECS)
+    status, applied = console.json("apply", "plan.json", "--rescue", "saved", *AGREED)
+    assert status == 0, applied
+    for topic in CODECS:
+        incident.metadata.wait_isr(topic, 0, (1, 2))
+        (segment,) = (console.home / "saved" / f"{topic}-0").glob("*/*.log")
+        dumped = incident.tools("kafka-dump-log", "--files", str(segment), "--print-data-log").stdout
+        assert f"compresscodec: {topic}" in dumped and "payload: tail-49" in dumped
+        ended = console(
+            "rescue", "write-back", "saved", "--topic", topic, "--to-topic", f"{topic}-rescued", *AGREED
+        )
+        assert ended.status == 0, ended
+        assert values(incident, f"{topic}-rescued") == expected(Counts(0, 50, 0))
+    ended = console("rescue", "write-back", "saved", "--to-source", *AGREED)
+    assert ended.status == 0, ended
+    for topic in CODECS:
+        assert values(incident, topic) == expected(Counts(100, 50, 30))
