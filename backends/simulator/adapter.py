@@ -38,6 +38,7 @@ from backends.simulator.operate.operator_client import (
     denied,
     silence,
 )
+from backends.simulator.operate.record_writer import SimulatedRecordWriter
 from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.operate.survey import SimulatedSurvey
 from backends.simulator.operator_messages import (
@@ -380,6 +381,10 @@ class SimulatorBackend:
             self._cluster, rows, ranking, recorder, attempts=attempts, stop=stop, progress=progress
         )
         return await self._done(ended)
+
+    def record_writer(self) -> SimulatedRecordWriter:
+        """What is appended is kept in the saved state."""
+        return SimulatedRecordWriter(self.simulation, self._client, self._store)
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore assignment orders that another tool wrote: this adapter writes none."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from backends.simulator.config import Config
 from backends.simulator.events import Emit
 from backends.simulator.history import History
+from backends.simulator.idempotent_producers import IdempotentProducers
 from backends.simulator.loop import Loop
 from backends.simulator.metadata_log import MetadataLog
 from backends.simulator.network import Network
@@ -47,3 +48,4 @@ class Context:
     denied: DeniedPermissions = field(default_factory=DeniedPermissions)
     times: RecordTimes = field(default_factory=RecordTimes)
     contents: RecordContents = field(default_factory=RecordContents)
+    producers: IdempotentProducers = field(default_factory=IdempotentProducers)

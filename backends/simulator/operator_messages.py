@@ -116,6 +116,13 @@ class BatchesFetched(NamedTuple):
     rows: tuple[RawBatches | Error | None, ...]
 
 
+class AppendBatch(NamedTuple):
+    """Produce of one batch with acks=all; answered with a ProduceReply. Needs WRITE on the topic."""
+
+    tp: TopicPartition
+    data: bytes
+
+
 class DescribeLogDirs(NamedTuple):
     """Every log dir of the broker."""
 

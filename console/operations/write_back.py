@@ -19,7 +19,7 @@ from console.operations.change import Change, ChangeRun, Conclusion, Operator, Q
 from console.operations.write_back_run import WriteBackRun, WrittenBranch
 from console.rescue.rescued_branch import RescueContents, RescuedBranch, open_rescue
 from console.rescue.write_back_journal import WriteBackJournal
-from console.rescue.write_back_selection import BranchCounts, Selection, count_branch
+from console.rescue.write_back_selection import BranchCounts, WriteBackSelection, count_branch
 from recovery.model import PartitionState, TopicPartition, Unknown
 
 COMPACTED = "compact"
@@ -64,8 +64,8 @@ class PreparedWriteBack:
 
 @dataclass(frozen=True, slots=True)
 class WrittenBack:
-    """The result; ``branches`` is empty if nothing was to be sent. ``counted`` are the records of this producer that
-    were found in the target's partitions afterwards, Unknown where they could not be read.
+    """The result; ``branches`` is empty if nothing was to be sent. ``counted`` are the records of this producer
+    that were found in the target's partitions afterwards, Unknown where they could not be read.
     """
 
     prepared: PreparedWriteBack
@@ -102,7 +102,7 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
 
     directory: Path
     to_topic: str | None
-    selection: Selection
+    selection: WriteBackSelection
     title: str
     reason: str
     rate: int | None = None
@@ -219,8 +219,8 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
         where = "their source" if self.to_topic is None else f"topic {self.to_topic}"
         text = (
             f"{prepared.records:,} records will be written to {where} on cluster"
-            f" {prepared.contents.index.header.cluster_id} ({self.title}). They cannot be taken out again. To go on,"
-            " type their number:"
+            f" {prepared.contents.index.header.cluster_id} ({self.title}). They cannot be taken out again. To go"
+            " on, type their number:"
         )
         return Question.number(text, prepared.records, prepared.notes)
 
@@ -251,7 +251,13 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
             await writer.create_topic(prepared.creates, wanted, prepared.replicas, configs)
         journal = WriteBackJournal(self.directory, run.cluster_id, prepared.target)
         work = WriteBackRun(
-            cluster, writer, journal, self.selection, self.rate, run.stop, run.operator.progress
+            cluster,
+            writer,
+            journal,
+            selection=self.selection,
+            rate=self.rate,
+            stop=run.stop,
+            progress=run.operator.progress,
         )
         try:
             rows = [(row.rescued, row.tp, row.counts) for row in prepared.rows]

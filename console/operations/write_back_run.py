@@ -21,7 +21,7 @@ from console.rescue.manifest import branch_directory
 from console.rescue.record_fields import CannotUnpack, MalformedRecord, producible
 from console.rescue.rescued_branch import RescuedBatch, RescuedBranch
 from console.rescue.write_back_journal import WriteBackJournal
-from console.rescue.write_back_selection import BranchCounts, Selection, selected_batches
+from console.rescue.write_back_selection import BranchCounts, WriteBackSelection, selected_batches
 from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
 from recovery.wording.quantity_text import human_bytes, lasting
 
@@ -53,7 +53,8 @@ class WriteBackRun:
         cluster: Backend,
         writer: RecordWriter,
         journal: WriteBackJournal,
-        selection: Selection,
+        *,
+        selection: WriteBackSelection,
         rate: int | None,
         stop: Stop,
         progress: Progress | None,
@@ -198,7 +199,7 @@ class _Lane:
         tp: TopicPartition,
         branches: Sequence[RescuedBranch],
         journal: WriteBackJournal,
-        selection: Selection,
+        selection: WriteBackSelection,
     ) -> None:
         self.tp = tp
         self.problem: str | None = None

@@ -35,7 +35,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-class FieldReader:
+class RecordFieldReader:
     """Reads the fields of records from ``at`` on. Every read raises MalformedRecord beyond the end."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
@@ -73,7 +73,7 @@ class FieldReader:
 def records_of(data: bytes) -> Iterator[Record]:
     """The records of a whole batch. Raises MalformedRecord, CannotUnpack."""
     header = parse_header(data)
-    fields = FieldReader(_unpacked(header, data))
+    fields = RecordFieldReader(_unpacked(header, data))
     for _ in range(header.record_count):
         length = fields.varint()
         end = fields.at + length
@@ -124,7 +124,7 @@ def producible(batch: bytes, producer_id: int, producer_epoch: int, sequence: in
     data = _without_holes(header, batch) if has_holes(header) else bytearray(batch)
     pack_into(">q", data, 0, 0)
     pack_into(">i", data, 12, -1)
-    attributes = parse_header(data).attributes & _KEPT_ATTRIBUTES
+    attributes = parse_header(bytes(data[:HEADER_SIZE])).attributes & _KEPT_ATTRIBUTES
     pack_into(">h", data, CHECKED_FROM, attributes)
     pack_into(">qhi", data, 43, producer_id, producer_epoch, sequence)
     pack_into(">I", data, 17, crc32c(memoryview(data)[CHECKED_FROM:]))
@@ -133,7 +133,7 @@ def producible(batch: bytes, producer_id: int, producer_epoch: int, sequence: in
 
 def _without_holes(header: BatchHeader, batch: bytes) -> bytearray:
     """The records with offsets that follow each other, not compressed; keys, values, headers and times stay."""
-    fields = FieldReader(_unpacked(header, batch))
+    fields = RecordFieldReader(_unpacked(header, batch))
     body = bytearray()
     for number in range(header.record_count):
         end = fields.varint() + fields.at

@@ -23,7 +23,7 @@ from console.rescue.manifest import (
     read_index,
     read_manifest,
 )
-from console.rescue.record_fields import FieldReader, MalformedRecord
+from console.rescue.record_fields import MalformedRecord, RecordFieldReader
 from console.rescue.rescue_directory import INDEX, MANIFEST
 from recovery.rescue_branches import RescueBranch
 
@@ -159,7 +159,7 @@ class TransactionEndings:
 def _marker(data: bytes) -> Ending | None:
     """What a control batch says; None for other kinds of control records."""
     try:
-        fields = FieldReader(data, HEADER_SIZE)
+        fields = RecordFieldReader(data, HEADER_SIZE)
         fields.varint()  # length of the record
         fields.skip(1)
         fields.varint()

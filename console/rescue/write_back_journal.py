@@ -1,7 +1,7 @@
 """What of a rescue was written back to one target: a file beside the rescue, one JSON line for each batch.
 
-A batch that has no line may have been appended: it is sent again with the same producer id and sequence, and a broker
-that has it already does not append it twice.
+A batch that has no line may have been appended: it is sent again with the same producer id and sequence, and a
+broker that has it already does not append it twice.
 """
 
 from __future__ import annotations

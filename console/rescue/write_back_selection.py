@@ -12,7 +12,7 @@ from console.rescue.rescued_branch import Ending, RescuedBatch, RescuedBranch, T
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class WriteBackSelection:
     """``uncommitted``: records of aborted and open transactions too. ``incomplete``: branches that are not whole
     too. ``topics``: only these; empty: all.
     """
@@ -23,8 +23,8 @@ class Selection:
 
 
 class BranchCounts(NamedTuple):
-    """Records of a branch: ``selected`` are written back. ``outside`` of the branch are in its first and last batch,
-    which are never cut. ``holes`` are those of selected batches that compaction has thinned.
+    """Records of a branch: ``selected`` are written back. ``outside`` of the branch are in its first and last
+    batch, which are never cut. ``holes`` are those of selected batches that compaction has thinned.
     """
 
     selected: int
@@ -35,14 +35,16 @@ class BranchCounts(NamedTuple):
     holes: int
 
 
-def selects(header: BatchHeader, ending: Ending, selection: Selection) -> bool:
+def selects(header: BatchHeader, ending: Ending, selection: WriteBackSelection) -> bool:
     """Control batches never; of transactions the committed ones, unless told otherwise."""
     if header.is_control or not header.record_count:
         return False
     return selection.uncommitted or ending in (Ending.NONE, Ending.COMMITTED)
 
 
-def selected_batches(rescued: RescuedBranch, selection: Selection, start: int) -> Iterator[RescuedBatch]:
+def selected_batches(
+    rescued: RescuedBranch, selection: WriteBackSelection, start: int
+) -> Iterator[RescuedBatch]:
     """The batches to be written back that end behind offset ``start``. Raises InputError."""
     endings = TransactionEndings.of(rescued)
     for batch in rescued.batches():
@@ -51,7 +53,7 @@ def selected_batches(rescued: RescuedBranch, selection: Selection, start: int) -
             yield batch
 
 
-def count_branch(rescued: RescuedBranch, selection: Selection) -> BranchCounts:
+def count_branch(rescued: RescuedBranch, selection: WriteBackSelection) -> BranchCounts:
     """Reads the whole branch. Raises InputError."""
     endings = TransactionEndings.of(rescued)
     counts = dict.fromkeys(BranchCounts._fields, 0)

@@ -5,10 +5,6 @@ Every topic has a stale long tail on broker 1; broker 2 has the newest records a
 
 from __future__ import annotations
 
-import json
-import resource
-import signal
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,11 +12,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live import incident_steps
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts
-from tests.unit.cli.command_process import command_line, environment
 
 CLUSTER = ClusterSpec()
 COMMON, TAIL, KEPT = 1000, 500, 300

@@ -11,13 +11,15 @@ import gc
 import json
 import os
 import tempfile
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
-from backends.simulator.messages import ElectLeaders, Reassign, UpdateFeature
+from backends.simulator.messages import CreateTopic, ElectLeaders, Reassign, UpdateFeature
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.operate import checkpoint, state_file
 from backends.simulator.operate.state_file import FORMAT, StateError
+from backends.simulator.operator_messages import AppendBatch
 from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVoter
 from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.scenario.build import Scenario
@@ -32,7 +34,7 @@ WORTH_KEEPING = 20_000
 LARGE = 20_000
 """Partitions."""
 
-Sent = ElectLeaders | Reassign | AddRaftVoter | RemoveRaftVoter | UpdateFeature
+Sent = ElectLeaders | Reassign | AddRaftVoter | RemoveRaftVoter | UpdateFeature | AppendBatch | CreateTopic
 """The requests of an operator that change something."""
 
 
@@ -214,10 +216,25 @@ def _encoded(body: Sent) -> dict[str, Any]:
         return {"add": key, "endpoints": listeners, "versions": versions, "timeout": body.timeout} | _of(body)
     if isinstance(body, RemoveRaftVoter):
         return {"remove": list(body.key)} | _of(body)
+    if isinstance(body, AppendBatch | CreateTopic):
+        return _encoded_records(body)
     if isinstance(body, UpdateFeature):
         return {"feature": body.feature, "level": body.level}
     targets = [[tp.topic, tp.partition, None if r is None else list(r)] for tp, r in body.targets]
     return {"reassign": targets, "allow": body.allow_replication_factor_change}
+
+
+def _encoded_records(body: AppendBatch | CreateTopic) -> dict[str, Any]:
+    if isinstance(body, AppendBatch):
+        return {"append": list(body.tp), "data": b64encode(body.data).decode()}
+    return {"create": body.topic, "assignments": [list(row) for row in body.assignments], "min": body.min_isr}
+
+
+def _decoded_records(row: dict[str, Any]) -> AppendBatch | CreateTopic:
+    if "append" in row:
+        topic, partition = row["append"]
+        return AppendBatch(TopicPartition(topic, partition), b64decode(row["data"]))
+    return CreateTopic(row["create"], tuple(map(tuple, row["assignments"])), row["min"])
 
 
 def _of(body: AddRaftVoter | RemoveRaftVoter) -> dict[str, Any]:
@@ -236,6 +253,8 @@ def _decoded(row: dict[str, Any]) -> Sent:
         return AddRaftVoter(voter, row["cluster"], row["timeout"])
     if "remove" in row:
         return RemoveRaftVoter(ReplicaKey(*row["remove"]), row["cluster"])
+    if "append" in row or "create" in row:
+        return _decoded_records(row)
     if "feature" in row:
         return UpdateFeature(row["feature"], row["level"])
     targets = tuple((TopicPartition(t, p), None if r is None else tuple(r)) for t, p, r in row["reassign"])

@@ -121,12 +121,12 @@ def write_back(
     why = stated(reason, asked=not yes or dry_run)
     from console.cli.recovery.write_back import write_back_rescue  # noqa: PLC0415  # not for --help
     from console.operations.write_back import WriteBack  # noqa: PLC0415
-    from console.rescue.write_back_selection import Selection  # noqa: PLC0415
+    from console.rescue.write_back_selection import WriteBackSelection  # noqa: PLC0415
 
     change = WriteBack(
         directory,
         to_topic,
-        Selection(uncommitted, incomplete, tuple(topic or ())),
+        WriteBackSelection(uncommitted, incomplete, tuple(topic or ())),
         run.target.title,
         why,
         bytes_per_second(rate),

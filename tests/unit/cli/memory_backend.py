@@ -27,6 +27,7 @@ from backends.base.answers import (
 )
 from backends.base.check_report import CheckReport
 from backends.base.protocol import Progress, Recorder, Stop
+from backends.base.record_writer import RecordWriter
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
@@ -205,6 +206,9 @@ class MemoryBackend:
         state = self.states[row.tp]
         self.states[row.tp] = state._replace(leader=row.leader, leader_epoch=5, isr=ALL)
         return Election(row.tp, Outcome.ELECTED, row.leader, 5, "")
+
+    def record_writer(self) -> RecordWriter:
+        raise AssertionError("not asked for here")
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         entry = recorder.before("restore", {"rows": tuple(rows)})

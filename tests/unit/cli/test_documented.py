@@ -22,11 +22,15 @@ REQUESTS = {"body", "detail"}
 """What is sent, as Kafka's own JSON files have it, or as the journal keeps it."""
 COUNTED = {"ktriage.elect/1", "ktriage.resume/1", "ktriage.journal/1"}
 """Documents whose counts are by such words."""
-AS = {"ktriage.elect/1": ("ktriage.apply/1", "ktriage.recover/1")}
+AS = {
+    "ktriage.elect/1": ("ktriage.apply/1", "ktriage.recover/1"),
+    "ktriage.apply/1": ("ktriage.rescue-read/1",),
+}
 """What the row says of itself: "as", then another command."""
 
 AGREED = ("--yes", "--reason", "a test")
 DISK = ("--simulate", "disk-failure")
+TAIL = ("--simulate", "stale-long-tail", "--seed", "2")
 QUORUM = ("--simulate", "controller-disk-failure")
 AT = "CONTROLLER://controller-101.simulated:9093"
 LINES: tuple[tuple[str, ...], ...] = (
@@ -48,6 +52,9 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("resume", *DISK),
     ("journal", *DISK),
     ("recover", "--all-offline-partitions", "--automated-recovery", "--simulate", "stale-long-tail"),
+    ("plan", "--strategy", "aggressive", "tail.json", *TAIL),
+    ("apply", "tail.json", "--rescue", "tail", *AGREED, *TAIL),
+    ("rescue", "write-back", "tail", "--to-topic", "kept", *AGREED, *TAIL),
     ("quorum", "status", *QUORUM),
     ("quorum", "replication", *QUORUM),
     ("quorum", "add", "102", *AGREED, *QUORUM),

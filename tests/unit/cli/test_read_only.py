@@ -43,7 +43,7 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "review": (("plan.json",),),
     "apply": (("plan.json", *AGREED),),
     "verify": (("plan.json",),),
-    "rescue": (("read", "plan.json", "--to", "saved"),),
+    "rescue": (("read", "plan.json", "--to", "saved"), ("write-back", "saved", "--to-source", *AGREED)),
     "recover": (("--all-offline-partitions", "--automated-recovery"),),
     "elect": (
         UNCLEAN,
@@ -70,7 +70,7 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """Every command of the registry, with what makes it change the cluster where it can."""
 
-READING_VERBS = ("status", "replication")
+READING_VERBS = ("status", "replication", "read")
 
 
 @pytest.fixture

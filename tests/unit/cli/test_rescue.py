@@ -91,3 +91,73 @@ def test_after_the_election_there_is_nothing_left_to_read(planned: Caller) -> No
 def test_a_rate_that_cannot_be_read_is_one_line(planned: Caller, rate: str) -> None:
     ended = planned("ktriage", "rescue", "read", "plan.json", "--to", "saved", f"--rate={rate}", *TAIL)
     assert ended.status == 2 and "50MB" in ended.err
+
+
+@pytest.fixture
+def elected(planned: Caller) -> Caller:
+    assert planned("ktriage", "apply", "plan.json", "--rescue", "saved", *AGREED, *TAIL).status == 0
+    return planned
+
+
+def log_ends(call: Caller, topic: str) -> set[int]:
+    told = json.loads(call("ktriage", "replicas", "--topic", topic, *TAIL, "--output", "json").out)
+    return {log["logEndOffset"] for one in told["partitions"] for log in one["logs"] if "logEndOffset" in log}
+
+
+@pytest.mark.parametrize("target", [("--to-source",), ("--to-topic", "kept")])
+def test_what_was_cut_off_is_written_back_once(elected: Caller, target: tuple[str, ...]) -> None:
+    words = ("rescue", "write-back", "saved", *target, *AGREED, *TAIL)
+    ended = elected("ktriage", *words)
+    assert ended.status == 0 and "500 records written back; 500 counted" in ended.out, ended
+    again = elected("ktriage", *words)
+    assert again.status == 0 and "nothing was sent" in again.out, again
+    topic, end = ("kept", 500) if "kept" in target else ("payments", 1800)
+    assert end in log_ends(elected, topic) and max(log_ends(elected, topic)) == end
+
+
+def test_a_killed_write_back_goes_on_and_nothing_stands_twice(elected: Caller, tmp_path: Path) -> None:
+    """The last batches were appended, and the run died before it could note them."""
+    words = ("rescue", "write-back", "saved", "--to-source", *AGREED, *TAIL)
+    assert elected("ktriage", *words).status == 0
+    (journal,) = (tmp_path / "saved").glob("write-back-*.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-2]) + lines[-2][:20])
+    again = elected("ktriage", *words)
+    assert again.status == 0 and "500 records written back; 500 counted" in again.out, again
+    assert max(log_ends(elected, "payments")) == 1800
+
+
+def test_a_dry_run_sends_nothing(elected: Caller) -> None:
+    ended = elected("ktriage", "rescue", "write-back", "saved", "--to-source", "--dry-run", *TAIL)
+    assert ended.status == 0 and "500 records of 1 branch to be written back" in ended.out
+    assert max(log_ends(elected, "payments")) == 1300
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "either --to-topic NAME or --to-source"),
+        (("--to-topic", "x", "--to-source"), "either --to-topic NAME or --to-source"),
+        (("--to-topic", "payments"), "this is the source"),
+        (("--to-source", "--topic", "other"), "holds no branch of other"),
+    ],
+)
+def test_a_target_that_makes_no_sense_is_one_line(elected: Caller, given: tuple[str, ...], said: str) -> None:
+    ended = elected("ktriage", "rescue", "write-back", "saved", *given, *AGREED, *TAIL)
+    assert ended.status == 2 and said in ended.err and len(ended.err.splitlines()) == 1
+
+
+def test_before_an_election_nothing_can_be_written_to_the_source(planned: Caller) -> None:
+    assert planned("ktriage", "rescue", "read", "plan.json", "--to", "saved", *TAIL).status == 0
+    ended = planned("ktriage", "rescue", "write-back", "saved", "--to-source", *AGREED, *TAIL)
+    assert ended.status == 2 and "it has no leader yet" in ended.err
+
+
+def test_a_changed_segment_is_not_written_back(elected: Caller, tmp_path: Path) -> None:
+    (segment,) = (tmp_path / "saved").glob("*/*/*.log")
+    data = bytearray(segment.read_bytes())
+    data[200] ^= 1
+    segment.write_bytes(data)
+    ended = elected("ktriage", "rescue", "write-back", "saved", "--to-source", *AGREED, *TAIL)
+    assert ended.status == 2 and "checksum" in ended.err
+    assert max(log_ends(elected, "payments")) == 1300

@@ -10,15 +10,15 @@ from kio.schema.errors import ErrorCode
 
 from backends.live.codec.ids import kafka_id
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
+from backends.simulator.broker.client_append import append_batch
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply
-from backends.simulator.messages import Produce as Append
 from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.record_batches import BadRecords, Compressed, ProducedBatch, read_produced
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import ServedCall, code
-from recovery.model import EpochSpan, TopicPartition
+from recovery.model import TopicPartition
 
 BY_ID_FROM = 13
 
@@ -97,30 +97,11 @@ class _Appending:
         self._acks = acks
 
     def __call__(self, broker: BrokerAccess, answer: Answer) -> None:
-        """Detect a duplicate, append, and store the batch before the answer."""
-        tp, batch = self._tp, self._batch
-        partition = broker.state.image.partitions.get(tp)
-        if partition is None:
-            answer(_Ended(ErrorCode.unknown_topic_or_partition))
-            return
-        before = broker.storage.disk.logs.get(tp)
-        leads = partition.leader == broker.state.id and before is not None
-        producers = self._call.context.client_state.producers
-        if leads and before is not None and batch.producer_id >= 0:
-            known = producers.duplicate(tp, batch, before)
-            if known is not None:
-                answer(_Ended(ErrorCode.none, known.start, before.start))
-                return
-            if not producers.follows(tp, batch, before):
-                answer(_Ended(ErrorCode.out_of_order_sequence_number))
-                return
-        broker.leader.produce(Append(tp, batch.records, self._acks), self._told(broker, answer))
-        after = broker.storage.disk.logs.get(tp)
-        if before is not None and after is not None and after.end == before.end + batch.records:
-            span = EpochSpan(after.last_epoch, before.end, after.end)
-            self._call.context.world.context.contents.add(tp, span, batch)
-            if batch.producer_id >= 0:
-                producers.appended(tp, batch, span)
+        """The batch is stored before the answer; acks=0 has none of its own."""
+        context = self._call.context.world.context
+        append_batch(
+            context, broker, self._tp, self._batch, acks=self._acks, answer=self._told(broker, answer)
+        )
         if self._acks == 0:
             answer(_Ended(ErrorCode.none))
 
@@ -184,7 +165,7 @@ async def init_producer_id(call: ServedCall) -> Values:
         }
     return {
         "error_code": ErrorCode.none,
-        "producer_id": call.context.client_state.producers.new_id(),
+        "producer_id": call.context.world.context.producers.new_id(),
         "producer_epoch": 0,
     }
 

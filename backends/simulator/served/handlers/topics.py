@@ -213,6 +213,7 @@ async def _delete(call: ServedCall, name: str | None, by_id: str | None) -> Valu
     if refusal is None:
         call.context.client_state.forget(name, TOPIC)
         call.context.world.context.contents.forget(name)
+        call.context.world.context.producers.forget(name)
     return _deleted(name, made, code(refusal), message(refusal))
 
 
