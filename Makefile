@@ -5,7 +5,8 @@
 #   make setup        only ktriage, in .venv/bin/ktriage
 #   make screenshots  draw README's pictures again
 #   make bench        speed and memory, compared with Kafka's own tools; writes benchmarks/results*
-#   make soak         the long random tests; an hour or more
+#   make soak         the long random tests, and make mutants; an hour or more
+#   make mutants      breaks one rule at a time in a copy of the tree; the fast tests must notice each
 #   make lock         resolve the dependencies again (needs uv)
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ PYTEST_ARGS ?=
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '2,10s/^#  *//p' Makefile
+	@sed -n '2,11s/^#  *//p' Makefile
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

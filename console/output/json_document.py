@@ -38,6 +38,12 @@ def _json(value: object) -> str:
     # orjson writes a document of thousands of partitions in a sixth of the standard library's time. It takes no
     # named tuples by itself, and no half of a surrogate pair, which a file name on a broker may hold.
     try:
-        return orjson.dumps(value, default=tuple).decode()
+        text = orjson.dumps(value, default=tuple).decode()
     except TypeError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # JSON itself escapes what is below a blank only; a terminal also obeys others.
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return json.dumps(character)[1:-1]

@@ -10,6 +10,7 @@ from typing import TextIO
 from backends.base.protocol import Progress
 from console.output.progress_line import ProgressLine, no_progress
 from console.output.text_table import fold, width
+from recovery.wording.quantity_text import printable
 
 
 class Screen:
@@ -75,7 +76,12 @@ class Screen:
 
 
 def _fitted(line: str, most: int | None) -> str:
-    """A sentence broken between words where ``most`` columns are too few; tables and commands stay as they are."""
+    """A sentence broken between words where ``most`` columns are too few; tables and commands stay as they are.
+
+    Whatever a broker or a file has put into it, no character drives the terminal.
+    """
+    if not line.isprintable():
+        line = "\n".join(map(printable, line.split("\n")))
     if (
         most is None
         or len(line) <= most

@@ -8,6 +8,7 @@ from recovery.plan.successors import Risk, at_risk, risk_text
 from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.plan.write import digest, utc_text
 from recovery.wording.loss_text import lost_ranges
+from recovery.wording.quantity_text import printable
 
 WORST = 10
 
@@ -76,7 +77,8 @@ def _table_row(row: PlanRow) -> str:
     successor = row.successor
     then = "nobody" if successor is None else f"{_named(successor)}: {successor_harm(row, successor)}"
     losses = candidate_harm(row.chosen), lost_ranges(row.loss), then, ", ".join(row.marks)
-    return f"| `{row.tp}` | {row.leader} | {' | '.join(map(_plain, losses))} |"
+    partition = _code(str(row.tp)).replace("|", "\\|")
+    return f"| `{partition}` | {row.leader} | {' | '.join(map(_plain, losses))} |"
 
 
 def _named(successor: Successor) -> str:
@@ -91,10 +93,10 @@ def _count(number: int, what: str) -> str:
 
 
 def _code(text: str) -> str:
-    return " ".join(text.split()).replace("`", "'")
+    return " ".join(printable(text).split()).replace("`", "'")
 
 
 def _plain(text: str) -> str:
     for mark in "\\|*_<>[]`#":
         text = text.replace(mark, f"\\{mark}")
-    return " ".join(text.split())
+    return " ".join(printable(text).split())

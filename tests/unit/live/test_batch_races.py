@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from backends.base.answers import Outcome
+from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError, NotAllowed
 from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal
 from backends.live.elections import designate as attempts_module
@@ -267,7 +267,8 @@ def test_nothing_is_elected_while_the_state_cannot_be_read() -> None:
     assert election.outcome is Outcome.FAILED and "elect" not in cluster.calls
 
 
-def test_who_was_told_to_stop_does_not_try_again() -> None:
+def test_who_was_told_to_stop_does_not_wait_for_another_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts_module, "BACKOFF", 3_600.0)
     cluster = three((2, 1, 3), (2, 1, 3))
     refusal = PartitionRefusal(41, "NOT_CONTROLLER", "", True)
     cluster.at["elect", 1] = lambda: refusal
@@ -278,11 +279,15 @@ def test_who_was_told_to_stop_does_not_try_again() -> None:
             return "elect" in cluster.calls
 
     row = planned(cluster, (2, 1, 3))
-    elections = asyncio.run(
-        attempts_module.designate(
-            cluster, [row], Ranking.LAST_RECORD, Journal(), attempts=5, stop=StopAfterElect()
-        )
+    run = attempts_module.designate(
+        cluster, [row], Ranking.LAST_RECORD, Journal(), attempts=5, stop=StopAfterElect()
     )
+
+    async def in_time() -> tuple[Election, ...]:
+        async with asyncio.timeout(10):
+            return await run
+
+    elections = asyncio.run(in_time())
     assert elections[0].outcome is Outcome.FAILED
     assert cluster.calls.count("elect") == 1 and cluster.calls.count("logs") == 1
 

@@ -1,0 +1,129 @@
+"""Names and messages that come from outside are shown as text: whatever they hold, they drive no terminal, break no
+row, and name no file elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from backends.live.errors import one_line as error_line
+from console.journal.journal_lines import encode
+from console.paths import cluster_name
+from recovery.model import ReplicaLog, TopicPartition, Unknown, Why
+from recovery.plan.make import one_line as reason_line
+from recovery.plan.plan_markdown import markdown
+from recovery.plan.read import from_json
+from recovery.plan.values import PlanError
+from recovery.plan.write import to_json
+from recovery.wording.quantity_text import printable
+from tests.unit.cli.command_process import Caller, Ended
+from tests.unit.cli.memory_backend import MemoryBackend, cluster_of, log, offline
+from tests.unit.plan.plans import story
+
+HOSTILE = (
+    "\x1b[2J\x1b[31mred",
+    "\x1b]52;c;cm0gLXJm\x07",
+    "over\rwritten",
+    "two\nlines",
+    "a\x00b",
+    "\x9b2J",
+    "\u202egnp.nalp",
+    "zero\u200bwidth",
+    "\u2028separated",
+    "| a | b |",
+    "`code` **bold**",
+    "<script>alert(1)</script>",
+    "[here](http://elsewhere)",
+    "../../../etc/passwd",
+    "x" * 5_000,
+)
+NAMES = pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+
+
+def drives_a_terminal(text: str) -> set[str]:
+    """Characters other than line ends that do something instead of being shown."""
+    found = {c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    return found - {"\t"}
+
+
+@NAMES
+@pytest.mark.parametrize("surface", [printable, error_line, reason_line])
+def test_a_text_is_made_one_harmless_line(text: str, surface: Callable[[str], str]) -> None:
+    shown = surface(text)
+    assert not drives_a_terminal(shown) and "\n" not in shown
+
+
+@NAMES
+def test_markdown_stays_a_table_and_shows_no_markup_of_others(text: str) -> None:
+    plan = story()
+    header = plan.header.__class__(
+        text, text, plan.header.made_at, text, text, plan.header.ranking, plan.header.strategy
+    )
+    rows = tuple(row._replace(tp=TopicPartition(text, 0)) for row in plan.rows)
+    hostile = plan.__class__(header, rows, plan.not_elected)
+    told, plain = markdown(hostile, text, text), markdown(plan, "plan.json", "ktriage apply")
+    assert not drives_a_terminal(told)
+    assert len(told.splitlines()) == len(plain.splitlines())
+    cells = [line.count(" | ") for line in told.splitlines() if line.startswith("|") and "---" not in line]
+    assert len(set(cells)) == 1, "every row has its columns"
+    assert "<script>" not in told.replace("`", "\0").split("\0")[0]
+
+
+@NAMES
+def test_a_journal_line_is_one_line_and_a_clusters_directory_is_a_name(text: str) -> None:
+    line = encode("run", datetime(2026, 1, 1, tzinfo=UTC), {"reason": text}).decode()
+    assert line.endswith("\n") and not [c for c in line[:-1] if c < " "]
+    assert json.loads(line)["reason"] == text
+    name = cluster_name(text)
+    assert "/" not in name and name not in ("", ".", "..") and name.isascii() and name.isprintable()
+
+
+@NAMES
+def test_a_plan_file_with_such_a_topic_or_reason_is_refused_in_one_harmless_line(text: str) -> None:
+    row = story().rows[0]
+    plan = story().__class__(story().header, (row._replace(reason=text),), ())
+    try:
+        from_json(to_json(plan))
+    except PlanError as error:
+        assert not drives_a_terminal(str(error)) and "\n" not in str(error)
+    else:
+        assert text.isprintable()
+
+
+# Commands, with everything that brokers tell being such a text.
+
+
+def told_by(text: str) -> MemoryBackend:
+    backend = cluster_of(2)
+    silent = Unknown(Why.NOT_ANSWERED, text)
+    hostile: ReplicaLog = log(100)._replace(log_dir=text)
+    backend.logs = {1: hostile, 2: hostile._replace(lineage=Unknown(Why.NOT_ALLOWED, text)), 3: silent}
+    state = offline(text, 0)
+    backend.states[state.tp] = state
+    backend.hidden = (text,)
+    return backend
+
+
+COMMANDS = (
+    ("replicas",),
+    ("replicas", "--output", "json"),
+    ("plan", "plan.json"),
+    ("plan", "plan.json", "--ranking", "specification", "--strategy", "aggressive"),
+    ("status",),
+    ("recover", "--all-offline-partitions", "--show-replica-info"),
+)
+
+
+@NAMES
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_no_command_passes_on_what_drives_a_terminal(call: Caller, words: tuple[str, ...], text: str) -> None:
+    ended: Ended = call.on(told_by(text))("ktriage", *words, "--bootstrap-server", "kafka:9092")
+    assert not drives_a_terminal(ended.out + ended.err), ended
+    assert ended.status in (0, 1, 3), ended
+    assert [path.name for path in Path(call.home).glob("*.json")] in ([], ["plan.json"])
