@@ -1,4 +1,4 @@
-"""The Textual app: its life, its way out, and which screen is up."""
+"""The Textual app: start, end, and which screen is shown."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ _EPOCH = time.time() - time.monotonic()
 
 
 def steady_clock() -> float:
-    """Seconds since the epoch, by a clock that only moves forward."""
+    """Seconds since the epoch, by a clock that never goes back."""
     return _EPOCH + time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the console is opened. ``make`` gives the backend of a target; ``clock`` gives seconds that only move
-    forward; ``beats``: simulated time moves by itself. ``hush``: keys that follow a cancelled confirmation's last
-    one without a pause of so many seconds were meant for it, and run no command.
+    """How the console is opened. ``make`` creates the backend of a target; ``clock`` returns monotonic
+    seconds; ``beats``: simulated time moves by itself. ``hush``: after a cancelled confirmation, keys are
+    ignored until there was a pause of this many seconds, because they were meant for the confirmation.
     """
 
     read_only: bool = False
@@ -68,8 +68,8 @@ class Options:
 
 
 class Palette(DismissOnce[Any], CommandPalette):
-    """Textual's, whose second Enter would take the screen below, and whose search ends the app where it is closed
-    before it has its parts.
+    """Textual's palette with two corrections: a second Enter does not act on the screen below, and closing it
+    before it is mounted does not end the app.
     """
 
     def run_worker(self, *given: Any, **more: Any) -> Worker[Any]:
@@ -77,7 +77,7 @@ class Palette(DismissOnce[Any], CommandPalette):
 
 
 class Console(App[int], inherit_bindings=False):
-    """One terminal, at most one cluster. ``target`` None opens the picker: no cluster is remembered."""
+    """One terminal, at most one cluster. ``target`` None opens the picker, because no cluster is remembered."""
 
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "colon"
@@ -126,7 +126,7 @@ class Console(App[int], inherit_bindings=False):
             self.pick()
 
     async def open(self, target: Target) -> None:
-        """Opens that cluster in place of the present one."""
+        """Opens that cluster instead of the current one."""
         async with self._opening:
             await self.close_session()
             await self._open(target)
@@ -159,7 +159,9 @@ class Console(App[int], inherit_bindings=False):
             self._letting_go = False
 
     def pick(self, note: str = "") -> None:
-        """The picker: of a console that has no cluster it is the only screen, and leaving it ends the console."""
+        """Shows the picker. If the console has no cluster it is the only screen, and leaving it ends the
+        console.
+        """
         self.push_screen(ClusterPicker(places(), note), self._picked)
 
     def _picked(self, place: ClusterChoice | None) -> None:
@@ -182,12 +184,12 @@ class Console(App[int], inherit_bindings=False):
             self._leaving = asyncio.create_task(self._leave(status), name="leave")
 
     def take_warnings(self) -> list[str]:
-        """What opening the cluster had to say, and nobody was told yet."""
+        """The warnings from opening the cluster that were not shown yet."""
         warnings, self.warnings = self.warnings, []
         return warnings
 
     def is_leaving(self) -> bool:
-        """Nothing that sends may begin any more."""
+        """From now on no operation that sends may start."""
         return self._letting_go or self._leaving is not None
 
     def _say_what_is_waited_for(self) -> None:
@@ -208,12 +210,12 @@ class Console(App[int], inherit_bindings=False):
         self.exit(status if signum is None else status_of_signal(signum))
 
     def terminal_lost(self) -> None:
-        """The terminal is gone without a signal: as SIGHUP."""
+        """The terminal is gone without a signal: handled like SIGHUP."""
         self.leave(1)
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent) and not self.screen_stack:
-            return  # the last keys, while the last screen goes
+            return  # the last keys, while the last screen closes
         if isinstance(event, events.Key | events.MouseDown):
             self._somebody_is_there()
         if isinstance(event, events.Key) and not event.is_forwarded and self._meant_for_what_closed(event):
@@ -221,7 +223,9 @@ class Console(App[int], inherit_bindings=False):
         await super().on_event(event)
 
     def _meant_for_what_closed(self, event: events.Key) -> bool:
-        """Somebody still types into a confirmation that is gone, until a pause. Who pressed Apply typed it all."""
+        """Whether a person may still be typing into a confirmation that was closed; a pause ends this. A
+        person who pressed Apply has finished typing.
+        """
         at, there = self._typed
         here = isinstance(self.screen, Confirmation) and not self.screen.on_apply
         meant = there and self.screen is self.desk and event.time - at < self.options.hush
@@ -229,7 +233,9 @@ class Console(App[int], inherit_bindings=False):
         return meant
 
     def _somebody_is_there(self) -> None:
-        """What is armed stays armed; and a cursor that blinks sends twice a second over ssh, for nothing."""
+        """An armed console stays armed. A blinking cursor would send data over ssh twice a second for
+        nothing, so it does not blink.
+        """
         if self.session is not None:
             self.session.touch()
         if isinstance(self.focused, Input):
@@ -242,7 +248,7 @@ class Console(App[int], inherit_bindings=False):
             desk.act(name)
 
     def action_say_quit(self) -> None:
-        """Where it is read: a screen with a line of its own covers the desk's."""
+        """The screen that shows messages: a screen with its own message line covers that of the main screen."""
         lines = self.screen.query(MessageBar)
         if self.screen is not self.desk and lines:
             lines.first().say("Esc leaves this")
@@ -250,12 +256,12 @@ class Console(App[int], inherit_bindings=False):
             self.desk.say("q quits" if self.screen is self.desk else "Esc leaves this")
 
     def action_command_palette(self) -> None:
-        """As Textual's, without an id: the one that closes may not be gone yet when the next is opened."""
+        """As Textual's, but without an id: the closing one may still be there when the next is opened."""
         if not isinstance(self.screen, CommandPalette):
             self.push_screen(Palette())
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """The palette: the registry's actions, those that do nothing now with the reason."""
+        """The palette: the registry's actions; disabled ones with the reason."""
         desk = self.desk
         if desk is None or screen is not desk:
             return
@@ -264,7 +270,9 @@ class Console(App[int], inherit_bindings=False):
             yield SystemCommand(action.title, about, lambda name=action.name: desk.act(name))
 
     def _fatal_error(self) -> None:
-        """Textual would print a traceback with locals, which hold credentials: one line, and a redacted file."""
+        """Prints one line and writes a redacted file: Textual would print a traceback with locals, which
+        contain credentials.
+        """
         error = self._exception
         assert error is not None
         self.last_line = self.report(error)
@@ -272,7 +280,7 @@ class Console(App[int], inherit_bindings=False):
 
     def report(self, error: BaseException) -> str:
         """Writes the crash file and returns the line that says where it is."""
-        what = f"an error that should not happen ({type(error).__name__})"
+        what = f"internal error ({type(error).__name__})"
         try:
             path = write_crash(error, self.program.argv, state_dir() / "crashes", datetime.now(UTC))
         except OSError as failed:

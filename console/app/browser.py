@@ -1,4 +1,4 @@
-"""The console in a browser: textual-serve on loopback. It has no log-in, so what it starts can never be armed."""
+"""The console in a browser: textual-serve on loopback. It has no log-in, so its consoles can never be armed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class OwnPagesOnly(Server):
-    """Answers what is asked under its own address, by its own page: any page that is open in a browser can ask a
-    loopback address, and any name can be made to resolve to one. A program that names no origin is no browser.
+    """Answers only requests for its own address that come from its own page: any page in a browser can send
+    requests to a loopback address, and any name can be made to resolve to one. A client without an Origin
+    header is not a browser.
     """
 
     async def _make_app(self) -> web.Application:
@@ -36,12 +37,12 @@ class OwnPagesOnly(Server):
 
 
 def serve(command: str, host: str, port: int) -> int:
-    """Serves until it is interrupted; each browser gets a console of its own. Raises InputError where it cannot
+    """Serves until it is interrupted; each browser gets its own console. Raises InputError if it cannot
     listen.
     """
     try:
         with socket.create_server((host, port)):
-            pass  # before anything is printed that says it serves
+            pass  # before anything is printed about serving
         OwnPagesOnly(command, host=host, port=port, title="ktriage (read-only)").serve()
     except OSError as error:
         why = (error.strerror or str(error)).lower()

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Halt(StopRequest):
-    """True once somebody stopped this one piece of work, is leaving the console, or a signal came."""
+    """True after the person stopped this operation or leaves the console, or after a signal."""
 
     def __init__(self, whole: StopRequest, leaving: Callable[[], bool]) -> None:
         super().__init__()
@@ -26,12 +26,12 @@ class Halt(StopRequest):
         return self.asked or self._leaving() or bool(self._whole)
 
     def begun(self) -> None:
-        """The work has begun, as the present task of the thread that sends."""
+        """The work has started as the current task of the sending thread."""
         self._task = asyncio.current_task()
 
     def now(self) -> None:
-        """Stop: what is in flight ends by itself, and what is not does not begin. In the thread that sends, for
-        only there nothing can be sent meanwhile.
+        """Stops: what is in flight ends by itself, and nothing else starts. Must run in the sending thread,
+        because only there nothing can be sent meanwhile.
         """
         self.asked = True
         if not self.flights and self._task is not None:
@@ -39,16 +39,16 @@ class Halt(StopRequest):
 
     @contextlib.contextmanager
     def in_flight(self) -> Iterator[None]:
-        """Counted for the whole process too: a signal waits for it."""
+        """Also counted for the whole process: a signal waits for it."""
         with super().in_flight(), self._whole.in_flight():
             yield
 
 
 class ConsoleSupervisor(Supervisor):
-    """A supervisor that asks the console to end, where another cancels its work.
+    """A supervisor that asks the console to end, where the usual one cancels the work.
 
-    ``asked`` is called in the event loop by the first signal; a second one, or the end of the time limit, leaves at
-    once by way of ``last_words``.
+    ``asked`` is called in the event loop by the first signal. A second signal, or the end of the time limit,
+    calls ``last_words`` and leaves at once.
     """
 
     def __init__(self, last_words: Callable[[int], str], limit: float | None = None) -> None:
@@ -56,7 +56,7 @@ class ConsoleSupervisor(Supervisor):
         self.asked: Callable[[], None] | None = None
 
     def run(self, work: Callable[[StopRequest], Coroutine[Any, Any, T]]) -> T:
-        """The work's result; a signal that came before the console was open ends it as soon as it is."""
+        """The work's result; a signal that came before the console was open ends it as soon as it is open."""
         return super().run(work)
 
     def _begin_stop(self) -> None:
@@ -66,4 +66,4 @@ class ConsoleSupervisor(Supervisor):
             super()._begin_stop()
 
     def _announce(self) -> None:
-        """The screen says it: a line on stderr would be written across it."""
+        """The screen shows it: a line on stderr would be written over the screen."""

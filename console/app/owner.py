@@ -1,4 +1,4 @@
-"""What the main screen asks of the app that it is in."""
+"""What the main screen needs from its app."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from console.program import Program
 
 
 class Owner(Protocol):
-    """``take_warnings`` returns what opening the cluster had to say, once."""
+    """``take_warnings`` returns the warnings from opening the cluster, once."""
 
     program: Program
 

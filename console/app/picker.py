@@ -1,4 +1,4 @@
-"""What there is to open: the profiles of the settings file, and the scenarios of the simulator."""
+"""The picker: the profiles of the settings file, and the scenarios of the simulator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from widgets.dialogs.cluster_picker import ClusterChoice, ClusterKind
 
 
 def places() -> tuple[ClusterChoice, ...]:
-    """Profiles first; a settings file that is wrong is a line that says so. Nobody is contacted."""
+    """Profiles first; a wrong settings file gives a line that says so. No cluster is contacted."""
     return (*_profiles(), *_scenarios())
 
 
@@ -29,7 +29,7 @@ def _profiles() -> tuple[ClusterChoice, ...]:
     try:
         settings = load(path)
     except InputError as error:
-        # The line and the mistake first: the whole path stands below the list.
+        # The line and the mistake first: the full path is below the list.
         problem = str(error).removeprefix(f"{path}:").strip()
         problem = f"line {problem}" if problem[:1].isdigit() else problem
         return (ClusterChoice(ClusterKind.PROFILE, path.name, f"in {path}", problem=problem),)

@@ -124,7 +124,7 @@ async def test_a_cluster_that_was_never_seen_is_not_armed_for() -> None:
     async with console(resolve("127.0.0.1:9", None, None, None), looked=False) as robot:
         await robot.sees("CLUSTER LOST")
         await robot.press("A")
-        await robot.hears("no cluster was seen yet")
+        await robot.hears("the cluster was not read yet")
         assert not robot.session.safety.armed
 
 

@@ -60,7 +60,7 @@ async def test_an_empty_line_is_no_answer_and_leaves_the_question_open() -> None
         await pilot.press("enter")
         await pilot.pause()
         assert taken == []
-        assert "Nothing is given yet" in text_of(app)
+        assert "Type an answer first" in text_of(app)
         await pilot.press("a", "enter")
         await pilot.pause()
         assert taken == ["a"]

@@ -134,7 +134,7 @@ async def test_what_is_chosen_of_a_cluster_that_was_lost_meanwhile_is_not_planne
         await robot.link_is(Link.UP)
         await robot.press("down", "enter")
         await robot.picks(1)
-        await robot.hears("the plan is left as it is")
+        await robot.hears("the plan is not changed")
         assert robot.session.draft.plan is None
 
 
@@ -273,7 +273,7 @@ async def test_a_defect_in_drawing_is_told_and_looks_go_on(monkeypatch: pytest.M
         with monkeypatch.context() as broken:
             broken.setattr(TitleBar, "update", fails)
             robot.session.poller.ask()
-            await robot.hears("an error that should not happen (ValueError)")
+            await robot.hears("internal error (ValueError)")
         await robot.looks_again()
         assert robot.app.return_code is None
         assert reports()

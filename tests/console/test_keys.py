@@ -81,8 +81,8 @@ def test_a_console_that_is_forbidden_to_change_anything_says_why_it_cannot_be_ar
 
 def test_the_help_explains_the_signs_beside_the_rows() -> None:
     screen = "\n".join(plain(one) for one in help_lines(sections(()), 80))
-    assert re.search(r"^\+4 +so many columns have no room", screen, re.MULTILINE)
-    assert re.search(r"^≥5 min +for at least so long", screen, re.MULTILINE)
+    assert re.search(r"^\+4 +this many columns do not fit", screen, re.MULTILINE)
+    assert re.search(r"^≥5 min +at least this long", screen, re.MULTILINE)
 
 
 def test_an_empty_plan_names_the_keys_that_fill_it() -> None:

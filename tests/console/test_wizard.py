@@ -261,10 +261,10 @@ async def test_enter_twice_never_says_that_a_disk_was_replaced(home: Path) -> No
         await robot.press("d")
         await robot.sees("nothing is under way: Enter begins")
         await robot.press("enter")
-        await robot.sees("d step is done", "d says so once it is, Enter does not")
+        await robot.sees("d step is done", "press d when it is done, not Enter")
         robot.app.screen.query_one(MessageBar).clear_said()
         await robot.press("enter", "enter")
-        await robot.sees("d says so once it is, Enter does not")
+        await robot.sees("press d when it is done, not Enter")
         await robot.press("d")
         await robot.sees("step 1 has only just begun")
         assert confirmed(home) == []
@@ -287,7 +287,7 @@ async def test_a_step_that_is_held_or_a_console_that_lapsed_is_not_said_to_be_do
         await robot.sees("Not yet: another voter is down")
         clock.now += 2
         await robot.press("d")
-        await robot.sees("step 1 is not taken for done: another voter is down")
+        await robot.sees("step 1 does not count as done: another voter is down")
         await happens(robot, lambda b: b.simulation.world.start_controller(other))
         await robot.until(lambda: "Not yet" not in robot.screen, "a step that is not held")
         clock.now += IDLE_SECONDS

@@ -1,1 +1,1 @@
-"""A controller's replacement, step by step on a screen of its own."""
+"""The wizard that replaces a controller step by step."""

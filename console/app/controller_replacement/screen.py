@@ -1,4 +1,4 @@
-"""The wizard on the screen: the steps of a controller replacement, and what a person says to them."""
+"""The wizard's screen: the steps of a controller replacement, and the person's answers."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ from widgets.text_lines import Lines
 from widgets.wizard import StepProgress, StepState, Wizard, WizardStep, WizardView
 
 SETTLED_SECONDS = 1.0
-"""A step that has stood for less than that cannot be said to be done: the key was meant for the one before it."""
+"""Seconds that a step must be shown before it can be confirmed as done: an earlier key press was meant for
+the previous step.
+"""
 
 
 class WizardScreen(DismissOnce[None], ModalScreen[None]):
-    """Goes through a plan. Esc leaves it where it is: the plan is kept, and can be continued later.
+    """Carries out a plan. Esc leaves the screen; the plan is saved and can be continued later.
 
-    Enter begins and answers what is to be sent; that a step on a host is done is said by another key, d.
+    Enter starts, and agrees to what is to be sent. Another key, d, confirms that a step on a host is done.
     """
 
     DEFAULT_CSS = """
@@ -47,7 +49,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave", show=False),
-        # The steps know it too, but only once one of them is the present one.
+        # The steps have it too, but only after one of them is the current one.
         Binding("enter", "go", "Go on", show=False, priority=True),
         Binding("d", "done", "Say that the step is done", show=False, priority=True),
     ]
@@ -55,7 +57,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
     def __init__(
         self, session: Session, tasks: RunningTask, program: Program, say_below: Say, planned: Planned
     ) -> None:
-        """``say_below`` says it on the screen that is below this one."""
+        """``say_below`` shows a message on the screen below this one."""
         super().__init__()
         self._session = session
         self._tasks = tasks
@@ -82,7 +84,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         return [line(*self._going(), *copy, Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept"))]
 
     def _going(self) -> tuple[Piece, ...]:
-        """The key that leads on from here; none where only the cluster does."""
+        """The key for the next action; None if only the cluster can make progress."""
         if self._told.question is not None:
             return Piece("Enter", Tone.KEY), Piece(" send it (asks once more)  ")
         if self._bridge is None:
@@ -93,12 +95,12 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     @property
     def _to_say(self) -> PlannedStep | None:
-        """The present step, where an operator may say that it is done."""
+        """The current step if an operator may confirm it as done."""
         step = self._told.step
         return step if step is not None and step.kind.said else None
 
     def on_mount(self) -> None:
-        if not screen_is_open(self):  # taken away before it had its parts
+        if not screen_is_open(self):  # removed before it was mounted
             return
         self.query_one(WizardView).focus_first()
         self.call_later(self._draw)
@@ -106,13 +108,13 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self.run_worker(self._look(), name="standing")
 
     async def _look(self) -> None:
-        """The steps as the cluster shows them, before anything is begun: some may be done already."""
+        """The steps as the cluster shows them before the start: some may already be done."""
         try:
             told = await self._session.run(lambda backend: wizard.stands(backend, self.planned))
         except (ConsoleError, BackendError) as error:
-            self._say(f"where it stands is not known ({error}); Enter begins", Tone.WARN)
+            self._say(f"the current step is not known ({error}); Enter begins", Tone.WARN)
             return
-        if not self._begun:  # else the run tells it better
+        if not self._begun:  # else the run reports it
             self._told, self._done = told, told.step is None
             self._draw()
 
@@ -121,7 +123,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self.query_one(MessageBar).say(text, tone)
 
     def action_go(self) -> None:
-        """Begins, or answers what is to be allowed."""
+        """Starts, or agrees to the change in question."""
         if self._bridge is None:
             self._begin()
             return
@@ -134,7 +136,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self._say(_BY_ITSELF, Tone.INFO)
 
     def action_done(self) -> None:
-        """The operator says that the present step on a host is done."""
+        """The operator confirms that the current step on a host is done."""
         if self._done:
             return
         step, why = self._to_say, self._why_not_done()
@@ -142,10 +144,10 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self._say(why, Tone.WARN)
             return
         self._bridge.confirm(step.number)
-        self._say(f"step {step.number} is taken for done; it is looked at once more", Tone.INFO)
+        self._say(f"step {step.number} counts as done; the cluster is read once more", Tone.INFO)
 
     def _why_not_done(self) -> str:
-        """Why nobody can say now that the present step is done, "" where somebody can."""
+        """Why the current step cannot be confirmed as done now; "" if it can."""
         step, seen = self._told.step, self._told.seen
         if self._bridge is None or step is None:
             return "nothing is under way: Enter begins"
@@ -156,7 +158,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         if self._stepped_at is None or self._session.clock() - self._stepped_at < SETTLED_SECONDS:
             return f"step {step.number} has only just begun: read it first"
         if seen is not None and seen.held:
-            return f"step {step.number} is not taken for done: {seen.held[0]}"
+            return f"step {step.number} does not count as done: {seen.held[0]}"
         return self._why_not()
 
     def _begin(self) -> None:
@@ -169,8 +171,9 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self._say(f"wait: {self._tasks.busy}", Tone.WARN)
             return
         self._begun, self._stepped_at = True, None
-        self._say("begun: what the cluster shows is looked at; Esc leaves it where it is", Tone.INFO)
-        # A task of the main screen: it outlives this one, and ends what it has in flight.
+        self._say("started: reading the cluster; Esc leaves and keeps the current state", Tone.INFO)
+        # A task of the main screen: it continues after this screen is closed, and finishes what it has in
+        # flight.
         self._tasks.begin("replacing a controller", self._run())
 
     def _why_not(self) -> str:
@@ -210,7 +213,9 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         if done:
             self._program.resume = ""
         said = (
-            "the replacement is done" if done else f"{result.reason}: Enter goes on from where the cluster is"
+            "the replacement is done"
+            if done
+            else f"{result.reason}: Enter continues from the cluster's current state"
         )
         self._say(said, Tone.GOOD if done else Tone.WARN)
         self._draw()
@@ -238,7 +243,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         elif self._why_not():
             self._say(self._why_not(), Tone.WARN)
         elif self._told.question is not question:
-            self._say("the cluster has changed meanwhile: nothing was sent; look again", Tone.WARN)
+            self._say("the cluster has changed meanwhile: nothing was sent; read the screen again", Tone.WARN)
         else:
             bridge.allow(question)
 
@@ -249,13 +254,13 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self._say("copied to the terminal's clipboard", Tone.GOOD)
 
     def action_leave(self) -> None:
-        """Nothing is begun any more; what was sent stays sent, and the journal knows where it is."""
+        """No further step is started; what was sent stays sent, and the journal records the current step."""
         if self._halt is not None:
             self._session.halt(self._halt)
         if self._done:
             self._say_below("the replacement is done", Tone.GOOD)
         else:
-            self._say_below("the replacement stands where it is; M goes on with it", Tone.WARN)
+            self._say_below("the replacement stays at this step; M continues it", Tone.WARN)
         self.dismiss(None)
 
     def _show(self, told: Told) -> None:
@@ -279,7 +284,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
 
 _BOTH = ("the addition follows without another question",)
-_BY_ITSELF = "it goes on by itself once the cluster shows that it is done"
+_BY_ITSELF = "the run continues by itself when the cluster shows that this step is done"
 
 
 def _number(told: Told) -> int:
@@ -287,11 +292,11 @@ def _number(told: Told) -> int:
 
 
 def _how_to_say(step: PlannedStep) -> str:
-    return f"step {step.number} is done on the hosts: d says so once it is, Enter does not"
+    return f"step {step.number} is done on the hosts: press d when it is done, not Enter"
 
 
 def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:
-    """The plan's steps, those before the present one done; none is where nobody has looked yet."""
+    """The plan's steps; those before the current one are done. None is done before the cluster was read."""
     plan = planned.plan
     now = 0 if told.step is None else told.step.number
     steps = tuple(_step(step, now, told, done=done) for step in plan.steps)

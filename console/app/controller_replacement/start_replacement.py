@@ -18,14 +18,14 @@ from recovery.membership.replacement import ReplacementKind
 _KINDS = {
     ReplacementKind.DISK: "its metadata disk is lost or replaced; the same node comes back",
     ReplacementKind.HOST: "its host is lost; another node takes its place",
-    ReplacementKind.PLANNED: "it works, and another node shall take its place",
-    ReplacementKind.GROW: "nobody goes; another voter comes",
-    ReplacementKind.SHRINK: "it goes, and nobody comes",
+    ReplacementKind.PLANNED: "it works, and another node will take its place",
+    ReplacementKind.GROW: "no voter leaves; another voter is added",
+    ReplacementKind.SHRINK: "it leaves, and no voter is added",
 }
 
 
 class StartReplacement:
-    """The quorum pane's replace key: asks what is replaced, plans it, and opens the wizard."""
+    """The quorum pane's key for a replacement: asks what to replace, makes the plan, and opens the wizard."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class StartReplacement:
         await self._open_screen(self._last)
 
     def _unbegun(self, cluster_id: str) -> Planned | None:
-        """The plan that was left only to arm the console: it is come back to, and not made once more."""
+        """The plan that the person left only to arm the console: it is opened again, not made again."""
         last = self._last
         if last is None or not last.waits_for_arming or last.planned.cluster_id != cluster_id:
             return None
@@ -86,10 +86,10 @@ class StartReplacement:
         leaving = () if kind is ReplacementKind.GROW else (node,)
         joining: tuple[int, ...] = ()
         if kind in (ReplacementKind.HOST, ReplacementKind.PLANNED, ReplacementKind.GROW):
-            newcomer = await self._ask(TextQuestion("The node id of the controller that comes:"))
+            newcomer = await self._ask(TextQuestion("The node id of the new controller:"))
             if newcomer is None:
                 return None
             if not newcomer.isdecimal():
-                raise NotDone(f"{newcomer!r} is no node id")
+                raise NotDone(f"{newcomer!r} is not a node id")
             joining = (int(newcomer),)
         return ReplacementChoice(kind, leaving, joining, directory or None if leaving else None)

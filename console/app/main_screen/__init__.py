@@ -1,1 +1,1 @@
-"""The main screen: the panes, what surrounds them, and what can be done with any of them."""
+"""The main screen: the panes, the bars around them, and the actions for all panes."""

@@ -1,4 +1,4 @@
-"""Why a key does nothing now: one rule for footer, help, palette and the key itself."""
+"""Why a key is disabled: one rule for footer, help, palette and the key itself."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from recovery.model import Unknown
 
 
 class ActionContext(NamedTuple):
-    """What decides which actions work: the pane, and the state of the console. ``cluster`` is None before the first
-    answer. ``planned`` counts the rows that the plan elects. ``elections`` is how the cluster elects a designated
-    leader, or why it cannot. ``busy`` is the task under way. ``led``: the metadata quorum was seen with a leader.
+    """What decides which actions work: the pane, and the state of the console. ``cluster`` is None before the
+    first answer. ``planned`` counts the rows that the plan elects. ``elections`` is how the cluster elects a
+    designated leader, or why it cannot. ``busy`` is the running task. ``led``: the metadata quorum had a
+    leader when it was read.
     """
 
     pane: str
@@ -37,7 +38,7 @@ NO_ALTER = "ALTER on the cluster is missing: Kafka would refuse every change"
 
 
 class Obstacle(Enum):
-    """Why a key does nothing now."""
+    """The reason why a key is disabled."""
 
     OTHER_PANE = auto()
     NO_FILES = auto()
@@ -61,20 +62,20 @@ class Disabled(NamedTuple):
 
 
 def as_it_stands(action: Action, now: ActionContext) -> Action:
-    """With the words of what it does now."""
+    """The action with the label of what it does now."""
     if action.name == "arm" and now.safety.armed:
         return action._replace(label="disarm", what="make read-only again")
     return action
 
 
 def why_not(action: Action, now: ActionContext) -> str:
-    """One line, "" where the key works."""
+    """One line; "" if the key works."""
     found = disabled(action, now)
     return "" if found is None else found.text
 
 
 def disabled(action: Action, now: ActionContext) -> Disabled | None:
-    """Why the key does nothing now; None where it works."""
+    """Why the key is disabled; None if it works."""
     if now.pane not in action.panes:
         names = ", ".join(f"{pane} ({PANES[pane]})" for pane in action.panes)
         return Disabled(Obstacle.OTHER_PANE, f"only in pane {names}")
@@ -96,13 +97,13 @@ def _missing(need: Need, action: Action, now: ActionContext) -> Disabled | None:
         ),
         Need.CLUSTER: (
             not now.seen,
-            Disabled(Obstacle.NOTHING_SEEN, "nothing was seen of the cluster yet"),
+            Disabled(Obstacle.NOTHING_SEEN, "the cluster was not read yet"),
         ),
         Need.QUORUM_LEADER: (
             not now.led,
             Disabled(
                 Obstacle.NO_QUORUM_LEADER,
-                "no leader of the quorum was seen: without one no controller can be replaced",
+                "the quorum has no leader, as far as is known: without one no controller can be replaced",
             ),
         ),
         Need.ROW: (not now.rows, Disabled(Obstacle.NO_ROW, "there is no row")),
@@ -116,7 +117,7 @@ def _arming(now: ActionContext) -> Disabled | None:
     if now.safety.armed:
         return None
     if not now.seen:
-        text = "no cluster was seen yet: there is nothing to arm for"
+        text = "the cluster was not read yet: there is nothing to arm for"
         return Disabled(Obstacle.NOTHING_SEEN, text)
     if now.link is Link.LOST:
         text = "the cluster is lost: it can be armed once a broker answers again"

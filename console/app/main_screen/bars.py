@@ -1,4 +1,4 @@
-"""What stands around the panes: title, tabs, breadcrumbs, command line, keys, and the guide."""
+"""The bars around the panes: title, tabs, breadcrumbs, command line, keys, and the guide."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from widgets.bars.title_bar import TitleBar
 
 
 class BarsView(NamedTuple):
-    """``pane`` is the key of the open pane; each action comes with why it does nothing now, "" where it works."""
+    """``pane`` is the key of the open pane; each action comes with the reason why it is disabled, "" if it
+    works.
+    """
 
     pane: str
     trail: tuple[str, ...]
@@ -29,7 +31,7 @@ class BarsView(NamedTuple):
 
 
 def draw_bars(screen: Widget, session: Session, view: BarsView) -> None:
-    """Hands each bar below ``screen`` what it shows now; the bars repaint what changed."""
+    """Gives each bar of ``screen`` its current value; the bars repaint what changed."""
     screen.query_one(TitleBar).update(title(session))
     screen.query_one(PaneTabs).update(_tabs(session), view.pane)
     screen.query_one(Crumbs).update(view.trail)
@@ -47,7 +49,7 @@ def _tabs(session: Session) -> tuple[Tab, ...]:
 
 
 def _badges(view: View) -> dict[str, str]:
-    """What is wrong, at the pane that shows it."""
+    """The problems, each at the pane that shows it."""
     found = view.health
     if found is None:
         return {}

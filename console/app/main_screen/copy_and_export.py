@@ -1,4 +1,4 @@
-"""What leaves the screen: rows and command lines on the clipboard, tables as files."""
+"""Copies rows and command lines to the clipboard, and exports tables as files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class CopyAndExport:
         }
 
     def _copy(self, text: str, what: str) -> None:
-        """By OSC 52, which some terminals refuse without a word: so to a named file too."""
+        """Copies by OSC 52. Some terminals refuse it silently, so the text also goes to a file that the
+        message names.
+        """
         self._clipboard(text)
         try:
             path = save_copy(text, state_dir() / "copied.txt")
@@ -77,5 +79,5 @@ class CopyAndExport:
 
 
 def given_path(text: str) -> Path:
-    """A file as somebody typed it."""
+    """The path of a file as a person typed it."""
     return Path(text).expanduser().absolute()

@@ -1,4 +1,4 @@
-"""What to press, for somebody who has never seen this: a few lines above the footer, one step at a time."""
+"""What to press, for somebody who is new to the console: a few lines above the footer, one step at a time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from widgets.plan.plan_text import ACKS_REFUSED
 
 
 def step(pane: str, view: View, draft: Draft, safety: Safety) -> str:
-    """The next thing to press, from how things stand; it never runs ahead of what was done."""
+    """The next key to press in the current state; it never runs ahead of what was done."""
     if view.at is None:
-        return "Guide: the cluster is being looked at."
+        return "Guide: the cluster is being read."
     if draft.outcomes and all(outcome.good for outcome in draft.outcomes.values()):
         return _after(view, draft)
     if draft.plan is not None and draft.plan.rows:
@@ -31,15 +31,15 @@ _NOTHING = "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, 
 
 def _after(view: View, draft: Draft) -> str:
     if view.offline:
-        return "Guide: elected. r looks again, V verifies what came of it."
+        return "Guide: elected. r reads the cluster again, V verifies the result."
     under = _under_min_isr(view, draft)
     if under:
-        return f"Guide: elected; {under}: {ACKS_REFUSED}. r looks again, V verifies what came of it."
+        return f"Guide: elected; {under}: {ACKS_REFUSED}. r reads the cluster again, V verifies the result."
     return "Guide: recovered. J shows the journal, Y copies the command line of what you see, q leaves."
 
 
 def _under_min_isr(view: View, draft: Draft) -> str:
-    """The first of the plan's partitions that is led and has too few in sync, "" where none is known to be."""
+    """The first of the plan's partitions that has a leader and too few in-sync replicas; "" if none is known."""
     for state in view.troubled:
         survey = view.surveys.get(state.tp) if state.tp in draft.partitions else None
         least = None if survey is None else survey.min_isr
@@ -58,11 +58,11 @@ def _planned(pane: str, safety: Safety) -> str:
 
 def _choosing(pane: str) -> str:
     if pane == OFFLINE:
-        return "Guide: a partition has no leader. Press Enter to see what each replica still holds."
+        return "Guide: a partition has no leader. Press Enter to see what each replica still has."
     if pane == REPLICAS:
         return (
-            "Guide: compare the replicas' last epochs and log ends: what a choice cuts off is drawn below. Waiting"
-            " for a broker may cost nothing, unless it lost its disk. Press c, and take the"
-            " second answer: here the exercise goes on."
+            "Guide: compare the replicas' last epochs and log ends: what a choice cuts off is drawn below."
+            " Waiting for a broker may cost nothing, unless it lost its disk. Press c, and choose the"
+            " second answer to continue the exercise."
         )
     return "Guide: press 1 for the offline partitions, and Enter there to see one."

@@ -1,4 +1,4 @@
-"""The help, from the registry: every key, and why one does nothing now."""
+"""The help, from the registry: every key, and why a key is disabled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from widgets.dialogs.help_screen import HelpRow, HelpSection
 
 GROUPS = ("Move", "Plan", "Quorum", "Safety", "Table", "Cluster", "Take away", "Help")
 
-# Keys of the tables and of the filter themselves: they change nothing but what is seen.
+# Keys of the tables and the filter: they only change what is shown.
 TABLE_ROWS = (
     HelpRow("↑ ↓  k j", "row up, row down", ""),
     HelpRow("PgUp PgDn", "page up, page down", ""),
@@ -23,8 +23,8 @@ SIGNS = HelpSection(
     (
         HelpRow("*", "the row is marked", ""),
         HelpRow("▲ ▼", "the rows are sorted by that column, upwards or downwards", ""),
-        HelpRow("+4", "so many columns have no room: the details below show them for the row", ""),
-        HelpRow("≥5 min", "for at least so long: it was in trouble already when it was first seen", ""),
+        HelpRow("+4", "this many columns do not fit: the details below show them for the row", ""),
+        HelpRow("≥5 min", "at least this long: the problem already existed when it was first seen", ""),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""From a key or a command of the palette to what it does, or to why it does nothing now."""
+"""Runs the action of a key or palette command, or says why it is disabled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from widgets.text import Tone
 
 
 def context_of(session: Session, pane: str, rows: int, busy: str) -> ActionContext:
-    """What decides which actions work now; ``rows`` are shown in the open pane."""
+    """The context that decides which actions work now; ``rows`` are those in the open pane."""
     view = session.view
     elections = view.capabilities
     return ActionContext(
@@ -32,7 +32,7 @@ def context_of(session: Session, pane: str, rows: int, busy: str) -> ActionConte
 
 
 class KeyActions:
-    """``handlers`` has every action of the registry by its name; ``context`` is how things stand now."""
+    """``handlers`` has every action of the registry by its name; ``context`` returns the current state."""
 
     def __init__(self, handlers: Handlers, context: Callable[[], ActionContext], say: Say) -> None:
         self._handlers = handlers
@@ -40,7 +40,7 @@ class KeyActions:
         self._say = say
 
     def all(self) -> Iterator[tuple[Action, str]]:
-        """Every action with why it does nothing now, "" where it works."""
+        """Every action with the reason why it is disabled, "" if it works."""
         context = self.context()
         yield from ((as_it_stands(action, context), why_not(action, context)) for action in KEYS)
 
@@ -54,7 +54,9 @@ class KeyActions:
 
 
 class Quit:
-    """Leaves at once, or at the second key in a row where something would be lost. ``leave`` ends the console."""
+    """Leaves at once; if something would be lost, only at the second key press in a row. ``leave`` ends the
+    console.
+    """
 
     def __init__(
         self, draft: Callable[[], Draft], busy: Callable[[], str], say: Say, leave: Callable[[], None]
@@ -66,7 +68,7 @@ class Quit:
         self._asked = False
 
     def other_key(self, name: str) -> None:
-        """Another key in between takes the first one back."""
+        """Another key in between cancels the first one."""
         self._asked = self._asked and name == "quit"
 
     def quit(self) -> None:

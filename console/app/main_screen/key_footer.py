@@ -1,4 +1,4 @@
-"""The keys of the pane that is open, and the guide's line above them."""
+"""The keys of the open pane, and the guide's line above them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from widgets.text_lines import Lines
 
 
 class KeyFooter(Vertical):
-    """As many keys as fit on a line; what does nothing now is dim."""
+    """As many keys as fit on a line; disabled ones are dim."""
 
     DEFAULT_CSS = """
     KeyFooter { height: auto; }
@@ -38,7 +38,7 @@ class KeyFooter(Vertical):
         yield Lines(id="keys", focusable=False)
 
     def update(self, actions: Sequence[tuple[Action, str]], pane: str) -> None:
-        """The actions with why each does nothing now, "" where it works."""
+        """The actions with the reason why each is disabled, "" if it works."""
         self._here = here = sorted(
             (pair for pair in actions if pair[0].foot and pane in pair[0].panes), key=_place
         )
@@ -56,7 +56,7 @@ class KeyFooter(Vertical):
                 return
 
     def guide(self, text: str) -> None:
-        """The next thing to press, "" for nothing."""
+        """The next key to press; "" for none."""
         said = line(Piece(text, Tone.INFO))
         self.query_one("#guide", Lines).show(lambda width: fold(said, width, "       ") if text else [])
 
@@ -66,7 +66,7 @@ def _place(pair: tuple[Action, str]) -> int:
 
 
 def keys_line(actions: Sequence[tuple[Action, str]], width: int) -> Line:
-    """The keys that fit, each with its word."""
+    """The keys that fit, each with its label."""
     return tuple(piece for pair in shown(actions, width) for piece in _words(pair))
 
 

@@ -21,9 +21,9 @@ from recovery.wording.quantity_text import counted
 from widgets.log_dirs import LogDirDetail, PartitionOutcome
 from widgets.text import Tone
 
-_NOTE = "predicted by the controller's rules from the state of now, if nothing else fails"
+_NOTE = "predicted by the controller's rules from the current state, if nothing else fails"
 _STOPS = "the broker would stop altogether: its metadata log, or its last log dir, is there"
-_FAILED = "by the last healthy listing that ktriage log-dirs kept, and by the replicas that are offline now"
+_FAILED = "from the last healthy listing that ktriage log-dirs saved, and from the replicas offline now"
 _PERHAPS = "it may have been on another failed dir"
 _LEFT = {
     RemainingWork.LAST_COPY: DiskOutcome.LAST_COPY,
@@ -35,7 +35,7 @@ _LEFT = {
 
 
 class LogDirDetails:
-    """Works out one log dir at a time, on the backend's thread. ``shown`` is the last one; None: none yet."""
+    """Computes one log dir at a time, on the backend's thread. ``shown`` is the last one; None: none yet."""
 
     def __init__(self, session: Session, say: Say, redraw: Callable[[], None]) -> None:
         self._session = session
@@ -57,8 +57,8 @@ class LogDirDetails:
 async def dir_detail(
     backend: Backend, view: View, broker: int, path: str, ranking: Ranking = Ranking.LAST_RECORD
 ) -> LogDirDetail:
-    """On the backend's thread, for a dir may hold thousands. ``ranking`` tells which log is the best. Raises
-    BackendError.
+    """On the backend's thread, because a dir may have thousands of replicas. ``ranking`` says which log is
+    the best. Raises BackendError.
     """
     assert view.cluster is not None
     assert view.partitions is not None

@@ -11,8 +11,8 @@ from recovery.model import TopicPartition
 
 
 class Navigation:
-    """``cursor`` is the partition that the panes are about. ``want`` is called with what the open pane needs of the
-    cluster, ``moved`` when another pane is open.
+    """``cursor`` is the partition that the panes show. ``want`` is called with the data that the open pane
+    needs, ``moved`` when another pane is open.
     """
 
     def __init__(self, want: Callable[[ViewRequest], None], moved: Callable[[], None]) -> None:
@@ -31,7 +31,7 @@ class Navigation:
         return self._moves.trail(cluster)
 
     def go(self, pane: str, key: TopicPartition | None = None, *, drill: bool = False) -> None:
-        """To another pane; ``drill``: Esc leads back to this one."""
+        """Opens another pane; ``drill``: Esc leads back to this one."""
         if key is not None:
             self.cursor = key
         self._moves = self._moves.to(Place(pane, key, drill))
@@ -44,7 +44,7 @@ class Navigation:
         self.request_data()
 
     def select(self, partition: TopicPartition) -> bool:
-        """The cursor is on that partition; False where it was already."""
+        """Moves the cursor to that partition; False if it was already there."""
         if partition == self.cursor:
             return False
         self.cursor = partition
@@ -52,7 +52,7 @@ class Navigation:
         return True
 
     def request_data(self) -> None:
-        """The logs of the partition under the cursor, with their whole lineage where they are drawn."""
+        """Requests the logs of the partition under the cursor, with their whole lineage if they are drawn."""
         shown = frozenset() if self.cursor is None else frozenset({self.cursor})
         deep = self.cursor if self.pane == REPLICAS else None
         self._want(ViewRequest(shown, deep, self.pane in (DIRS, ELIGIBLE)))

@@ -19,7 +19,7 @@ _HOW = "Enter: go on   Esc: cancel"
 
 
 class TextQuestion(DismissOnce[str | None], ModalScreen[str | None]):
-    """One line of text; None where Esc gave up. An empty line is no answer."""
+    """One line of text; None after Esc. An empty line is not an answer."""
 
     DEFAULT_CSS = """
     TextQuestion { align: center middle; }
@@ -46,15 +46,15 @@ class TextQuestion(DismissOnce[str | None], ModalScreen[str | None]):
         if given:
             self.dismiss(given)
         else:
-            # Keys that come in one burst may leave the line empty: that is no answer.
-            self.query_one("#how", Label).update(f"Nothing is given yet.   {_HOW}")
+            # Keys that come in one burst may leave the line empty: that is not an answer.
+            self.query_one("#how", Label).update(f"Type an answer first.   {_HOW}")
 
     def action_cancel(self) -> None:
         self.dismiss(None)
 
 
 class AnswerOption(NamedTuple):
-    """One of the answers; ``why_not`` says why it cannot be chosen."""
+    """One possible answer; ``why_not`` says why it cannot be chosen."""
 
     name: str
     text: str
@@ -62,7 +62,7 @@ class AnswerOption(NamedTuple):
 
 
 class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
-    """The name of the answer chosen; None where none was. Esc gives up."""
+    """The name of the chosen answer; None after Esc."""
 
     DEFAULT_CSS = """
     ChoiceQuestion { align: center middle; }
@@ -93,7 +93,7 @@ class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
             yield Label("Enter: choose   Esc: cancel", markup=False)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """A sign beside the answer that enter takes: a background is not seen without colour."""
+        """A sign at the answer that Enter takes: without colour a background is not visible."""
         for index, answer in enumerate(self._answers):
             here = index == event.option_list.highlighted
             prompt = Content.styled(f"► {_text(answer)}", "reverse") if here else f"  {_text(answer)}"

@@ -1,4 +1,4 @@
-"""One task at a time: what is under way, and how it is stopped."""
+"""One task at a time, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Start = Callable[[Coroutine[Any, Any, None], str], Worker[None]]
 
 
 class RunningTask:
-    """``busy`` names what is under way, "" for nothing. ``halt`` stops what is sent, None while nothing is.
+    """``busy`` names the running task, "" if none runs. ``halt`` stops the sending, None if nothing is being
+    sent.
 
     ``start`` runs a coroutine under a name; ``ended`` is called after each task.
     """
@@ -42,7 +43,7 @@ class RunningTask:
         self._since = 0
 
     def begin(self, busy: str, job: Coroutine[Any, Any, None]) -> None:
-        """Starts ``job``. What it refuses is one line; an error that should not happen ends the console."""
+        """Starts ``job``. A refusal becomes one line; an unexpected error ends the console."""
         if self.busy:
             job.close()
             self._say(f"wait: {self.busy}; Esc stops it", Tone.WARN)
@@ -62,7 +63,9 @@ class RunningTask:
 
     @contextlib.contextmanager
     def sending(self) -> Iterator[Halt]:
-        """Around what changes the cluster: a signal, leaving and Esc let what is in flight finish, and end it."""
+        """A context for changes of the cluster: a signal, leaving and Esc let what is in flight finish, then
+        end it.
+        """
         program = self._owner.program
         self.halt = Halt(program.supervisor.stop, self._owner.is_leaving)
         program.resume = self._session.target.command("resume")
@@ -72,20 +75,24 @@ class RunningTask:
             self.halt = None
 
     def stop(self) -> bool:
-        """Stops what is under way: what was sent is finished, the rest is given up. False: nothing was."""
+        """Stops the running task: what was sent is finished, the rest is given up. False: no task was
+        running.
+        """
         if not self.busy or self._worker is None:
             return False
         if self.halt is not None:
             self._session.halt(self.halt)
-            self._say("stopping: what is in flight is finished, and nothing else is begun", Tone.WARN)
+            self._say("stopping: what is in flight is finished, and nothing else is started", Tone.WARN)
             return True
-        # Not before its first step, which would leave nobody to say that it is over.
+        # Not before its first step, because then nothing would report its end.
         asyncio.get_running_loop().call_soon(self._worker.cancel)
         self._say(f"{self.busy}: stopped; nothing was sent", Tone.WARN)
         return True
 
     def plan_is(self, draft: Draft) -> None:
-        """What the task made of the plan. Raises NotDone where it began with another picture of the cluster."""
+        """Takes over the plan that the task made. Raises NotDone if the task started with another view of the
+        cluster.
+        """
         if self.busy and self._since != self._session.since:
-            raise NotDone("the cluster was lost, or is another one by now: the plan is left as it is")
+            raise NotDone("the cluster was lost, or is another one now: the plan is not changed")
         self._session.plan_is(draft)

@@ -1,4 +1,4 @@
-"""What the parts of the main screen are given to call, instead of the screen."""
+"""The functions that the parts of the main screen get instead of the screen."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Say(Protocol):
 
 
 class Ask(Protocol):
-    """Opens a dialog and returns its answer, None where there is none. For a task only: it waits."""
+    """Opens a dialog and returns its answer, None if there is none. Only for a task, because it waits."""
 
     async def __call__(self, dialog: Screen[T], /) -> T | None: ...
 
 
 Begin = Callable[[str, Coroutine[Any, Any, None]], None]
-"""Starts a task under a name ("comparing"), unless one is under way (:class:`RunningTask`)."""
+"""Starts a task under a name ("comparing"), unless one is running (:class:`RunningTask`)."""
 
 OpenScreen = Callable[[Screen[Any]], Awaitable[object]]
-"""Puts a screen on top; it is up when the call returns."""
+"""Opens a screen on top; it is shown when the call returns."""
 
 Handlers = dict[str, Callable[[], object]]
-"""What an action does, by the action's name in the registry."""
+"""The functions of the actions, by the action's name in the registry."""

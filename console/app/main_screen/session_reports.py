@@ -1,4 +1,6 @@
-"""What the session reports, as messages: the cluster is lost or back, is another one, or arming lapsed."""
+"""Messages from the session: the cluster is lost, is back or is another one, or the console is not armed any
+more.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from widgets.text import Tone
 
 
 class SessionReports:
-    """The listener of a session (:class:`console.app.session.session.Listener`). ``shown`` tells whether it is
-    up. ``clear_marks`` takes the marks from every table and returns how many there were. ``warnings`` returns
-    what opening the cluster had to say, once. ``report`` writes a crash file and returns the line that names it.
+    """The listener of a session (:class:`console.app.session.session.Listener`). ``shown`` returns whether
+    the screen is shown. ``clear_marks`` removes the marks of every table and returns how many there were.
+    ``warnings`` returns the warnings from opening the cluster, once. ``report`` writes a crash file and
+    returns the line that names it.
     """
 
     def __init__(

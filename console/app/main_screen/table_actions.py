@@ -1,4 +1,4 @@
-"""What can be done with any table: filter, sort, group, marks."""
+"""The actions for any table: filter, sort, group, mark."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class TableActions:
         }
 
     def filter_by(self, wanted: RowFilter | None) -> None:
-        """The bar's filter, for the open pane's table."""
+        """Applies the bar's filter to the open pane's table."""
         pane, table = self._current()
         self._filters[pane] = wanted
         table.filter_by(wanted)
         self._filtered()
 
     def clear_filter(self) -> bool:
-        """Takes the open pane's filter away; False where there is none."""
+        """Removes the open pane's filter; False if there is none."""
         if self._filters.get(self._current().pane) is None:
             return False
         self.filter_by(None)
@@ -71,11 +71,11 @@ class TableActions:
         return True
 
     def close_filter_bar(self) -> None:
-        """The bar belongs to the pane that is open."""
+        """The bar belongs to the open pane."""
         self._filter_bar().close()
 
     def _sort(self) -> None:
-        """By the next column; after the last one, in the order in which the rows came."""
+        """Sorts by the next column; after the last one, in the original order."""
         choices = [None, *(column.id for column in self._table.columns)]
         now = choices.index(self._table.sort_state[0])
         self._table.sort_by(choices[(now + 1) % len(choices)])
@@ -98,7 +98,7 @@ class TableActions:
         self._say(f"sorted by {title}, {way}; s: the next column, S: the other way", Tone.INFO)
 
     def _group(self) -> None:
-        """By topic, by broker, not at all, and so on."""
+        """Groups by topic, then by broker, then not at all, and so on."""
         table = self._table
         known = {g.id: g.title for g in table.groupings if g.id in GROUPED_BY}
         ways = (None, *known)
@@ -115,11 +115,11 @@ class TableActions:
 
     def _mark_all(self) -> None:
         self._table.mark_all_shown()
-        self._say(f"{self._table.counts.marked:,} rows are marked; u takes the marks away", Tone.INFO)
+        self._say(f"{self._table.counts.marked:,} rows are marked; u removes the marks", Tone.INFO)
 
 
 def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState]) -> str:
-    """Why the row under the cursor is gone, as far as ``states`` tell it, and where the cursor is now."""
+    """Why the row under the cursor is gone, as far as ``states`` show it, and where the cursor is now."""
     gone = f"{event.key} is no longer in this list."
     if isinstance(event.row, PartitionRow) and event.row.state.offline:
         now = next((state for state in states if state.tp == event.key), None)

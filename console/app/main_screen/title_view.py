@@ -1,4 +1,4 @@
-"""What the title says: which cluster, live or simulated, armed or not, and how old the picture is."""
+"""The title: which cluster, live or simulated, armed or not, and how old the data is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from widgets.bars.title_bar import RefreshState, Title
 
 AGE_STEP = 5.0
 OLD_SECONDS = 30.0
-"""From then on a picture is too old to call anything well: three refreshes have not come."""
+"""Seconds after which the data is too old to call anything well: three refreshes are missing."""
 
 
 def title(session: Session) -> Title:
@@ -39,14 +39,14 @@ def title(session: Session) -> Title:
 
 
 def doubt(session: Session) -> str:
-    """Why what is offline now is not known, "" where it is."""
+    """Why it is not known what is offline now; "" if it is known."""
     view = session.view
     lost = "" if view.health is None else STALE.get(view.health.quorum.state, "")
     return lost or _caveat(session.poller.state.link, view.at, session.clock())
 
 
 def _caveat(link: Link, at: float | None, now: float) -> str:
-    """Why the picture may not be that of now, "" where it is."""
+    """Why the data may not be current; "" if it is."""
     if link is Link.LOST:
         return "cluster LOST" if at is None else f"cluster LOST, last picture of {_time_of_day(at)}"
     if at is None or now - at < OLD_SECONDS:
@@ -59,7 +59,7 @@ def _time_of_day(seconds: float) -> str:
 
 
 def _coarse(seconds: float) -> float:
-    """An age in steps: a title that changed every second would be most of the traffic over ssh."""
+    """An age in steps: a title that changed every second would cause most of the traffic over ssh."""
     return max(0.0, seconds // AGE_STEP * AGE_STEP)
 
 
