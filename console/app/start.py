@@ -1,4 +1,4 @@
-"""Running the app in this process, with the signals as the console needs them."""
+"""Runs the app in this process, with the signal handlers that the console needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from console.signals import StopRequest
 from console.target import Target
 
 SWITCH_SECONDS = 0.002
-"""How long the backend's thread may compute before the screen's gets its turn: a key is seen at once."""
+"""Seconds that the backend's thread may compute before the screen's thread gets its turn, so that a key is
+handled at once.
+"""
 
 
 def start(program: Program, target: Target | None, *, read_only: bool, guide: bool, served: bool) -> int:

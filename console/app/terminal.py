@@ -1,4 +1,4 @@
-"""The terminal: whatever happens to it, the console ends in order, and it is left as it was found."""
+"""The terminal: whatever happens to it, the console ends in order and restores the terminal's settings."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _UNDO = (
 )
 
 PATIENCE = 0.5
-"""Seconds between looks whether the terminal is still there."""
+"""Seconds between checks that the terminal still exists."""
 LAST_LOOKS = 20
 
 
 class Forgiving:
-    """The terminal as a file that never fails: one that is gone takes no text, and ``lost`` is told once."""
+    """The terminal as a file that never fails: if the terminal is gone, text is dropped and ``lost`` is
+    called once.
+    """
 
     def __init__(self, file: IO[str], lost: Callable[[], None]) -> None:
         self._file = file
@@ -58,7 +60,7 @@ class Forgiving:
 
 
 class ConsoleDriver(LinuxDriver):
-    """Textual's driver, for which a terminal that is gone is the end of the console and not a traceback."""
+    """Textual's driver, changed so that a lost terminal ends the console without a traceback."""
 
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
@@ -69,14 +71,14 @@ class ConsoleDriver(LinuxDriver):
         self._stopped = False
 
     def write(self, data: str) -> None:
-        """Waits for a slow line, as Textual does, and not for one that is gone."""
+        """Waits for a slow connection, as Textual does, but not for one that is gone."""
         self._put(data)
 
     def close(self) -> None:
-        """As Textual's, which waits for ever where a hang-up has come in between."""
+        """As Textual's, which would wait for ever after a hang-up."""
         self._put(None)
         writer = self._writer_thread
-        # What puts the terminal back is among the last that is written: a slow line gets its time.
+        # The last text that is written restores the terminal, so a slow connection gets time for it.
         for _ in range(LAST_LOOKS):
             if writer is None or not writer.is_alive() or self._file.gone:
                 break
@@ -90,7 +92,9 @@ class ConsoleDriver(LinuxDriver):
                 return
 
     def _sigcont_application(self, *_: Any) -> None:
-        """The kernel sends SIGCONT after the SIGHUP of a hang-up: that is no return from being stopped."""
+        """The kernel sends SIGCONT after the SIGHUP of a hang-up, which does not mean that a stopped process
+        continues.
+        """
         if self._stopped:
             self._stopped = False
             super()._sigcont_application()
@@ -100,7 +104,7 @@ class ConsoleDriver(LinuxDriver):
         super()._sigtstp_application()
 
     def run_input_thread(self) -> None:
-        """Raises nothing for a terminal that hangs up."""
+        """Ignores the errors of a terminal that hangs up."""
         try:
             super().run_input_thread()
         except OSError:
@@ -109,13 +113,13 @@ class ConsoleDriver(LinuxDriver):
     def _tell(self) -> None:
         lost = getattr(self._app, "terminal_lost", None)
         if lost is not None:
-            # From the driver's threads, and from an app that may be gone already.
+            # Called from the driver's threads, and from an app that may already be gone.
             with contextlib.suppress(Exception):
                 self._app.call_later(lost)
 
 
 class Kept:
-    """The terminal's settings from before the console, for the way out that goes past Textual."""
+    """The terminal's settings from before the console, for an exit that bypasses Textual."""
 
     def __init__(self) -> None:
         self._settings: list[Any] | None = None
@@ -123,7 +127,7 @@ class Kept:
             self._settings = termios.tcgetattr(0)
 
     def restore(self) -> None:
-        """Puts everything back without waiting for anybody: it is called from signal handlers."""
+        """Restores everything without waiting: it is called from signal handlers."""
         if self._settings is None:
             return
         with contextlib.suppress(OSError):

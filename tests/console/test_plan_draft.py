@@ -16,7 +16,9 @@ BY_LENGTH = replace(HEADER, ranking=Ranking.SPECIFICATION)
 
 def test_rows_of_two_rankings_never_stand_in_one_plan() -> None:
     first = with_choices(Draft(), plan_of(stale_long_tail(), header=BY_LENGTH))
-    with pytest.raises(PlanError, match="chosen by specification: choose these by it too, or take those out"):
+    with pytest.raises(
+        PlanError, match="chosen by specification: choose the new rows by it too, or remove the old ones"
+    ):
         with_choices(first, plan_of(equal_logs()))
 
 

@@ -105,7 +105,7 @@ async def test_a_look_that_never_comes_back_is_given_up_and_the_cluster_counts_a
     stage.cluster.let.clear()
     stage.poller.start()
     await stage.until(lambda: stage.poller.state.link is Link.LOST)
-    assert "did not come back" in stage.poller.state.problem
+    assert "did not return" in stage.poller.state.problem
     assert stage.poller.state.schedule.began is None
     await stage.poller.stop()
 

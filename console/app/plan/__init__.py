@@ -1,1 +1,1 @@
-"""The plan from the keyboard: chosen, edited, saved, compared, confirmed, applied."""
+"""The plan in the console: choose, edit, save, compare, confirm, apply."""

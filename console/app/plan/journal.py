@@ -1,4 +1,4 @@
-"""What was sent to this cluster from this host."""
+"""The journal: what was sent to this cluster from this host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN_RUNS = 50
 
 
 def lines(cluster_id: str) -> tuple[str, ...]:
-    """The newest runs, and what is left open of any. Raises JournalError."""
+    """The newest runs, and everything that any run left unfinished. Raises JournalError."""
     runs = read_runs(cluster_id)
     if not runs:
         return ("nothing was sent to this cluster from this host",)

@@ -1,4 +1,4 @@
-"""How far a task is: reported on the backend's thread, drawn at a pace that a slow line can follow."""
+"""The progress of a task: reported on the backend's thread, drawn slowly enough for a slow connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Batches:
         self._drawn = float("-inf")
 
     def tell(self, what: str, done: int, of: int) -> bool:
-        """Whether it is time to draw it; the end always is."""
+        """Whether it is time to draw it; the end is always drawn."""
         self.what, self.done, self.of = what, done, of
         now = self._clock()
         if done < of and now - self._drawn < DRAWN_EVERY:
@@ -31,7 +31,7 @@ class Batches:
 
 
 class TaskProgress:
-    """``batches`` is the progress of the latest task, None where it has none. ``redraw`` draws it."""
+    """``batches`` is the progress of the latest task, None if it has none. ``redraw`` draws it."""
 
     def __init__(self, session: Session, redraw: Callable[[], None]) -> None:
         self._session = session
@@ -39,7 +39,7 @@ class TaskProgress:
         self.batches: Batches | None = None
 
     def begin(self, what: str) -> Progress:
-        """What the backend is to call with its progress."""
+        """The function that the backend calls with its progress."""
         batches = self.batches = Batches(what, self._session.clock)
 
         def report(doing: str, done: int, of: int) -> None:

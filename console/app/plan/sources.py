@@ -1,4 +1,4 @@
-"""Where a plan comes from: a file, or the result of a pipeline's run."""
+"""Reads a plan from a file, or from the result of a pipeline's run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from recovery.plan.values import BarePlan, Plan
 
 
 async def load(text: str, cluster_id: str) -> tuple[Plan | BarePlan, Path | None]:
-    """The plan that somebody named, and the file that it stands in, None for a pipeline's result.
+    """The plan that the person named, and its file, None for a pipeline's result.
 
-    Raises InputError: unreadable, or of another cluster. Cancelled, it is given up, however long a read hangs.
+    Raises InputError if it is unreadable, or of another cluster. A cancel ends the wait, even if a read
+    hangs.
     """
     given_up = threading.Event()
     try:
@@ -40,7 +41,7 @@ def _load(text: str, cluster_id: str, given_up: Callable[[], bool]) -> tuple[Pla
 def _from_result(text: str, cluster_id: str) -> Plan:
     """This cluster's plan of the newest result there. Raises InputError."""
     try:
-        # Arrow is for those who bring a result; whoever has no pipeline installed has none.
+        # Arrow is imported only for a result; it is not installed without the pipeline.
         from pipeline.errors import PipelineError  # noqa: PLC0415
         from pipeline.plan.result_to_plan import plan_of  # noqa: PLC0415
         from pipeline.results import read_result  # noqa: PLC0415

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def how_to_plan(standing: ActionContext) -> str:
-    """The keys that lead to a plan, as they are bound and as far as they work now."""
+    """The keys that lead to a plan, as they are bound, if they work now."""
     choose, load = BY_NAME["choose"], BY_NAME["load"]
     found = disabled(load, standing)
     no_files = found is not None and found.obstacle is Obstacle.NO_FILES
@@ -24,7 +24,7 @@ def how_to_plan(standing: ActionContext) -> str:
 
 
 def plan_view(session: Session, batches: Batches | None, how: str) -> PlanView:
-    """The draft, and how far what is under way has come; ``how`` is told while there is none."""
+    """The draft and the progress of the running task; ``how`` is shown while there is no draft."""
     draft = session.draft
     capabilities = session.view.capabilities
     elections = capabilities.designated_elections if isinstance(capabilities, Capabilities) else ""

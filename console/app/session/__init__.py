@@ -1,1 +1,1 @@
-"""One cluster in the console: who asks it and when, what was seen, what is planned, whether it may be changed."""
+"""One cluster in the console: when it is read, the current view, the plan, and whether it may be changed."""

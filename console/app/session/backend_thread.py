@@ -1,7 +1,7 @@
-"""Runs the backend on a thread of its own, so that it never blocks the screen.
+"""Runs the backend on its own thread, so that it never blocks the screen.
 
-The simulator computes in the thread that asks, and decoding the answers about 200,000 partitions takes its time on
-any cluster; on the screen's own event loop each of it would be a stall.
+The simulator computes in the thread that calls it, and decoding the answers for 200,000 partitions takes time
+on any cluster. On the screen's event loop, both would freeze the screen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CLOSE_SECONDS = 5.0
 
 
 class Elsewhere:
-    """One backend and its event loop. ``make`` is called on the thread: what it costs, the screen does not pay."""
+    """One backend and its event loop. ``make`` is called on the thread, so that it does not delay the screen."""
 
     def __init__(self, make: Callable[[], Backend]) -> None:
         self._make = make
@@ -37,13 +37,15 @@ class Elsewhere:
         return await asyncio.wrap_future(self.start(job))
 
     def start(self, job: Callable[[Backend], Coroutine[Any, Any, T]]) -> Future[T]:
-        """As :meth:`run`, for whoever does not wait, or waits in another thread. Raises Unreachable at the end."""
+        """The same as :meth:`run`, for a caller that does not wait, or waits in another thread. Raises
+        Unreachable after the close.
+        """
         if self._closed:
-            raise Unreachable("this cluster was let go of")
+            raise Unreachable("this cluster was closed")
         return asyncio.run_coroutine_threadsafe(self._with_backend(job), self._loop)
 
     def call(self, what: Callable[[], None]) -> Future[None]:
-        """Calls that on the thread, between two steps of its jobs; done when it was."""
+        """Calls a function on the thread between two steps of its jobs; the future is done afterwards."""
 
         async def step() -> None:
             what()
@@ -55,9 +57,9 @@ class Elsewhere:
         return asyncio.run_coroutine_threadsafe(step(), self._loop)
 
     async def close(self) -> None:
-        """Lets go of the cluster; may be called twice.
+        """Closes the cluster; may be called twice.
 
-        A thread that does not come back is left behind: it ends with the process.
+        A thread that does not return is left alone: it ends with the process.
         """
         if self._closed:
             return
@@ -84,7 +86,7 @@ class Elsewhere:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
-        # Whoever closed it may have been cut short: nothing is left hanging.
+        # The close may have been interrupted: no caller is left waiting.
         left = asyncio.all_tasks(self._loop)
         for task in left:
             task.cancel()

@@ -1,5 +1,5 @@
-"""One look at the cluster: what is in trouble, and what the screen shows. One question after the other, so that no
-broker has two requests of ours in flight.
+"""One refresh of the cluster: what is in trouble, and what the screen shows. Requests are sent one after the
+other, so that no broker has two of ours in flight.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from recovery.plan.topic_marks import marks
 T = TypeVar("T")
 
 SURVEY_SECONDS = 5.0
-"""How long a look waits for a broker that hangs."""
+"""Seconds that a refresh waits for a broker that hangs."""
 SELDOM_SECONDS = 60.0
-"""Topic configurations, and disks that nobody looks at, are asked again after so long: they seldom change."""
+"""Seconds until topic configurations, and disks that are not shown, are read again: they seldom change."""
 
 Tell = Callable[[View], None]
 
@@ -49,7 +49,7 @@ class Looker:
     survey_seconds: float = SURVEY_SECONDS
 
     async def look(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
-        """The whole picture. Raises BackendError where nothing could be asked; a part that could not be had is
+        """The whole view. Raises BackendError if nothing could be asked; a part that could not be read is
         Unknown in it.
         """
         cluster = await (backend.open() if before.cluster is None else backend.cluster())
@@ -72,7 +72,7 @@ class Looker:
         return replace(view, health=_health(view))
 
     async def look_at(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
-        """The logs of what the screen shows, and nothing else: after the cursor has moved."""
+        """Reads only the logs that the screen shows, after the cursor has moved."""
         states = _states_of(before, wanted.shown)
         surveys, contacts = await self._ask_logs(backend, states, wanted.deep)
         now = self.clock()
@@ -85,14 +85,16 @@ class Looker:
         )
 
     def _fill(self, before: View, view: View) -> None:
-        """The first view is shown while it fills; later the last complete one stays until the next is complete."""
+        """The first view is shown while it fills. Later the last complete view stays until the next one is
+        complete.
+        """
         if before.at is None:
             self.tell(replace(view, health=_health(view)))
 
     async def _partitions(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         found = await backend.partitions()
         short = list(short_of_replicas(found.states))
-        # The others cannot be under min ISR: their topics' configurations are not needed.
+        # The other partitions cannot be under min ISR, so their topics' configurations are not needed.
         view = await self._configs(backend, view, topics_of(short))
         troubled = tuple(s for s in short if s.offline or may_be_under_min_isr(s, view.configs))
         now = self.clock()
@@ -178,7 +180,7 @@ async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | Q
 
 
 async def _value(asking: Awaitable[T]) -> T | Unknown:
-    """The answer, or why there is none: a part that cannot be had does not take the others away."""
+    """The answer, or why there is none: a part that cannot be read does not remove the others."""
     try:
         return await asking
     except NotAllowed as error:
@@ -190,12 +192,12 @@ async def _value(asking: Awaitable[T]) -> T | Unknown:
 
 
 def _kept(old: T | None, new: T) -> T:
-    """The old object where the new one says the same: whoever draws it sees at once that nothing changed."""
+    """The old object if the new one is equal, so that the drawing code sees at once that nothing changed."""
     return old if old is not None and old == new else new
 
 
 def _health(view: View) -> ClusterHealth | None:
-    """Of the whole cluster, as far as it was told yet."""
+    """The health of the whole cluster, as far as it was read."""
     if view.cluster is None or view.partitions is None:
         return None
     led = (state for state in view.troubled if not state.offline)

@@ -1,6 +1,7 @@
-"""A blocking call on a daemon thread of its own, which does not keep the process alive.
+"""A blocking call on its own daemon thread, which does not keep the process alive.
 
-``asyncio.to_thread`` is joined when the loop ends: one read that never returns would keep the console from ending.
+The threads of ``asyncio.to_thread`` are joined when the loop ends, so one read that never returns would
+prevent the end of the console.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ T = TypeVar("T")
 
 
 async def daemon_call(call: Callable[[], T]) -> T:
-    """What ``call`` returns. Raises what it raises. Cancelling stops only the wait."""
+    """What ``call`` returns. Raises what it raises. A cancel ends only the wait."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""The plan being edited: which rows were chosen, where it is saved, and what is known of each row."""
+"""The plan being edited: the chosen rows, its file, and what is known of each row."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _CAREFUL = list(Strategy)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A plan on its way. ``file`` is where exactly this plan is saved, None where it is not.
+    """A plan being edited. ``file`` is where exactly this plan is saved, None if it is not saved.
 
-    ``edited``: rows whose leader somebody designated by hand. ``checks`` compare rows with the cluster, ``states``
-    are what came of them, ``outcomes`` how their elections ended.
+    ``edited``: rows whose leader was designated by hand. ``checks`` compare rows with the cluster, ``states``
+    are their current states, ``outcomes`` the results of their elections.
     """
 
     plan: Plan | None = None
@@ -41,7 +41,7 @@ class Draft:
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
-        """Those that the plan elects a leader for."""
+        """The partitions for which the plan elects a leader."""
         return frozenset() if self.plan is None else frozenset(row.tp for row in self.plan.rows)
 
     def row(self, tp: TopicPartition) -> PlanRow | None:
@@ -49,15 +49,16 @@ class Draft:
 
 
 def loaded(plan: Plan, path: Path | None) -> Draft:
-    """A plan as it came from a file."""
+    """A plan that was read from a file."""
     return Draft(plan, path, digest=digest(plan))
 
 
 def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = ()) -> Draft:
-    """The draft with the rows of ``chosen``, in place of older ones of the same partitions, and with its header.
+    """The draft with the rows of ``chosen``, which replace older rows of the same partitions, and with its
+    header.
 
-    Where older rows stay, the header names the least careful of the strategies that rows were chosen by. Raises
-    PlanError where they were chosen by another ranking: a plan has one, by which its rows are compared and read.
+    If older rows stay, the header names the least careful strategy of all rows. Raises PlanError if they were
+    chosen by another ranking: a plan has only one, which is also used for the comparison.
     """
     fresh = {row.tp for row in chosen.rows} | {row.tp for row in chosen.not_elected}
     old = draft.plan
@@ -67,7 +68,8 @@ def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = 
     if old is not None and (kept or left):
         if old.header.ranking is not header.ranking:
             raise PlanError(
-                f"the plan's rows were chosen by {old.header.ranking}: choose these by it too, or take those out"
+                f"the plan's rows were chosen by {old.header.ranking}: choose the new rows by it too, or"
+                " remove the old ones"
             )
         header = replace(header, strategy=min(old.header.strategy, header.strategy, key=_CAREFUL.index))
     plan = Plan(header, (*kept, *chosen.rows), (*left, *chosen.not_elected))
@@ -75,14 +77,14 @@ def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = 
 
 
 def led_by(draft: Draft, tp: TopicPartition, broker: int, header: Header) -> Draft:
-    """The draft with another leader designated. Raises PlanError with the reason where it cannot lead."""
+    """The draft with another designated leader. Raises PlanError with the reason if it cannot lead."""
     assert draft.plan is not None
     plan = replace(with_leader(draft.plan, tp, broker), header=header)
     return _changed(draft, plan, {tp}, draft.edited | {tp})
 
 
 def without(draft: Draft, partitions: Collection[TopicPartition], header: Header) -> Draft:
-    """The draft without those rows; an empty plan is no plan."""
+    """The draft without those rows; empty if no row is left."""
     if draft.plan is None:
         return draft
     gone = frozenset(partitions)
@@ -94,7 +96,7 @@ def without(draft: Draft, partitions: Collection[TopicPartition], header: Header
 
 
 def compared(draft: Draft, checks: Iterable[Judgement]) -> Draft:
-    if draft.plan is None:  # it was given up while it was compared
+    if draft.plan is None:  # the plan was dropped while it was compared
         return draft
     return replace(draft, checks={check.tp: check for check in checks})
 
@@ -106,7 +108,7 @@ def verified(draft: Draft, states: Iterable[RowState]) -> Draft:
 
 
 def applied(draft: Draft, checks: Iterable[Judgement], elected: Elected | None) -> Draft:
-    """What came of applying it: what was refused, and how each election ended."""
+    """The draft after it was applied: the refused rows, and the result of each election."""
     if draft.plan is None:
         return draft
     states = {} if elected is None else {r.row.tp: r.state for r in elected.results if r.state is not None}
@@ -121,7 +123,7 @@ def applied(draft: Draft, checks: Iterable[Judgement], elected: Elected | None) 
 def _changed(
     draft: Draft, plan: Plan, touched: Collection[TopicPartition], edited: frozenset[TopicPartition]
 ) -> Draft:
-    """What was known of the rows that changed is not true any more; the file is another plan's."""
+    """Drops what was known of the changed rows, and the file, which has another plan."""
     return Draft(
         plan,
         None,

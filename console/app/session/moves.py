@@ -1,4 +1,4 @@
-"""Where the console is, and the way back."""
+"""The open pane, and the way back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ DEEPEST = 20
 
 
 class Place(NamedTuple):
-    """A pane, and the partition that it was opened for. ``drilled``: from the place before it, not by number."""
+    """A pane, and the partition for which it was opened. ``drilled``: opened from the place before it, not by
+    its number.
+    """
 
     pane: str
     key: TopicPartition | None
@@ -21,13 +23,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """``before`` are the places that Esc leads back to, the nearest last."""
+    """``before`` are the places to which Esc leads back, the nearest last."""
 
     here: Place
     before: tuple[Place, ...] = ()
 
     def to(self, place: Place) -> Moves:
-        """Elsewhere: Esc leads back to where one was."""
+        """Opens another place; Esc leads back to this one."""
         if place.pane == self.here.pane:
             return Moves(place, self.before)
         return Moves(place, (*self.before, self.here)[-DEEPEST:])
@@ -36,7 +38,7 @@ class Moves:
         return Moves(self.before[-1], self.before[:-1]) if self.before else self
 
     def trail(self, cluster: str) -> tuple[str, ...]:
-        """The breadcrumbs: the cluster, the way down, and what is open."""
+        """The breadcrumbs: the cluster, the way to the open pane, and the open pane."""
         way = [self.here]
         for place in reversed(self.before):
             if not way[0].drilled:

@@ -1,4 +1,4 @@
-"""The one who asks: every look at the cluster goes through here, one at a time, each with a number of its own."""
+"""Runs every refresh of the cluster, one at a time, each with its own generation number."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from console.errors import ConsoleError
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
 LOOK_LIMIT = 300.0
-"""Seconds after which a look that never came back is given up, and the next may begin."""
+"""Seconds after which a refresh that does not return is given up, so that the next may begin."""
 SETTLE_SECONDS = 0.15
-"""The cursor rests for so long before the logs under it are asked."""
+"""Seconds that the cursor must rest before the logs under it are read."""
 
 
 class Asks(Protocol):
-    """Who carries a look out (:class:`console.app.session.cluster_refresh.Looker` on the backend's thread)."""
+    """Carries out a refresh (:class:`console.app.session.cluster_refresh.Looker` on the backend's thread)."""
 
     async def whole(self, before: View, wanted: ViewRequest, generation: int, /) -> View: ...
 
@@ -30,7 +30,9 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """How it stands: ``problem`` says why the cluster is lost, or the last look failed; "" while all is well."""
+    """The current state: ``problem`` says why the cluster is lost, or why the last refresh failed; "" if all
+    is well.
+    """
 
     link: Link = Link.CONNECTING
     problem: str = ""
@@ -38,10 +40,10 @@ class Polled:
 
 
 class Poller:
-    """Looks at the cluster until :meth:`stop`. ``changed`` is called whenever :attr:`state` is another one.
+    """Refreshes until :meth:`stop`. ``changed`` is called whenever :attr:`state` changes.
 
-    ``failed`` is handed what should not happen; it does not end the console. Views are published by ``show``,
-    the one place that knows which generation is wanted: what a look still tells after it was given up is dropped.
+    ``failed`` gets unexpected errors; they do not end the console. Views are published by ``show``, the one
+    place that knows the current generation: what a refresh still reports after it was given up is dropped.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Poller:
         self._task = asyncio.create_task(self._run(), name="poller")
 
     async def stop(self) -> None:
-        """No look begins any more; the one under way is given up."""
+        """Starts no more refreshes; the running one is given up."""
         self.generation += 1
         if self._task is not None:
             self._task.cancel()
@@ -80,7 +82,7 @@ class Poller:
                 await self._task
 
     def ask(self) -> None:
-        """A whole look, at once or right after the one that runs, at what seldom changes too."""
+        """Requests a full refresh, also of what seldom changes: at once, or right after the running one."""
         self._everything = True
         self._schedule(self.state.schedule.want())
 
@@ -88,14 +90,14 @@ class Poller:
         self._schedule(self.state.schedule.toggle_pause())
 
     def want(self, wanted: ViewRequest) -> None:
-        """What the screen shows now. What it has not seen yet is asked once the cursor rests."""
+        """Sets what the screen shows now. What was not read yet is read after the cursor rests."""
         if wanted != self.wanted:
             self.wanted = wanted
             self._moved_at = self._clock()
             self._wake.set()
 
     def tell(self, view: View) -> None:
-        """A view from a look; one that was given up is not heard any more."""
+        """Takes a view from a refresh; a refresh that was given up is ignored."""
         if view.generation != self.generation:
             return
         self.view = view
@@ -103,7 +105,7 @@ class Poller:
 
     @property
     def idle(self) -> bool:
-        """Nothing is asked, and nothing that the screen shows waits to be."""
+        """Whether no refresh runs, and nothing that the screen shows waits for one."""
         return not self._asking and self._rests() == float("inf") and not self.state.schedule.wanted
 
     async def _run(self) -> None:
@@ -121,13 +123,13 @@ class Poller:
         return self.state.schedule.due(self._clock())
 
     def _waits(self) -> float:
-        """Seconds until there is something to do."""
+        """Seconds until the next thing to do."""
         due = self._due()
         whole = float("inf") if due is None else due
         return min(whole, self._rests())
 
     def _rests(self) -> float:
-        """Seconds until what the cursor stands on is asked; inf where nothing is."""
+        """Seconds until the data under the cursor is read; inf if none is needed."""
         unseen = self.wanted.shown - self.view.surveys.keys() if self.view.at is not None else frozenset()
         deeper = self.wanted.deep is not None and (
             self._shown is None or self._shown.deep != self.wanted.deep
@@ -149,8 +151,9 @@ class Poller:
         link, problem = await self._outcome(self._asks.whole(before, wanted, self._next()))
         if link is Link.UP:
             self._shown, self._moved_at = wanted, None if self.wanted == wanted else self._moved_at
-        # The first look opens everything, and says nothing of what the next ones take; without a leader it waits
-        # for answers that do not come, and the one who is elected should be seen soon.
+        # The first refresh opens all connections, so its duration says nothing about the next ones. Without a
+        # quorum leader a refresh waits for answers that do not come, and a newly elected leader should be
+        # seen soon.
         other = link is Link.LOST or first or isinstance(self.view.quorum, QuorumWithoutLeader)
         self.state = Polled(link, problem, self.state.schedule.end(self._clock(), untypical=other))
         self._changed()
@@ -168,17 +171,17 @@ class Poller:
         return self.generation
 
     async def _outcome(self, asking: Awaitable[View]) -> tuple[Link, str]:
-        """A cluster that cannot be asked is a state; the last picture stays up."""
+        """A cluster that cannot be asked is a state; the last view stays on the screen."""
         self._asking = True
         try:
             async with asyncio.timeout(LOOK_LIMIT):
                 view = await asking
         except TimeoutError:
             self.generation += 1
-            return Link.LOST, f"a look did not come back within {LOOK_LIMIT:.0f} s"
+            return Link.LOST, f"a refresh did not return within {LOOK_LIMIT:.0f} s"
         except (BackendError, ConsoleError) as error:
             return Link.LOST, str(error)
-        except Exception as error:  # a defect in reading must not take the console away in an incident
+        except Exception as error:  # a defect in a refresh must not end the console during an incident
             return self.state.link, self._failed(error)
         finally:
             self._asking = False

@@ -1,7 +1,7 @@
-"""Whether this console may change the cluster: read-only at first, armed on purpose, and not for long.
+"""Whether this console may change the cluster: read-only at first, and armed only on request and for a
+limited time.
 
-A state machine without a clock: each event gives a new state, the time is handed in (seconds of a clock that only
-moves forward).
+A state machine without a clock: each event gives a new state; the time is a parameter (monotonic seconds).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from console.errors import NotDone
 
 IDLE_SECONDS = 600.0
-"""An armed console that nobody touches for so long is read-only again."""
+"""Seconds without a key press or click after which an armed console is read-only again."""
 
-SERVED = "a served console has no log-in: whoever finds the port could change the cluster"
+SERVED = "a served console has no log-in: anybody who finds the port could change the cluster"
 OPTION = "it was started with --read-only"
 NO_FILES = "a served console reads and writes no files: it has no log-in"
 _LOST = "cluster lost"
@@ -22,9 +22,9 @@ _BRIEF = {SERVED: "served", OPTION: "--read-only"}
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """``forbidden`` says why it can never be armed, None where it can. ``touched`` is the time of the last key
-    while it is armed, None while it is read-only. ``lapsed`` says why it is read-only again, "" where it was never
-    armed or was disarmed by hand.
+    """``forbidden`` says why it can never be armed, None if it can. ``touched`` is the time of the last key
+    while it is armed, None while it is read-only. ``lapsed`` says why it is read-only again, "" if it was
+    never armed or was disarmed by hand.
     """
 
     forbidden: str | None = None
@@ -37,7 +37,7 @@ class Safety:
 
     @property
     def brief(self) -> str:
-        """Why it is read-only, short enough to stand beside the cluster's name; "" where it may be armed."""
+        """Why it is read-only, short enough for the title; "" if it may be armed."""
         if self.forbidden is not None:
             return _BRIEF.get(self.forbidden, "by its profile")
         return self.lapsed
@@ -49,40 +49,42 @@ class Safety:
             raise NotDone(f"the console is read-only ({why}); nothing was sent")
 
     def arm(self, now: float) -> Safety:
-        """Raises NotDone where it is forbidden."""
+        """Raises NotDone if it is forbidden."""
         if self.forbidden is not None:
             raise NotDone(f"this console stays read-only: {self.forbidden}")
         return replace(self, touched=now, lapsed="")
 
     def disarm(self) -> Safety:
-        """By hand."""
+        """The state after a person disarmed it."""
         return replace(self, touched=None, lapsed="")
 
     def touch(self, now: float) -> Safety:
-        """A key or a click: what is armed stays armed, unless it was idle for too long already."""
+        """The state after a key or a click: an armed console stays armed, unless it was already idle for too
+        long.
+        """
         current = self.at(now)
         return replace(current, touched=now) if current.armed else current
 
     def at(self, now: float) -> Safety:
-        """The state at that time, however long nobody looked."""
+        """The state at that time, also after a long pause."""
         if self.touched is None or now - self.touched < IDLE_SECONDS:
             return self
         return self._lapse(f"idle {IDLE_SECONDS / 60:.0f} min")
 
     def lost(self) -> Safety:
-        """Nobody answers any more: what is seen is old, and nothing can be sent."""
+        """The state after the cluster was lost: the view is old, and nothing can be sent."""
         return self._lapse(_LOST)
 
     def reconnected(self) -> Safety:
-        """The cluster was lost and is back: what was seen before may not be true any more."""
+        """The state after the cluster came back: the old view may not be true any more."""
         return replace(self, lapsed="reconnected") if self.lapsed == _LOST else self._lapse("reconnected")
 
     def other_cluster(self) -> Safety:
-        """Another cluster answers, or another was chosen."""
+        """The state after another cluster answered or was chosen."""
         return self._lapse("another cluster")
 
     def left(self, now: float) -> float | None:
-        """Seconds until it lapses; None while it is read-only."""
+        """Seconds until the console is read-only again; None while it is read-only."""
         return None if self.touched is None else max(0.0, self.touched + IDLE_SECONDS - now)
 
     def _lapse(self, why: str) -> Safety:

@@ -1,6 +1,6 @@
-"""When the cluster is looked at: every ten seconds, when asked, and never twice at once.
+"""When the cluster is refreshed: every ten seconds, on request, and never twice at the same time.
 
-Pure: times are handed in, in seconds of a clock that only moves forward.
+Pure: times are parameters, in monotonic seconds.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 INTERVAL = 10.0
 SHARE = 20
-"""A look may take this part of the time at most: the cluster has other things to do."""
+"""The largest part of the time that refreshes may take: the cluster has other work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """``began`` is set while a look is under way; ``ended`` and ``took`` are the last one's. ``wanted``: another
-    look was asked for, by a person or after a change.
+    """``began`` is set while a refresh runs; ``ended`` and ``took`` are those of the last one. ``wanted``:
+    another refresh was requested, by a person or after a change.
     """
 
     interval: float = INTERVAL
@@ -27,16 +27,16 @@ class Schedule:
 
     @property
     def pause_between(self) -> float:
-        """Seconds from the end of a look to the beginning of the next."""
+        """Seconds from the end of a refresh to the start of the next."""
         return max(self.interval, self.took * (SHARE - 1))
 
     @property
     def slowed(self) -> bool:
-        """Looks are further apart than they should be, because they take long."""
+        """Whether refreshes are further apart than usual, because they take long."""
         return self.pause_between > 1.5 * self.interval
 
     def due(self, now: float) -> float | None:
-        """Seconds until the next look should begin, 0 at once; None while one runs, or paused."""
+        """Seconds until the next refresh should start, 0 for at once; None while one runs, or while paused."""
         if self.began is not None:
             return None
         if self.wanted or self.ended is None:
@@ -46,20 +46,22 @@ class Schedule:
         return max(0.0, self.ended + self.pause_between - now)
 
     def begin(self, now: float) -> Schedule:
-        """A look begins; what was asked for until now is answered by it."""
-        assert self.began is None, "looks never overlap"
+        """A refresh starts; it answers all requests until now."""
+        assert self.began is None, "refreshes never overlap"
         return replace(self, began=now, wanted=False)
 
     def end(self, now: float, *, untypical: bool = False) -> Schedule:
-        """The look is over; ``untypical``: how long it took says nothing, the next one comes as usual.
+        """The refresh is over. ``untypical``: its duration says nothing, so the next one comes as usual.
 
-        A cluster that did not answer had no work with it: it is asked again soon.
+        A cluster that did not answer had no work with it, so it is asked again soon.
         """
         assert self.began is not None
         return replace(self, began=None, ended=now, took=0.0 if untypical else now - self.began)
 
     def want(self) -> Schedule:
-        """Ask for a look: at once, or right after the one that runs, which may have passed it by already."""
+        """Requests a refresh: at once, or right after the running one, which may already have read the
+        changed part.
+        """
         return replace(self, wanted=True)
 
     def toggle_pause(self) -> Schedule:
