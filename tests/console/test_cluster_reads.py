@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from backends.base.answers import Depth, SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
-from console.app.session.cluster_refresh import SELDOM_SECONDS, Looker
+from console.app.session.cluster_refresh import SELDOM_SECONDS, ClusterRefresh
 from console.app.session.view import View, ViewRequest
 from console.simulator_backend import scenario
 from recovery.model import TopicPartition
@@ -48,14 +48,14 @@ class Clock:
 async def test_logs_are_asked_only_of_what_is_in_trouble_or_on_the_screen() -> None:
     backend = Asked(SCENARIO)
     told: list[View] = []
-    looker = Looker(Clock(), told.append)
-    view = await looker.look(backend, View(), ViewRequest(), 1)
+    refresh = ClusterRefresh(Clock(), told.append)
+    view = await refresh.read_all(backend, View(), ViewRequest(), 1)
     (request,) = backend.surveyed
     assert len(request.partitions) == 2_000
     assert view.partitions is not None
     assert len(view.partitions.states) == 3_000
     clicks = TopicPartition("clicks-0", 0)
-    await looker.look(backend, view, ViewRequest(frozenset({clicks}), clicks), 2)
+    await refresh.read_all(backend, view, ViewRequest(frozenset({clicks}), clicks), 2)
     wide, deep = backend.surveyed[1:]
     assert len(wide.partitions) == 2_000
     assert [state.tp for state in deep.partitions] == [clicks]
@@ -65,10 +65,10 @@ async def test_logs_are_asked_only_of_what_is_in_trouble_or_on_the_screen() -> N
 
 async def test_what_did_not_change_is_the_very_same_object_and_is_not_asked_again() -> None:
     backend, clock = Asked(SCENARIO), Clock()
-    looker = Looker(clock, lambda _view: None)
-    first = await looker.look(backend, View(), ViewRequest(), 1)
+    refresh = ClusterRefresh(clock, lambda _view: None)
+    first = await refresh.read_all(backend, View(), ViewRequest(), 1)
     clock.now += 10
-    second = await looker.look(backend, first, ViewRequest(), 2)
+    second = await refresh.read_all(backend, first, ViewRequest(), 2)
     assert second.surveys is first.surveys
     assert second.troubled is first.troubled
     assert second.since is first.since
@@ -77,7 +77,7 @@ async def test_what_did_not_change_is_the_very_same_object_and_is_not_asked_agai
     by_us = [topics for topics in backend.configured if len(topics) == 20]
     assert backend.dirs == 1
     clock.now += SELDOM_SECONDS
-    third = await looker.look(backend, second, ViewRequest(), 3)
+    third = await refresh.read_all(backend, second, ViewRequest(), 3)
     assert third.configs is first.configs
     assert len([topics for topics in backend.configured if len(topics) == 20]) > len(by_us)
     assert backend.dirs == 2
@@ -87,12 +87,12 @@ async def test_what_did_not_change_is_the_very_same_object_and_is_not_asked_agai
 async def test_the_first_picture_is_told_while_it_fills_and_later_ones_when_they_are_whole() -> None:
     backend = Asked("last-replica-standing")
     told: list[View] = []
-    looker = Looker(Clock(), told.append)
-    first = await looker.look(backend, View(), ViewRequest(), 1)
+    refresh = ClusterRefresh(Clock(), told.append)
+    first = await refresh.read_all(backend, View(), ViewRequest(), 1)
     assert told[0].cluster is not None
     assert told[0].partitions is None
     assert any(view.partitions is not None and view.quorum is None for view in told)
     told.clear()
-    await looker.look(backend, first, ViewRequest(), 2)
+    await refresh.read_all(backend, first, ViewRequest(), 2)
     assert told == []
     await backend.close()

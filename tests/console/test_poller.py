@@ -101,7 +101,7 @@ async def test_what_a_look_tells_after_it_was_given_up_is_not_heard(stage: Stage
 async def test_a_look_that_never_comes_back_is_given_up_and_the_cluster_counts_as_lost(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(poller_module, "LOOK_LIMIT", 0.01)
+    monkeypatch.setattr(poller_module, "REFRESH_LIMIT", 0.01)
     stage.cluster.let.clear()
     stage.poller.start()
     await stage.until(lambda: stage.poller.state.link is Link.LOST)

@@ -29,15 +29,15 @@ def test_no_look_begins_while_one_runs() -> None:
 
 def test_what_is_asked_for_while_one_runs_is_looked_at_again_right_after() -> None:
     """The change that somebody waits for may have come after the running look passed it by."""
-    ended = Schedule().begin(0.0).want().end(2.0)
+    ended = Schedule().begin(0.0).request().end(2.0)
     assert ended.due(2.0) == 0.0
-    assert not ended.begin(2.0).end(3.0).wanted
+    assert not ended.begin(2.0).end(3.0).requested
 
 
 def test_paused_it_looks_only_when_asked() -> None:
     paused = looked(0.1).toggle_pause()
     assert paused.due(1_000.0) is None
-    assert paused.want().due(1_000.0) == 0.0
+    assert paused.request().due(1_000.0) == 0.0
     assert paused.toggle_pause().due(1_000.0) == 0.0
 
 

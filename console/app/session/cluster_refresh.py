@@ -48,7 +48,7 @@ class Looker:
     offline_times: OfflineTimesReader = field(default_factory=OfflineTimesReader)
     survey_seconds: float = SURVEY_SECONDS
 
-    async def look(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
+    async def read_all(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
         """The whole view. Raises BackendError if nothing could be asked; a part that could not be read is
         Unknown in it.
         """
@@ -71,7 +71,7 @@ class Looker:
         view = replace(view, reassignments=_kept(before.reassignments, moving), at=self.clock())
         return replace(view, health=_health(view))
 
-    async def look_at(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
+    async def read_logs(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
         """Reads only the logs that the screen shows, after the cursor has moved."""
         states = _states_of(before, wanted.shown)
         surveys, contacts = await self._ask_logs(backend, states, wanted.deep)

@@ -14,14 +14,16 @@ from console.app.session.view import Link, View, ViewRequest
 from console.errors import ConsoleError
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
-LOOK_LIMIT = 300.0
+REFRESH_LIMIT = 300.0
 """Seconds after which a refresh that does not return is given up, so that the next may begin."""
 SETTLE_SECONDS = 0.15
 """Seconds that the cursor must rest before the logs under it are read."""
 
 
 class Asks(Protocol):
-    """Carries out a refresh (:class:`console.app.session.cluster_refresh.Looker` on the backend's thread)."""
+    """Carries out a refresh with a :class:`console.app.session.cluster_refresh.ClusterRefresh` on the backend's
+    thread.
+    """
 
     async def whole(self, before: View, wanted: ViewRequest, generation: int, /) -> View: ...
 
@@ -84,7 +86,7 @@ class Poller:
     def ask(self) -> None:
         """Requests a full refresh, also of what seldom changes: at once, or right after the running one."""
         self._everything = True
-        self._schedule(self.state.schedule.want())
+        self._schedule(self.state.schedule.request())
 
     def toggle_pause(self) -> None:
         self._schedule(self.state.schedule.toggle_pause())
@@ -106,7 +108,7 @@ class Poller:
     @property
     def idle(self) -> bool:
         """Whether no refresh runs, and nothing that the screen shows waits for one."""
-        return not self._asking and self._rests() == float("inf") and not self.state.schedule.wanted
+        return not self._asking and self._rests() == float("inf") and not self.state.schedule.requested
 
     async def _run(self) -> None:
         while True:
@@ -174,11 +176,11 @@ class Poller:
         """A cluster that cannot be asked is a state; the last view stays on the screen."""
         self._asking = True
         try:
-            async with asyncio.timeout(LOOK_LIMIT):
+            async with asyncio.timeout(REFRESH_LIMIT):
                 view = await asking
         except TimeoutError:
             self.generation += 1
-            return Link.LOST, f"a refresh did not return within {LOOK_LIMIT:.0f} s"
+            return Link.LOST, f"a refresh did not return within {REFRESH_LIMIT:.0f} s"
         except (BackendError, ConsoleError) as error:
             return Link.LOST, str(error)
         except Exception as error:  # a defect in a refresh must not end the console during an incident

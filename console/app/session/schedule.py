@@ -14,7 +14,7 @@ SHARE = 20
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """``began`` is set while a refresh runs; ``ended`` and ``took`` are those of the last one. ``wanted``:
+    """``began`` is set while a refresh runs; ``ended`` and ``took`` are those of the last one. ``requested``:
     another refresh was requested, by a person or after a change.
     """
 
@@ -23,7 +23,7 @@ class Schedule:
     began: float | None = None
     ended: float | None = None
     took: float = 0.0
-    wanted: bool = False
+    requested: bool = False
 
     @property
     def pause_between(self) -> float:
@@ -39,7 +39,7 @@ class Schedule:
         """Seconds until the next refresh should start, 0 for at once; None while one runs, or while paused."""
         if self.began is not None:
             return None
-        if self.wanted or self.ended is None:
+        if self.requested or self.ended is None:
             return 0.0
         if self.paused:
             return None
@@ -48,7 +48,7 @@ class Schedule:
     def begin(self, now: float) -> Schedule:
         """A refresh starts; it answers all requests until now."""
         assert self.began is None, "refreshes never overlap"
-        return replace(self, began=now, wanted=False)
+        return replace(self, began=now, requested=False)
 
     def end(self, now: float, *, untypical: bool = False) -> Schedule:
         """The refresh is over. ``untypical``: its duration says nothing, so the next one comes as usual.
@@ -58,11 +58,11 @@ class Schedule:
         assert self.began is not None
         return replace(self, began=None, ended=now, took=0.0 if untypical else now - self.began)
 
-    def want(self) -> Schedule:
+    def request(self) -> Schedule:
         """Requests a refresh: at once, or right after the running one, which may already have read the
         changed part.
         """
-        return replace(self, wanted=True)
+        return replace(self, requested=True)
 
     def toggle_pause(self) -> Schedule:
         return replace(self, paused=not self.paused)

@@ -15,7 +15,7 @@ from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend
 from console.app.halt import Halt
 from console.app.session.backend_thread import Elsewhere
-from console.app.session.cluster_refresh import Looker
+from console.app.session.cluster_refresh import ClusterRefresh
 from console.app.session.draft import Draft
 from console.app.session.poller import Poller
 from console.app.session.rows import Rows, shaped
@@ -34,7 +34,7 @@ BEAT_SECONDS = 1.0
 """How often the time of a simulated cluster moves on."""
 COMES_ROUND_SECONDS = 1.0
 """A thread that computes for longer than that between two steps had nothing to send."""
-FLIGHT_LOOKS = 0.05
+FLIGHT_CHECK_SECONDS = 0.05
 
 
 class Listener(Protocol):
@@ -146,7 +146,7 @@ class Session:
             return self._loop.time() - began < (limit if flights() else COMES_ROUND_SECONDS)
 
         while (flights() or not round_trip.done()) and waits():  # noqa: ASYNC110  # another thread lands them
-            await asyncio.sleep(FLIGHT_LOOKS)
+            await asyncio.sleep(FLIGHT_CHECK_SECONDS)
         return not flights()
 
     def silence(self) -> None:
@@ -217,13 +217,13 @@ class Session:
 
     async def whole(self, before: View, wanted: ViewRequest, generation: int) -> View:
         """A whole look, its rows made on the backend's thread too."""
-        return await self._look(lambda looker, b: looker.look(b, before, wanted, generation))
+        return await self._refresh(lambda refresh, b: refresh.read_all(b, before, wanted, generation))
 
     async def part(self, before: View, wanted: ViewRequest, generation: int) -> View:
         """The logs of what the screen shows."""
-        return await self._look(lambda looker, b: looker.look_at(b, before, wanted, generation))
+        return await self._refresh(lambda refresh, b: refresh.read_logs(b, before, wanted, generation))
 
-    async def _look(self, asking: Callable[[Looker, Backend], Coroutine[Any, Any, View]]) -> View:
+    async def _refresh(self, asking: Callable[[ClusterRefresh, Backend], Coroutine[Any, Any, View]]) -> View:
         choosing, known, others = self.choosing, self.rows, self.others
 
         def tell(view: View) -> None:
