@@ -1,4 +1,4 @@
-"""The reasons of decisions, worded as in :mod:`recovery.strategy`, for many rows at once."""
+"""The reasons of decisions, with the same words as :mod:`recovery.strategy`, for many rows at once."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ import pyarrow.compute as pc
 
 from pipeline.plan.nested_arrays import Array, fields, joined, lists, text
 from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns
-from recovery.model import Standing
 from recovery.ranking import Ranking
 from recovery.strategy import REASSIGNING
+from recovery.wording.replica_text import STANDING_WORDS
 
 REPORT_ONLY = "strategy none: nothing is elected"
 
-_WORDS = {
-    Standing.FENCED: "fenced",
-    Standing.OFFLINE_REPLICA: "offline for the controller",
-    Standing.UNREGISTERED: "not registered",
-    Standing.ELECTABLE: "electable",
-}
-_STANDINGS = pa.array([standing.value for standing in _WORDS])
+_STANDINGS = pa.array([standing.value for standing in STANDING_WORDS])
 
 
 def elected(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array, ranking: Ranking) -> Any:
@@ -48,7 +42,7 @@ def nobody(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array) -> Any
     place[rows] = np.arange(len(rows))
     among = ranked.order[place[replicas.owner[ranked.order]] >= 0]
     standing = replicas.columns["standing"].take(pa.array(among))
-    words = pa.array(list(_WORDS.values())).take(pc.index_in(standing, value_set=_STANDINGS))
+    words = pa.array(list(STANDING_WORDS.values())).take(pc.index_in(standing, value_set=_STANDINGS))
     each = joined(replicas.broker[among], " is ", words)
     states = pc.binary_join(lists(place[replicas.owner[among]], each, len(rows)), ", ")
     heard = pc.not_equal(states, "")

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from recovery.model import PartitionState
+from recovery.model import PartitionState, Standing
 from recovery.wording.quantity_text import ids
 
 _IN_SYNC = ("ISR",)
+
+STANDING_WORDS = {
+    Standing.FENCED: "fenced",
+    Standing.OFFLINE_REPLICA: "offline for the controller",
+    Standing.UNREGISTERED: "not registered",
+    Standing.ELECTABLE: "electable",
+}
+"""A replica's standing after "broker 1 is", in the reasons of decisions."""
 
 
 def replica_sets(state: PartitionState, broker: int) -> tuple[str, ...]:
@@ -24,7 +32,7 @@ def elr_text(members: tuple[int, ...] | None) -> str:
 
 
 def disk_text(read_ms: int) -> str:
-    """Where a log comes from that its broker did not tell."""
+    """The source of a log that was read from its broker's disk, because the broker did not answer."""
     try:
         moment = f"{datetime.fromtimestamp(read_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, ValueError, OSError):
