@@ -9,21 +9,23 @@ from console.output.text_table import TextColumn, table, width
 Row = Sequence[str]
 
 CLUSTER = "cluster"
-"""The heading of a column that is the same in every row, mostly; it is copied from, and so never broken."""
+"""The heading of a column that usually has the same value in every row; people copy the value, so it is never
+broken.
+"""
 
 WIDE = 100
-"""Columns of a terminal from which on there is room for bars."""
+"""The terminal width in columns from which there is room for bars."""
 
 WORD = 14
-"""The longest word that a table is made wider for."""
+"""The longest word for which a table is made wider."""
 
 _BETWEEN = 3
-"""What rich puts between two columns of this box."""
+"""The width that rich puts between two columns of this box."""
 
 
 def rendered(title: str, columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    """A table as rich draws it; numbers stand on the right. A single cluster moves into the title; where
-    there is no room for their ids beside the rest, several have a table each.
+    """A table as rich draws it; numbers are right-aligned. A single cluster id moves into the title. Several
+    clusters get a table each if their ids do not fit next to the other columns.
     """
     listed, room = list(rows), width() or 160
     if room >= WIDE or CLUSTER not in columns:
@@ -43,7 +45,7 @@ def _drawn(title: str, columns: Sequence[str], listed: Sequence[Row], room: int)
 
     title, unused = _titled(title, columns, listed)
     columns, listed = _without([unused], columns, listed)
-    # Bars, which have no heading, are for those who have the room.
+    # Bars, which have no heading, are shown only if there is room.
     bars = [place for place, head in enumerate(columns) if not head]
     sizes = widths(columns, listed, room)
     if room < WIDE or any(len(row[place]) > sizes[place] for row in listed for place in bars):
@@ -71,8 +73,8 @@ def _without(
 
 
 def by_id(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
-    """A table whose rows are named by ids in the first column: in a narrow terminal the last columns stand below
-    their rows, so that ids are whole.
+    """A table with ids in the first column: in a narrow terminal the last columns move below their rows, so
+    that ids are not broken.
     """
     if (width() or 160) >= WIDE:
         yield from rendered(title, columns, rows)
@@ -86,7 +88,7 @@ _BESIDE = 5
 
 
 def _titled(title: str, columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, int | None]:
-    """The title, and the column that it makes needless."""
+    """The title, and the column that it replaces."""
     if CLUSTER not in columns:
         return title, None
     place = columns.index(CLUSTER)
@@ -95,7 +97,7 @@ def _titled(title: str, columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def widths(heads: Sequence[str], rows: Sequence[Row], room: int) -> list[int]:
-    """How wide each column is: texts are folded between words, and within one only where there is no room."""
+    """The width of each column: texts are folded between words, and within a word only if there is no room."""
     texts = [[head, *(row[place] for row in rows)] for place, head in enumerate(heads)]
     whole = [max(map(len, column)) for column in texts]
     words = [max((len(word) for text in column for word in text.split()), default=1) for column in texts]
@@ -106,7 +108,9 @@ def widths(heads: Sequence[str], rows: Sequence[Row], room: int) -> list[int]:
 
 
 def _least(words: Sequence[int], kept: Sequence[bool], free: int) -> list[int] | None:
-    """What each column needs for its words, the longest broken where it must be, or None where nothing helps."""
+    """The width that each column needs for its words, with the longest words broken if necessary; None if
+    that is not enough.
+    """
     for most in range(WORD, 3, -1):
         found = [word if whole else min(word, most) for word, whole in zip(words, kept, strict=True)]
         if sum(found) <= free:
@@ -115,7 +119,9 @@ def _least(words: Sequence[int], kept: Sequence[bool], free: int) -> list[int] |
 
 
 def _shared(found: list[int], whole: Sequence[int], free: int) -> list[int]:
-    """The rest goes to all that could use more, the same to each: one long text takes no other's room."""
+    """Divides the rest equally among all columns that need more, so that one long text takes no room from the
+    others.
+    """
     left = free - sum(found)
     while left > 0 and (open_ := [place for place, size in enumerate(whole) if found[place] < size]):
         share = max(1, left // len(open_))
@@ -131,7 +137,7 @@ def _numeric(cell: str) -> bool:
 
 
 def bar(value: float, most: float, size: int = 18) -> str:
-    """A bar of at most ``size`` cells, in eighths; something that is not nothing shows."""
+    """A bar of at most ``size`` cells, in eighths; a value above 0 is always visible."""
     if value <= 0 or most <= 0:
         return ""
     eighths = max(1, round(value / most * size * 8))

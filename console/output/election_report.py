@@ -14,7 +14,7 @@ from recovery.wording.quantity_text import printable
 
 
 def election_lines(held: Held, limit: int) -> Iterator[str]:
-    """Counts, then what failed, then the rest."""
+    """Counts, then failed elections, then the rest."""
     yield outcome_counts(held.counts)
     failed = set(held.failures)
     ordered = sorted(held.elections, key=lambda election: election not in failed)

@@ -13,7 +13,7 @@ from recovery.wording.quantity_text import counted, printable
 
 
 class ClusterJournal(NamedTuple):
-    """The newest ``runs`` of a cluster, oldest first, of ``total``. ``running``: the id of the one going on."""
+    """The newest ``runs`` of a cluster, oldest first, of ``total``. ``running``: the id of the current run."""
 
     cluster_id: str
     runs: tuple[RunRecord, ...]
@@ -22,7 +22,7 @@ class ClusterJournal(NamedTuple):
 
 
 def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
-    """Each run with what it sent and how that ended."""
+    """Each run with what it sent and the results."""
     empty = True
     for journal in journals:
         empty = False
@@ -47,7 +47,7 @@ def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
 
 
 def _end_text(run: RunRecord, *, going_on: bool) -> str:
-    """How a run ended, and its result counts, as far as its file has them."""
+    """How a run ended, and its result counts, if its file has them."""
     if not run.ended:
         return "is still going on" if going_on else "did not end"
     status = "-" if run.status is None else run.status

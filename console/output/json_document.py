@@ -11,10 +11,10 @@ VERSION = 1
 
 
 def document(command: str, fields: Mapping[str, object]) -> Iterator[str]:
-    """The lines of one JSON object; the items of a list of objects stand on a line each.
+    """The lines of one JSON object; each item of a list of objects has its own line.
 
-    So a document of thousands of partitions can be searched by line, and is written by the quick encoder,
-    which knows no indentation.
+    So a document of thousands of partitions can be searched by line, and can be written by the fast encoder,
+    which has no indentation.
     """
     yield f'{{"schema": {_json(f"ktriage.{command}/{VERSION}")}'
     for key, value in fields.items():
@@ -30,13 +30,13 @@ def document(command: str, fields: Mapping[str, object]) -> Iterator[str]:
 
 
 def one_line(fields: Mapping[str, object]) -> str:
-    """One object as a line by itself, for what is written while it happens."""
+    """One object on its own line, for events that are written as they happen."""
     return _json(fields)
 
 
 def _json(value: object) -> str:
-    # orjson writes a document of thousands of partitions in a sixth of the standard library's time. It takes no
-    # named tuples by itself, and no half of a surrogate pair, which a file name on a broker may hold.
+    # orjson writes a document of thousands of partitions in a sixth of the standard library's time. It does
+    # not accept named tuples, nor half of a surrogate pair, which may be in a file name on a broker.
     try:
         text = orjson.dumps(value, default=tuple).decode()
     except TypeError:

@@ -13,7 +13,7 @@ from recovery.wording.loss_text import range_text
 
 
 def show_result(screen: Screen, result: JobResult, rows: int, *, json: bool) -> None:
-    """Prints a result: its tables with bars, and where it lies."""
+    """Prints a result: its tables with bars, and its URI."""
     if json:
         fields = {
             "job": result.job,
@@ -29,7 +29,7 @@ def show_result(screen: Screen, result: JobResult, rows: int, *, json: bool) -> 
 
 
 def mean(cell: Mapping[str, Any], name: str) -> str:
-    """A mean with its interval, as 12.3 ± 0.4; "?" where nothing is known."""
+    """A mean with its interval, such as 12.3 ± 0.4; "?" if it is unknown."""
     value, spread = cell[name], cell.get(f"{name}_ci")
     if value is None:
         return "?"
@@ -47,7 +47,7 @@ def _drill(result: JobResult, rows: int) -> Iterator[str]:  # noqa: ARG001  # a 
         level = "" if min_isr < 0 else f", min ISR {min_isr}"
         yield ""
         yield from rendered(
-            f"{scenario}{level}: a mean incident, ± 95 % confidence",
+            f"{scenario}{level}: mean per incident, ± 95 % confidence",
             (
                 "arm",
                 "acks=all lost",
@@ -139,7 +139,7 @@ def _cluster_row(
 
 
 def _quarantine(summary: Mapping[str, Any]) -> Iterator[str]:
-    """What was not worked with, and why: never a silent drop."""
+    """What was left out, and why: nothing is dropped silently."""
     if summary["quarantined"]:
         yield ""
         yield from rendered(
@@ -205,9 +205,7 @@ def _history(result: JobResult, rows: int) -> Iterator[str]:
     summary = result.summary
     for cluster_id, moments in result.asked["clusters"].items():
         gaps = summary["gaps"].get(cluster_id, 0)
-        yield f"{cluster_id}: {moments:,} snapshots" + (
-            f", {gaps:,} gaps of which nothing is known" if gaps else ""
-        )
+        yield f"{cluster_id}: {moments:,} snapshots" + (f", {gaps:,} gaps without any data" if gaps else "")
     yield ""
     yield from rendered(
         "incidents",

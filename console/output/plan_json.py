@@ -16,7 +16,7 @@ from recovery.plan.write import digest, utc_text
 
 
 def plan_head(plan: Plan) -> dict[str, object]:
-    """Which plan it is."""
+    """The plan's origin."""
     header = plan.header
     return {
         "planId": header.plan_id,
@@ -30,7 +30,7 @@ def plan_head(plan: Plan) -> dict[str, object]:
 
 
 def summary_json(summary: Summary) -> dict[str, object]:
-    """The plan in counts; ``atMost`` null where no bound is known."""
+    """The plan in counts; ``atMost`` null if no bound is known."""
     return {
         "elect": summary.elect,
         "notElected": {verdict.value: count for verdict, count in summary.not_elected.items()},
@@ -58,7 +58,7 @@ def loss_json(loss: Loss) -> dict[str, object]:
 
 
 def row_json(row: PlanRow) -> dict[str, object]:
-    """One designated election as it is planned."""
+    """One planned election."""
     successor = row.successor
     return {
         **tp_json(row.tp),
@@ -75,7 +75,7 @@ def row_json(row: PlanRow) -> dict[str, object]:
 
 
 def not_elected_json(row: NotElected) -> dict[str, object]:
-    """A partition that nobody is elected for."""
+    """A partition without an election."""
     return {
         **tp_json(row.tp),
         "verdict": row.verdict.value,
@@ -129,7 +129,7 @@ def state_json(state: RowState) -> dict[str, object]:
 
 
 def failures_json(failures: Iterable[tuple[TopicPartition, str]]) -> list[dict[str, object]]:
-    """What was asked for and not done, with the reason."""
+    """What was requested and not done, with the reason."""
     return [{**tp_json(tp), "reason": reason} for tp, reason in failures]
 
 

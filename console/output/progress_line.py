@@ -1,4 +1,4 @@
-"""One line on a terminal that says how far long work is.
+"""One line on a terminal that shows the progress of long work.
 
 Written by hand: importing rich costs more time than many of these commands take.
 """
@@ -15,7 +15,7 @@ INTERVAL_SECONDS = 0.1
 
 
 class ProgressLine:
-    """Shows nothing during the first moments, then at most ten lines a second, and clears up after itself."""
+    """Shows nothing at first, then at most ten updates a second, and removes the line at the end."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
         self._stream = stream
@@ -35,7 +35,7 @@ class ProgressLine:
         self._shown = True
 
     def clear(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         if self._shown:
             self._write("\r\x1b[K")
             self._shown = False
@@ -47,4 +47,4 @@ class ProgressLine:
 
 
 def no_progress(_what: str, _done: int, _of: int) -> None:
-    """For output that nobody watches."""
+    """For output that no person watches."""

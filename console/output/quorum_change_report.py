@@ -27,10 +27,10 @@ def changed_lines(changed: Changed) -> Iterator[str]:
         yield f"cause: {changed.cause}"
     if changed.done is None:
         yield (
-            "the change is written, and is not seen committed: it takes effect as soon as a majority of the new set"
-            " follows. Do not send it again; look with ktriage quorum status"
+            "the change is written, but not known to be committed: it takes effect as soon as a majority"
+            " of the new set follows. Do not send it again; check with ktriage quorum status"
             if changed.cause is TimeoutCause.NOT_COMMITTED
-            else f"what came of it is not known ({changed.detail}): look with ktriage quorum status"
+            else f"the result is not known ({changed.detail}): check with ktriage quorum status"
         )
 
 

@@ -16,8 +16,8 @@ from recovery.wording.quantity_text import printable
 
 
 def review_lines(plan: ReplacementPlan, current: ReplacementStep | None, quorum: Quorum) -> Iterator[str]:
-    """The whole plan: steps with what is run, sent, waited for, what can go wrong and the way back; what the voters
-    then stand with those down that are down in ``quorum``.
+    """The whole plan: for each step what is run, sent and waited for, what can go wrong and how to undo it;
+    and how many failures the voters then tolerate, given the voters that are down in ``quorum``.
     """
     wanted = plan.wanted
     yield f"replacement plan {plan.header.plan_id} for cluster {wanted.cluster_id}: {wanted.kind}"
@@ -50,12 +50,12 @@ def step_lines(step: ReplacementStep, *, done: bool = False) -> Iterator[str]:
 
 
 def result_line(result: ReplacementResult) -> str:
-    """How a run ended."""
+    """The result of a run."""
     if result.reason is StopReason.DONE or result.step is None:
         return "the replacement is done"
     why = ""
     if result.seen is not None:
-        # Who ended it waited for nothing: what the step waits for would read as if it were so.
+        # The person ended the run, so what the step waits for is not the reason and is not printed.
         waits = result.reason in (StopReason.TOO_LONG, StopReason.UNCONFIRMED)
         why = "; ".join(result.seen.held) or (result.seen.waits_for if waits else "")
     return printable(

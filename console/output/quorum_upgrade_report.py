@@ -17,8 +17,8 @@ AFTERWARDS = (
 
 
 def upgrade_lines(check: UpgradeCheck) -> Iterator[str]:
-    """Every node with what it supports, then what speaks against the upgrade."""
-    yield f"kraft.version {check.quorum.kraft_version}, level 1 wanted"
+    """Every node with what it supports, then the problems that prevent the upgrade."""
+    yield f"kraft.version {check.quorum.kraft_version}, level 1 requested"
     rows = [(str(n.role), str(n.id), n.address, printable(_support(n))) for n in check.nodes]
     yield from table(
         [TextColumn("ROLE"), TextColumn("NODE"), TextColumn("ADDRESS"), TextColumn("KRAFT.VERSION")],
@@ -26,14 +26,14 @@ def upgrade_lines(check: UpgradeCheck) -> Iterator[str]:
         "  ",
     )
     if check.already:
-        yield "it is there already: the voters are dynamic"
+        yield "the cluster already has this level: the voters are dynamic"
         return
     for reason in check.refused:
         yield printable(f"  refused: {reason}")
     for warning in check.warnings:
         yield f"  note: {warning}"
     if not check.refused:
-        yield "  nothing speaks against it; the controller would accept it"
+        yield "  no problem found; the controller would accept it"
         yield f"  {AFTERWARDS}"
 
 

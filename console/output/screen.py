@@ -14,15 +14,15 @@ from recovery.wording.quantity_text import printable
 
 
 class Screen:
-    """Where a command writes. A reader that goes away (``| head``) ends the output, not the work.
+    """The output of a command. If the reader closes the pipe (``| head``), the output ends, but not the work.
 
-    ``output_failed`` holds why results could not be written (a full disk, say), None while all is well.
+    ``output_failed`` says why results could not be written (such as a full disk), None if all is well.
     """
 
     def __init__(
         self, clock: Callable[[], float], stdout: TextIO | None = None, stderr: TextIO | None = None
     ):
-        # A closed descriptor leaves None there: results are not wanted.
+        # If the descriptor is closed, this is None: nobody reads the results.
         self._stdout = stdout or sys.stdout or _nowhere()
         self._stderr = stderr or sys.stderr or _nowhere()
         self._progress = ProgressLine(self._stderr, clock) if self._stderr.isatty() else None
@@ -43,7 +43,7 @@ class Screen:
             self._abandon_stdout()
 
     def say(self, *lines: str) -> None:
-        """To the person: on stderr, so that pipes stay clean."""
+        """Messages to the person: on stderr, so that a pipe gets only results."""
         self.end_progress()
         try:
             for line in lines:
@@ -54,7 +54,7 @@ class Screen:
 
     @property
     def progress(self) -> Progress:
-        """Shows how far long work is when stderr is a terminal, and does nothing otherwise."""
+        """Shows the progress of long work if stderr is a terminal; does nothing otherwise."""
         return self._progress.show if self._progress else no_progress
 
     def end_progress(self) -> None:
@@ -63,11 +63,11 @@ class Screen:
 
     @property
     def interactive(self) -> bool:
-        """Whether a person can be asked: standard input and stderr are a terminal."""
+        """Whether a person can be asked: standard input and stderr are terminals."""
         return sys.stdin is not None and sys.stdin.isatty() and self._stderr.isatty()
 
     def _abandon_stdout(self) -> None:
-        # Python flushes stdout once more when it ends; the old descriptor would complain again.
+        # Python flushes stdout once more at exit; the old descriptor would raise the error again.
         self._stdout = _nowhere()
         try:
             os.dup2(self._stdout.fileno(), sys.__stdout__.fileno() if sys.__stdout__ else 1)

@@ -1,7 +1,7 @@
 """Aligned columns of plain text.
 
-Not rich's tables: 9,000 rows of twelve columns take those seven seconds and these a twentieth of one, and a
-whole cluster is read and described in less than a second.
+Not rich's tables: for 9,000 rows of twelve columns they take seven seconds, this module a twentieth of a
+second, and a whole cluster is read and described in less than a second.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NARROWEST = 40
 
 
 class TextColumn(NamedTuple):
-    """A column's heading; numbers stand on the right.
+    """A column's heading; numbers are right-aligned.
 
-    ``below``: where the terminal is too narrow for all columns, this one moves under its row.
+    ``below``: if the terminal is too narrow for all columns, this one moves below its row.
     """
 
     title: str
@@ -32,7 +32,9 @@ class TextColumn(NamedTuple):
 
 
 def width() -> int | None:
-    """How many columns the reader has, KTRIAGE_WIDTH if it is set; None: a pipe or a file, one line a row."""
+    """The width of the terminal in columns, or KTRIAGE_WIDTH if it is set; None: a pipe or a file, one line
+    per row.
+    """
     told = os.environ.get("KTRIAGE_WIDTH", "")
     if told.isdecimal():
         return max(int(told), _NARROWEST)
@@ -40,14 +42,14 @@ def width() -> int | None:
         found = os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError, AttributeError):  # a pipe, a file, or no stdout at all
         return None
-    # A terminal that was given no size (script, docker -t, CI) says 0.
+    # A terminal without a size (script, docker -t, CI) reports 0.
     return max(found or shutil.get_terminal_size().columns, _NARROWEST)
 
 
 def table(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], indent: str = "") -> Iterator[str]:
     """The heading and the rows; columns that are empty in every row are left out.
 
-    One line a row, unless a terminal is too narrow: then what is marked ``below`` follows on lines of its own.
+    One line per row. If the terminal is too narrow, columns marked ``below`` follow on their own lines.
     """
     used = [i for i in range(len(columns)) if any(row[i] for row in rows)]
     most = width()
@@ -56,7 +58,7 @@ def table(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], indent: 
         return
     beside = [i for i in used if not columns[i].below]
     below = [i for i in used if columns[i].below]
-    # A name that is long pads every other row: such a row is a block of its own.
+    # A long name would pad every other row, so such a row gets its own block.
     short = [row for row in rows if len(row[used[0]]) <= most // 3]
     if not short or _needed(columns, short, beside, indent) > most:
         short = []

@@ -13,7 +13,7 @@ from recovery.wording.quantity_text import counted
 
 
 def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
-    """Counts, then what is not complete, the worst first."""
+    """Counts, then the incomplete rows, the worst first."""
     leading = Counter(state.leading for state in states)
     yield f"{counted(len(states), 'partition')} of the plan: " + ", ".join(
         f"{count:,} led by {LED_BY[what]}" for what, count in leading.items()
@@ -21,7 +21,7 @@ def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
     yield from state_counts(states)
     missing = sorted((state for state in states if not state.complete), key=lambda state: state.good)
     if not missing:
-        yield "all of them are led as planned, usable and fully replicated"
+        yield "all of them have the planned leader, are at min ISR and fully replicated"
         return
     shown = missing[:limit] if limit else missing
     yield ""

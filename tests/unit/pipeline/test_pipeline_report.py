@@ -86,7 +86,7 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
                 }
             ],
         },
-        ["c: 4 snapshots, 1 gaps of which nothing is known", "t-3", "at least 60", "in a gap"],
+        ["c: 4 snapshots, 1 gaps without any data", "t-3", "at least 60", "in a gap"],
     ),
 }
 
