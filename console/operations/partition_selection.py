@@ -1,4 +1,4 @@
-"""From what was asked for to the partitions of the cluster: unknown ones are refused before anything is sent."""
+"""Finds the requested partitions in the cluster: unknown ones are refused before anything is sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLUSTER = "Cluster:kafka-cluster"
 
 
 class Which(StrEnum):
-    """Which partitions of those that may be seen: every one, or those in trouble."""
+    """Which of the visible partitions: all, or only those with a problem."""
 
     ALL = "all"
     OFFLINE = "offline"
@@ -26,7 +26,7 @@ class Which(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was asked for: the partitions named, every partition of the topics named, or all; then ``which``."""
+    """The request: the partitions named, every partition of the topics named, or all; then ``which``."""
 
     partitions: tuple[TopicPartition, ...] | None = None
     topics: tuple[str, ...] = ()
@@ -39,13 +39,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The states of the partitions asked for, and what could not be seen.
+    """The states of the requested partitions, and what could not be seen.
 
-    ``hidden`` are topics that exist and that this caller may not describe; ``visible_only`` tells that the
-    cluster left out, in silence, what this caller may not see. ``not_compared``: why it cannot be told whether
-    there are such topics, None where ``hidden`` is all of them. ``leaders_not_told`` are partitions that have a
-    leader which the listener that was asked does not reach: they are not offline, and not among the states.
-    ``found`` is all that was read to find ``states``; ``whole``: of the whole cluster.
+    ``hidden`` are topics that exist and that this user may not describe. ``visible_only``: the cluster
+    silently left out what this user may not see. ``not_compared``: why it is not known whether there are such
+    topics; None if ``hidden`` is complete. ``leaders_not_told`` are partitions with a leader that has no
+    address on the listener that was asked: they are not offline, and not among the states. ``found`` is all
+    that was read to find ``states``; ``whole``: of the whole cluster.
     """
 
     states: tuple[PartitionState, ...]
@@ -57,16 +57,16 @@ class Selected:
     whole: bool = False
 
     def without(self, partitions: Container[TopicPartition]) -> Selected:
-        """As it is, without those partitions."""
+        """The same without those partitions."""
         return replace(self, states=tuple(state for state in self.states if state.tp not in partitions))
 
 
 async def select(backend: Backend, selection: Selection) -> Selected:
-    """The partitions named, in the order given, or all of the cluster.
+    """The partitions that were named, in that order, or all partitions of the cluster.
 
-    Raises InputError when a topic or a partition named does not exist, NotAllowed when it may not be seen, or
-    when nothing can be seen at all and nobody can tell whether there is something.
-    ``which`` UNDER_MIN_ISR is left to the caller, who knows the configurations.
+    Raises InputError if a named topic or partition does not exist; NotAllowed if this user may not see it, or
+    if no partition is visible and it is not known whether any exists. The caller applies ``which``
+    UNDER_MIN_ISR, because it knows the configurations.
     """
     if selection.partitions is not None:
         topics: tuple[str, ...] | None = tuple(dict.fromkeys(tp.topic for tp in selection.partitions))

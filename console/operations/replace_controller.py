@@ -1,4 +1,4 @@
-"""Replacing a controller, and going on with a replacement that is half done."""
+"""Replaces a controller, and continues a replacement that is half done."""
 
 # ruff: noqa: ARG002  # the signatures are the change's
 
@@ -34,7 +34,7 @@ from recovery.membership.replacement import ReplacementPlan, ReplacementStep
 from recovery.model import TopicPartition
 
 GIVE_UP = "give up"
-"""What is typed to forget a replacement."""
+"""The answer that gives up a replacement."""
 
 
 class ReplacementStanding(NamedTuple):
@@ -46,16 +46,17 @@ class ReplacementStanding(NamedTuple):
 
 
 Watch = Callable[[Planned, StopRequest], AbstractContextManager[Watcher]]
-"""Somebody to watch a replacement, until it ends."""
+"""The watcher of a replacement, until it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResult]):
-    """Goes through a plan from where the cluster is. Each change of the voters is asked for by who watches.
+    """Carries out a plan from the cluster's current step. The watcher asks before each change of the voters.
 
-    ``source`` is the plan, in ``file``, or the choice that a plan is made of and written to ``file`` (None: under
-    the state directory). ``confirmed`` are steps that an operator said are done; unless it is ``attended`` nobody
-    can say so. ``give_up`` is the command that forgets another replacement.
+    ``source`` is the plan, in ``file``, or the choice from which a plan is made and written to ``file``
+    (None: under the state directory). ``confirmed`` are the steps that an operator reported as done; during
+    the run this is possible only if it is ``attended``. ``give_up`` is the command that gives up another
+    replacement.
     """
 
     source: ReplacementChoice | ReplacementPlan
@@ -77,8 +78,8 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
         mine = self.file.resolve() if made and self.file is not None else None
         if half_done is not None and half_done.file != mine:
             raise NotDone(
-                f"another replacement is half done ({half_done.file}); nothing was sent. Go on with it first:"
-                f" {run.resume_command}; or give it up, with the voters as they are: {self.give_up}"
+                f"another replacement is half done ({half_done.file}); nothing was sent. Continue it first:"
+                f" {run.resume_command}; or give it up and leave the voters as they are: {self.give_up}"
             )
 
     async def prepare(
@@ -90,7 +91,9 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
         return await replacement_standing(cluster, planned)
 
     async def plan(self, cluster: Membership) -> ReplacementPlan:
-        """The plan, made of the choice where it is none yet. Raises as :func:`plan_replacement`, and InputError."""
+        """The plan; it is made from the choice if there is none yet. Raises as :func:`plan_replacement`, and
+        InputError.
+        """
         if isinstance(self.source, ReplacementPlan):
             return self.source
         made = await make_replacement(cluster, self.source)
@@ -102,7 +105,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
 
     def question(self, prepared: ReplacementStanding) -> Question:
         refused = f"not confirmed; nothing was sent. The plan is {prepared.planned.file}"
-        return Question("Go through these steps now? Type yes:", ("yes",), refused)
+        return Question("Carry out these steps now? Type yes:", ("yes",), refused)
 
     async def compare_again(
         self,
@@ -111,7 +114,9 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
         answer: str,
         operator: Operator[ReplacementStanding],
     ) -> ReplacementStanding:
-        """The run looks at the quorum itself before each step, and asks again for each change of the voters."""
+        """Nothing to do here: the run reads the quorum before each step, and asks again before each change of
+        the voters.
+        """
         return prepared
 
     async def carry_out(
@@ -127,10 +132,11 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
 
 
 class Resumed(NamedTuple):
-    """What became of a replacement that was half done; ``planned`` is None where there is none, or no more.
+    """The result for a replacement that was half done; ``planned`` is None if there is none, or none any
+    more.
 
-    ``given_up``: it was forgotten. ``orders`` are partitions that may stand in the order of an election, which only
-    the brokers take back.
+    ``given_up``: it was given up. ``orders`` are partitions whose assignment may still have the order of an
+    election, which only the brokers can restore.
     """
 
     planned: Planned | None = None
@@ -140,7 +146,7 @@ class Resumed(NamedTuple):
 
 
 class HalfDoneReplacement(NamedTuple):
-    """What the journal shows; ``planned`` is None where it is given up."""
+    """What the journal shows; ``planned`` is None if it is given up."""
 
     found: Unfinished
     planned: Planned | None
@@ -148,11 +154,11 @@ class HalfDoneReplacement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
-    """Goes on with the replacement that the journal shows half done, or with that of ``file``.
+    """Continues the replacement that the journal shows as half done, or the one in ``file``.
 
-    ``ask``: a person can be asked whether to go on. ``agreed``: changes of the voters were agreed to before;
-    without either nothing is sent. ``forget``: it is given up, and the voters stay as they are. ``brokers``: the
-    cluster is reached through its brokers.
+    ``ask``: a person can be asked whether to continue. ``agreed``: the operator agreed beforehand to changes
+    of the voters. Without ``ask`` and ``agreed`` nothing is sent. ``forget``: the replacement is given up,
+    and the voters stay as they are. ``brokers``: the cluster is reached through its brokers.
     """
 
     file: Path | None
@@ -182,8 +188,8 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
             plan = read_replacement(path)
         except InputError as error:
             raise InputError(
-                f"{error}; without its plan the replacement is only forgotten, with the voters as they are:"
-                f" {self.give_up}"
+                f"{error}; without its plan the replacement can only be given up, which leaves the voters"
+                f" as they are: {self.give_up}"
             ) from None
         refuse_replacement_of_other_cluster(plan, cluster_id)
         refuse_unsaid(plan, self.confirmed)
@@ -197,8 +203,8 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
         if prepared.planned is None or not self.ask:
             return None
         text = (
-            f"a controller replacement is half done ({prepared.planned.file}). Type go to go on, give up to forget"
-            " it:"
+            f"a controller replacement is half done ({prepared.planned.file}). Type go to continue it, or"
+            " give up to give it up:"
         )
         return Question(text, ("go", GIVE_UP))
 
@@ -209,7 +215,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
         answer: str,
         operator: Operator[HalfDoneReplacement],
     ) -> HalfDoneReplacement:
-        """The run looks at the quorum itself before each step."""
+        """Nothing to do here: the run reads the quorum before each step."""
         return prepared._replace(planned=None) if answer == GIVE_UP else prepared
 
     async def carry_out(
@@ -219,7 +225,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
         if planned is None:
             entries = [entry.entry for entry in found.replacements]
             run.journal.settle("given up by the operator", entries=entries)
-            run.operator.says("given up: the voters stay as they are; look with ktriage quorum status")
+            run.operator.says("given up: the voters stay as they are; see ktriage quorum status")
             return Resumed(given_up=True)
         orders = () if self.brokers else tuple(sorted({order.written.tp for order in found.orders}))
         if orders:
@@ -235,7 +241,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
     async def _unasked(
         self, cluster: Membership, planned: Planned, run: ChangeRun[HalfDoneReplacement]
     ) -> ReplacementResult | None:
-        """How it ends where nobody can be asked, and voters would be changed; None: nothing of that is left."""
+        """Refuses the run if nobody can be asked and voters would be changed; None: no such change is left."""
         _, quorum, step = await replacement_standing(cluster, planned)
         steps = planned.plan.steps
         left = [] if step is None else [s for s in steps if s.number >= step.number and s.kind.sends]
@@ -243,7 +249,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
             return None
         changes = "; ".join(f"step {s.number}, {s.title}" for s in left)
         run.operator.says(
-            f"a controller replacement is half done ({planned.file}); to go on would send {changes}",
+            f"a controller replacement is half done ({planned.file}); continuing it would send {changes}",
             "nobody can be asked here: give --yes and --reason TEXT; nothing was sent",
         )
         return ReplacementResult(StopReason.UNATTENDED, step, None, quorum)
@@ -256,7 +262,9 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
 
 
 async def replacement_standing(membership: Membership, planned: Planned) -> ReplacementStanding:
-    """Where a replacement is now, with the steps that earlier runs were told are done. Raises BackendError."""
+    """The current state of a replacement, with the steps that operators confirmed in earlier runs. Raises
+    BackendError.
+    """
     plan = planned.plan
     kept = unfinished(planned.cluster_id).confirmed.get(plan.header.plan_id, frozenset())
     picture, step = await standing(membership, plan, planned.confirmed | kept)
@@ -264,7 +272,7 @@ async def replacement_standing(membership: Membership, planned: Planned) -> Repl
 
 
 def conclusion_of(result: ReplacementResult) -> Conclusion:
-    """How a run through a replacement ended."""
+    """The exit status of a replacement's run."""
     if result.reason is StopReason.DONE:
         return Conclusion(Status.DONE, next=("quorum", "status"))
     unsaid = result.step is not None and result.step.kind.said and result.reason is not StopReason.UNATTENDED
@@ -273,13 +281,15 @@ def conclusion_of(result: ReplacementResult) -> Conclusion:
 
 
 def refuse_unsaid(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
-    """Raises InputError where a step is said to be done that is none, or that the cluster shows by itself."""
+    """Raises InputError if a confirmed step does not exist, or if the cluster itself shows whether it is
+    done.
+    """
     said = {step.number for step in plan.steps if step.kind.said}
     wrong = sorted(confirmed - said)
     if wrong:
         may = (
-            f"of this plan only {', '.join(map(str, sorted(said)))} can be said to be done"
+            f"of this plan only {', '.join(map(str, sorted(said)))} can be confirmed"
             if said
-            else ("of this plan every step is seen in the cluster")
+            else ("the cluster itself shows every step of this plan")
         )
         raise InputError(f"--confirmed {wrong[0]}: {may}; nothing was sent")

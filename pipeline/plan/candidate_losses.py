@@ -1,7 +1,7 @@
 """What each candidate would destroy: :func:`recovery.loss.loss` for many candidates at once.
 
-The replicas of most partitions are equal as far as they are known, and nothing would be lost: only pairs that
-differ are compared. A pair is a candidate and another replica of its row.
+In most partitions the known logs are equal and nothing would be lost, so only pairs that differ are compared.
+A pair is a candidate and another replica of its row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _ALONE = 2**33
 
 
 class SpanArrays(NamedTuple):
-    """Epoch spans that other replicas have and a candidate (``of``) has not; ``sure``: certainly, else perhaps."""
+    """Epoch spans that other replicas have and a candidate (``of``) does not; ``sure``: certainly lost, else
+    possibly.
+    """
 
     of: Array
     epoch: Array
@@ -78,7 +80,7 @@ def _told(pieces: SpanArrays, count: int) -> Any:
 
 
 def _others(replicas: ReplicaColumns, candidates: Array, which: Array) -> tuple[Array, Array]:
-    """The pairs of those candidates: the place among ``candidates``, and the other replica."""
+    """The pairs of those candidates: the index in ``candidates``, and the other replica."""
     row = replicas.owner[candidates[which]]
     place, other = expand(replicas.first[row], replicas.sizes[row])
     place = which[place]
@@ -95,7 +97,7 @@ def _unheard(replicas: ReplicaColumns, candidates: Array) -> tuple[Array, Array]
 
 
 def _differing(replicas: ReplicaColumns, candidates: Array) -> tuple[Array, Array]:
-    """The pairs whose logs are both known and differ."""
+    """The pairs of known logs that differ."""
     known = np.flatnonzero(replicas.known)
     first = np.full(replicas.rows, -1)
     first[replicas.owner[known][::-1]] = known[::-1]
@@ -111,7 +113,7 @@ def _differing(replicas: ReplicaColumns, candidates: Array) -> tuple[Array, Arra
 
 
 def _alike(replicas: ReplicaColumns, one: Array, other: Array) -> Array:
-    """Whether two replicas have the same records, as far as the epochs were asked for."""
+    """Whether two replicas have the same records, as far as their epochs were read."""
     spans = replicas.spans
     sizes = np.diff(spans.first)
     alike: Array = sizes[one] == sizes[other]
@@ -141,7 +143,7 @@ def _pieces(replicas: ReplicaColumns, candidates: Array, place: Array, other: Ar
     before = held._replace(sure=~blind)
     found = (
         clip(before, nothing, np.minimum(parting[pair], start), meets),
-        # Without its epoch a record may be one that another replica's span already counts.
+        # A record without a known epoch may already be counted in another replica's span.
         clip(certain, parting[pair], limit, meets & ~under),
         doubtful.where(~meets & blind),
         certain.where(newer),
@@ -154,7 +156,8 @@ def _pieces(replicas: ReplicaColumns, candidates: Array, place: Array, other: Ar
 
 
 def _spans_of(replicas: ReplicaColumns, logs: Array) -> tuple[SpanArrays, Array]:
-    """Every span of the logs, ``of`` the place of its log; and which lie below the floor, without an epoch.
+    """Every span of the logs, ``of`` is the index of its log; and which spans are below the floor, without an
+    epoch.
 
     Those have a number below NO_EPOCH instead, which they share where the records are the same: the logs go on with
     the same epoch.
@@ -177,12 +180,12 @@ def _spans_of(replicas: ReplicaColumns, logs: Array) -> tuple[SpanArrays, Array]
 
 
 def _divergence(replicas: ReplicaColumns, one: Array, other: Array) -> Array:
-    """:func:`recovery.loss.divergence` of each pair, -1 where no epoch is in common."""
+    """:func:`recovery.loss.divergence` of each pair, -1 if they share no epoch."""
     spans = replicas.spans
     sizes = np.diff(spans.first)
     pair, mine = expand(spans.first[one], sizes[one])
     twin, theirs = expand(spans.first[other], sizes[other])
-    # An epoch is -1 at least, and stands once in a lineage.
+    # An epoch is at least -1, and is at most once in a lineage.
     _, here, there = np.intersect1d(
         pair << 32 | spans.epoch[mine] + 1,
         twin << 32 | spans.epoch[theirs] + 1,
@@ -190,20 +193,22 @@ def _divergence(replicas: ReplicaColumns, one: Array, other: Array) -> Array:
         return_indices=True,
     )
     parting = np.full(len(one), -1)
-    # What is in common comes by pair and epoch: the highest is written last.
+    # Common epochs are sorted by pair and epoch, so the highest is written last.
     parting[pair[here]] = np.minimum(spans.end[mine[here]], spans.end[theirs[there]])
     return parting
 
 
 def clip(pieces: SpanArrays, low: Array, high: Array, which: Array | None = None) -> SpanArrays:
-    """The parts that lie from ``low`` up to ``high`` (:func:`recovery.loss._clip`)."""
+    """The parts from ``low`` up to ``high`` (:func:`recovery.loss._clip`)."""
     start, end = np.maximum(pieces.start, low), np.minimum(pieces.end, high)
     kept = start < end if which is None else (start < end) & which
     return pieces._replace(start=start, end=end).where(kept)
 
 
 def union(pieces: SpanArrays) -> SpanArrays:
-    """The spans joined for each candidate and epoch, so that overlaps count once (:func:`recovery.loss.union`)."""
+    """The spans merged for each candidate and epoch, so that overlaps count once
+    (:func:`recovery.loss.union`).
+    """
     if not len(pieces.of):
         return pieces
     pieces = pieces.where(np.lexsort((pieces.start, pieces.epoch, pieces.of)))
@@ -220,7 +225,7 @@ def union(pieces: SpanArrays) -> SpanArrays:
 def _running_maximum(values: Array, group: Array) -> Array:
     """The largest so far in each group; groups ascend.
 
-    Worked out by the values' places in their order, which cannot overflow.
+    Computed with the ranks of the values, which cannot overflow.
     """
     known, place = np.unique(values, return_inverse=True)
     highest: Array = known[np.maximum.accumulate(group * len(known) + place) - group * len(known)]

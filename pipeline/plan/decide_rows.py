@@ -73,21 +73,21 @@ _VERDICTS = list(DecisionKind)
 
 
 class DecisionRules(NamedTuple):
-    """The ranking and strategy that rows are planned by."""
+    """The ranking and strategy for the rows."""
 
     ranking: Ranking
     strategy: Strategy
 
     def planned(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Snapshots' rows in, the plan's rows out, a batch at a time."""
+        """Turns batches of snapshot rows into batches of plan rows."""
         for batch in batches:
             yield from planned(batch, *self)
 
 
 def planned(batch: Any, ranking: Ranking, strategy: Strategy) -> list[Any]:
-    """Snapshot's rows in, the plan's rows out, as batches of :data:`PLANNED`.
+    """Turns batches of snapshot rows into batches of :data:`PLANNED`.
 
-    A row that is broken has the verdict "quarantined" and its flaw as the reason, and nothing else.
+    A broken row gets the verdict "quarantined", its flaw as the reason, and nothing else.
     """
     flaw = flaws(batch)
     sound = pc.is_null(flaw)
@@ -128,7 +128,7 @@ def _batch(batch: Any, decided: dict[str, Any]) -> Any:
 
 
 class _Inputs(NamedTuple):
-    """What the decisions of a batch are made from."""
+    """The input of the decisions of a batch."""
 
     batch: Any
     leader: Array
@@ -163,7 +163,7 @@ def _decided(batch: Any, ranking: Ranking, strategy: Strategy) -> Any:
 
 
 def _verdicts(inputs: _Inputs, strategy: Strategy) -> Array:
-    """The place of each row's verdict in :class:`DecisionKind`."""
+    """The index of each row's verdict in :class:`DecisionKind`."""
     some = np.zeros(len(inputs.leader), bool)
     some[inputs.waiting.rows] = True
     cases = [

@@ -1,4 +1,4 @@
-"""From the plan job's result to the one plan of a cluster that ``ktriage apply`` takes."""
+"""Makes the plan of one cluster, for ``ktriage apply``, from the plan job's result."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ BATCH = 20_000
 
 
 def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
-    """The plan of that cluster, by topic and partition; the same result gives the same plan.
+    """The plan of that cluster, sorted by topic and partition; the same result always gives the same plan.
 
-    Raises PipelineError: the result has nothing of that cluster.
+    Raises PipelineError if the result has nothing of that cluster.
     """
     rows: list[PlanRow] = []
     not_elected: list[NotElected] = []
@@ -37,11 +37,11 @@ def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
         if row["verdict"] == DecisionKind.ELECT:
             rows.append(plan_row(row))
         elif row["topic"] is not None and row["partition"] is not None:
-            # A row that names no partition has only a reason, which the result's summary has.
+            # A row without a partition has only a reason, which is in the result's summary.
             not_elected.append(_not_elected(row))
     if not found and cluster_id not in result.asked.get("clusters", {}):
         known = ", ".join(result.asked.get("clusters", {})) or "none"
-        raise PipelineError(f"{result.place.uri}: nothing of cluster {cluster_id} is in it; there is {known}")
+        raise PipelineError(f"{result.place.uri}: it has no cluster {cluster_id}; it has {known}")
     plan_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{result.place.name} {cluster_id}")
     header = Header(
         str(plan_id),
@@ -55,19 +55,19 @@ def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
     return Plan(
         header,
         tuple(sorted(rows, key=lambda row: row.tp)),
-        # A partition that is there twice has two rows.
+        # A duplicate partition has two rows.
         tuple(sorted(dict.fromkeys(not_elected), key=lambda row: row.tp)),
     )
 
 
 def _taken_at(result: JobResult, cluster_id: str) -> datetime:
-    """When the snapshot was taken: the plan is as old as that."""
+    """When the snapshot was taken; this is the age of the plan."""
     taken_at = result.asked.get("taken_at", {}).get(cluster_id)
     return datetime.fromisoformat(taken_at) if taken_at else result.made_at
 
 
 def read_rows(result: JobResult, cluster_id: str) -> Iterator[Mapping[str, Any]]:
-    """The cluster's rows as Spark wrote them, a batch at a time. Raises PipelineError."""
+    """The cluster's rows as Spark wrote them, in batches. Raises PipelineError."""
     place = result.table(PLANS)
     try:
         found = result.paths(PLANS)

@@ -1,4 +1,4 @@
-"""Applying the plan as ``ktriage apply`` does, once it was confirmed on the screen."""
+"""Applies the plan as ``ktriage apply`` does, after it was confirmed on the screen."""
 
 # ruff: noqa: ARG002  # the signatures are the operator's
 
@@ -24,9 +24,9 @@ from recovery.plan.verify import RowState, verify
 
 
 class Confirmed(NamedTuple):
-    """A person who has confirmed on the screen; implements :class:`console.operations.change.Operator`.
+    """A person who confirmed on the screen; implements :class:`console.operations.change.Operator`.
 
-    ``restore``: they said that what an earlier run left is to be restored first. ``says`` and ``progress`` are
+    ``restore``: the person agreed to restore first what an earlier run left. ``says`` and ``progress`` are
     called on the backend's thread.
     """
 
@@ -35,16 +35,16 @@ class Confirmed(NamedTuple):
     restore: bool = False
 
     def finds(self, found: Unfinished) -> None:
-        """It is asked about on the screen, where :class:`HalfDone` ends the change."""
+        """The screen asks about it after :class:`HalfDone` has ended the change."""
 
     async def restores_first(self, found: Unfinished) -> bool:
         return self.restore
 
     def restored(self, settled: SettledOrders) -> None:
-        """The journal shows it."""
+        """Nothing to do: the journal shows it."""
 
     def shows(self, prepared: object) -> None:
-        """The screen showed it before it asked."""
+        """Nothing to do: the screen showed it before the question."""
 
     @property
     def asks(self) -> bool:
@@ -67,8 +67,8 @@ async def apply(
     operator: Confirmed,
     stop: StopRequest,
 ) -> Applied:
-    """Elects what still holds of exactly the plan that was confirmed: every row is judged again right before its
-    election.
+    """Elects the rows of exactly the plan that was confirmed, if they are not stale: every row is judged
+    again right before its election.
 
     Raises HalfDone, JournalLocked, JournalError, NotDone and BackendError, all before anything was sent.
     """
@@ -87,5 +87,5 @@ async def apply(
 
 
 async def verified(backend: Backend, plan: Plan, progress: Progress) -> tuple[RowState, ...]:
-    """What has become of every row (``ktriage verify``)."""
+    """The current state of every row (``ktriage verify``)."""
     return verify(plan, await survey_rows(backend, [row.tp for row in plan.rows], progress))

@@ -1,4 +1,4 @@
-"""What is confirmed: a target that is frozen when the question is put, and what must be typed to go on."""
+"""A confirmation: the target is frozen when the question opens, and a text must be typed to continue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recovery.plan.write import digest
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A plan as it stood when the confirmation opened, of which cluster; ``digest`` is the whole plan's."""
+    """The plan and its cluster when the confirmation opened; ``digest`` is that of the whole plan."""
 
     plan: Plan
     digest: str
@@ -28,25 +28,25 @@ class Frozen:
 
     @property
     def consent(self) -> LossConsent:
-        """What agrees to it."""
+        """The answer that agrees."""
         return consent_to(self.plan)
 
 
 def freeze(plan: Plan, cluster_id: str, title: str, *, simulated: bool) -> Frozen:
-    """Raises NotDone where there is nothing to elect."""
+    """Raises NotDone if there is nothing to elect."""
     if not plan.rows:
-        raise NotDone("the plan elects nobody: choose a candidate first")
+        raise NotDone("the plan elects no leader: choose a candidate first")
     return Frozen(plan, digest(plan), cluster_id, title, simulated)
 
 
 def refuse_unconfirmed(frozen: Frozen, typed: str, reason: str) -> None:
-    """Raises NotDone unless it was agreed to. Where nothing may be lost, the button alone confirms."""
+    """Raises NotDone unless the answer agrees. If nothing may be lost, the button alone confirms."""
     if frozen.consent.lossy:
         frozen.consent.refuse_unless(typed, reason)
 
 
 def refuse_changed(frozen: Frozen, plan: Plan | None, cluster_id: str, safety: Safety) -> None:
-    """The second look, when it is confirmed. Raises NotDone where anything is not as it was."""
+    """The second check, after the confirmation. Raises NotDone if anything has changed."""
     safety.refuse()
     if cluster_id != frozen.cluster_id:
         raise NotDone(

@@ -1,4 +1,4 @@
-"""How a row of the plan ended, in words for its line."""
+"""The result of a row of the plan, in words for its line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from widgets.plan import RowOutcome
 
 
 def outcomes_of(checks: Iterable[Judgement], elected: Elected | None) -> Mapping[TopicPartition, RowOutcome]:
-    """Every row that was to be applied: elected, online already, refused, or failed."""
+    """The result of every row that was applied: elected, already online, refused, or failed."""
     found: dict[TopicPartition, RowOutcome] = {}
     for check in checks:
         if check.decision is RowDecision.ALREADY_ONLINE:

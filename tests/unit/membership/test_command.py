@@ -220,10 +220,10 @@ def test_wrong_usage_is_one_line_and_nothing_sent(call: Caller, words: tuple[str
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("replace", "102", "--why", "disk", "--confirmed", "99"), "every step is seen in the cluster"),
+        (("replace", "102", "--why", "disk", "--confirmed", "99"), "the cluster itself shows every step"),
         (
             ("replace", "102", "--why", "host", "--with", "103", "--confirmed", "1"),
-            "of this plan only 6 can be said to be done",
+            "of this plan only 6 can be confirmed",
         ),
         (("replace", "--plan", "nowhere.json"), "nowhere.json: this plan file does not exist"),
         (("replace", "--why", "grow", "--with", "1"), "node 1 is a broker"),

@@ -150,7 +150,7 @@ def test_no_voter_is_changed_where_nobody_can_be_asked(call: Caller, backend: Si
     half_done(backend)
     ended = call("ktriage", "resume", *BC)
     assert ended.status == 1
-    assert "to go on would send step" in ended.err
+    assert "continuing it would send step" in ended.err
     assert "remove voter 100" in ended.err
     assert "nobody can be asked here: give --yes and --reason TEXT; nothing was sent" in ended.err
     assert "next: ktriage resume --yes --reason TEXT" in ended.err
