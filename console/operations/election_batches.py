@@ -116,7 +116,7 @@ async def carry_out(
             elections, unsent = await _in_parts(job, plan)
         else:
             elections, unsent = await job.until(plan.rows, stop_after), frozenset()
-        states, not_seen = await _looked_at(job, plan, elections, unsent)
+        states, not_seen = await _states_afterwards(job, plan, elections, unsent)
     results = tuple(
         Result(row, _as_seen(election, states.get(row.tp)), states.get(row.tp))
         for row, election in zip(plan.rows, elections, strict=True)
@@ -151,15 +151,17 @@ async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], f
             return elections
 
     # Wait for every part, even if one fails or all are cancelled: each restores what it wrote.
-    told = await asyncio.gather(*(one(part) for part in parts), return_exceptions=True)
-    defect = next((e for e in told if isinstance(e, BaseException) and not isinstance(e, BackendError)), None)
+    outcomes = await asyncio.gather(*(one(part) for part in parts), return_exceptions=True)
+    defect = next(
+        (e for e in outcomes if isinstance(e, BaseException) and not isinstance(e, BackendError)), None
+    )
     if defect is not None:
         raise defect
-    if told and all(isinstance(part, BackendError) for part in told):
-        raise next(part for part in told if isinstance(part, BackendError))
+    if outcomes and all(isinstance(part, BackendError) for part in outcomes):
+        raise next(part for part in outcomes if isinstance(part, BackendError))
     elections: list[Election] = []
     unsent: set[TopicPartition] = set()
-    for part, rows in zip(told, parts, strict=True):
+    for part, rows in zip(outcomes, parts, strict=True):
         failed = (Election(row.tp, Outcome.FAILED, -1, -1, str(part)) for row in rows.rows)
         elections.extend(part if isinstance(part, tuple) else failed)
         if not isinstance(part, tuple) or all(e.outcome is Outcome.NOT_ATTEMPTED for e in part):
@@ -167,7 +169,7 @@ async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], f
     return tuple(elections), frozenset(unsent)
 
 
-async def _looked_at(
+async def _states_afterwards(
     job: _BatchJob, plan: Plan, elections: tuple[Election, ...], unsent: frozenset[TopicPartition]
 ) -> tuple[Mapping[TopicPartition, RowState], str | None]:
     """The state of the rows for which something was sent, or why it could not be read. One request for all
@@ -257,9 +259,9 @@ async def survey_rows(
 
 async def described(backend: Backend, partitions: Sequence[TopicPartition]) -> Partitions:
     """The states of those partitions only, and everything of their topics that could not be read."""
-    wanted = set(partitions)
+    requested = set(partitions)
     found = await backend.partitions(tuple(dict.fromkeys(tp.topic for tp in partitions)))
-    return replace(found, states=tuple(state for state in found.states if state.tp in wanted))
+    return replace(found, states=tuple(state for state in found.states if state.tp in requested))
 
 
 async def surveyed(

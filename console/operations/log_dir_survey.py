@@ -36,8 +36,8 @@ class Disks:
     @cached_property
     def listed(self) -> tuple[LogDir, ...]:
         """Every dir that a broker listed, by broker and path."""
-        told = (dirs for dirs in self.dirs.values() if not isinstance(dirs, Unknown))
-        return tuple(sorted((d for dirs in told for d in dirs), key=lambda d: (d.broker, d.path)))
+        reported = (dirs for dirs in self.dirs.values() if not isinstance(dirs, Unknown))
+        return tuple(sorted((d for dirs in reported for d in dirs), key=lambda d: (d.broker, d.path)))
 
     @property
     def not_told(self) -> tuple[tuple[int, Unknown], ...]:

@@ -118,20 +118,20 @@ def _refuse_empty(found: Partitions, topics: Sequence[str]) -> None:
         raise InputError(f"unknown topic {_few(missing)}; nothing was sent")
 
 
-def _in_order(found: Partitions, wanted: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
+def _in_order(found: Partitions, requested: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
     by_name = {state.tp: state for state in found.states}
     not_told = found.leaders_not_told
-    refused = [tp for tp in wanted if tp in not_told]
+    refused = [tp for tp in requested if tp in not_told]
     if refused:
         raise InputError(f"{_few(map(str, refused))}: {not_told[refused[0]].detail}; nothing was sent")
     topics = {state.topic for state in found.states}
-    unknown_topics = list(dict.fromkeys(tp.topic for tp in wanted if tp.topic not in topics))
+    unknown_topics = list(dict.fromkeys(tp.topic for tp in requested if tp.topic not in topics))
     if unknown_topics:
         raise InputError(f"unknown topic {_few(unknown_topics)}; nothing was sent")
-    missing = [tp for tp in wanted if tp not in by_name]
+    missing = [tp for tp in requested if tp not in by_name]
     if missing:
         raise InputError(f"no such partition: {_few(str(tp) for tp in missing)}; nothing was sent")
-    return tuple(by_name[tp] for tp in wanted)
+    return tuple(by_name[tp] for tp in requested)
 
 
 def _few(names: Iterable[str]) -> str:

@@ -25,12 +25,12 @@ async def look_or_lost(membership: Membership) -> Look | QuorumWithoutLeader:
     """
     cluster_id = await membership.open()
     try:
-        seen = await look(membership)
+        reading_now = await look(membership)
     except NoLeader:
         return await lost(membership, cluster_id, recall(cluster_id, MEMORY))
-    if not seen.health.wedged:
-        remember_voters(seen.quorum)
-    return seen
+    if not reading_now.health.wedged:
+        remember_voters(reading_now.quorum)
+    return reading_now
 
 
 def remember_voters(quorum: Quorum) -> None:
@@ -51,5 +51,5 @@ async def remember_new_voters(membership: Membership) -> None:
 async def leaderless(membership: Membership, cluster_id: str, error: NoLeader) -> NotDone:
     """The message for a quorum without a leader: no change can be committed, and these voters must come back."""
     found = await lost(membership, cluster_id, recall(cluster_id, MEMORY))
-    seen = f" (voters as last seen {found.seen_at})" if found.certain else ""
-    return NotDone(f"{found.sentence}{seen}; nothing was sent ({error})")
+    last_reading = f" (voters as last seen {found.seen_at})" if found.certain else ""
+    return NotDone(f"{found.sentence}{last_reading}; nothing was sent ({error})")

@@ -276,8 +276,8 @@ def conclusion_of(result: ReplacementResult) -> Conclusion:
     if result.reason is StopReason.DONE:
         return Conclusion(Status.DONE, next=("quorum", "status"))
     unsaid = result.step is not None and result.step.kind.said and result.reason is not StopReason.UNATTENDED
-    said = ("--confirmed", str(result.step.number)) if result.step is not None and unsaid else ()
-    return Conclusion(Status.PARTLY, unfinished=True, next=("resume", *said))
+    options = ("--confirmed", str(result.step.number)) if result.step is not None and unsaid else ()
+    return Conclusion(Status.PARTLY, unfinished=True, next=("resume", *options))
 
 
 def refuse_unsaid(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:

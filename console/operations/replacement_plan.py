@@ -98,8 +98,10 @@ def auto_join(nodes: Sequence[ClusterNode]) -> bool:
 
 def joins_of(nodes: Sequence[ClusterNode]) -> dict[int, bool]:
     """What each controller that tells it runs with as controller.quorum.auto.join.enable."""
-    told = {n.id: settings_of(n) for n in nodes if n.role is not ProcessRole.BROKER}
-    return {node: bool(settings.auto_join) for node, settings in told.items() if settings is not None}
+    settings_by_node = {n.id: settings_of(n) for n in nodes if n.role is not ProcessRole.BROKER}
+    return {
+        node: bool(settings.auto_join) for node, settings in settings_by_node.items() if settings is not None
+    }
 
 
 def settings_of(node: ClusterNode) -> NodeSettings | None:
@@ -138,5 +140,5 @@ def mute_of(nodes: Sequence[ClusterNode], *, asks_brokers: bool) -> frozenset[st
 
 
 def _refuses(answer: NodeProbe | Unknown) -> bool:
-    told = answer.settings if isinstance(answer, NodeProbe) else answer
-    return isinstance(told, Unknown) and told.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
+    settings = answer.settings if isinstance(answer, NodeProbe) else answer
+    return isinstance(settings, Unknown) and settings.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)

@@ -102,7 +102,7 @@ class Series:
         cluster = await backend.cluster()
         found = await backend.partitions()
         name = SnapshotName(cluster.cluster_id, snapshot_name(began, taking.token()), began)
-        seen = _Seen()
+        counts = _Seen()
         contacts: dict[int, Contact] = {}
         with SnapshotWriter(taking.root, name) as writer:
             async with tasks() as group:
@@ -110,17 +110,17 @@ class Series:
                 quorum = group.create_task(backend.quorum())
                 for states in _pieces(found.states, taking.batch):
                     batch = await self._survey(states, contacts)
-                    seen.partitions += batch.num_rows
-                    seen.offline += sum(state.offline for state in states)
+                    counts.partitions += batch.num_rows
+                    counts.offline += sum(state.offline for state in states)
                     rows = prints.changed(batch) if prints else batch
                     writer.partitions(rows if kind is SnapshotKind.CHANGES else batch)
                     if progress is not None:
-                        progress("partitions", seen.partitions, len(found.states))
+                        progress("partitions", counts.partitions, len(found.states))
             if prints and kind is SnapshotKind.CHANGES:
                 writer.partitions(prints.gone())
             writer.rows("brokers", list(_broker_rows(cluster, contacts, log_dirs.result())))
             writer.rows("quorum", [_quorum_row(quorum.result())])
-            manifest = self._commit(writer, kind, found, seen, contacts)
+            manifest = self._commit(writer, kind, found, counts, contacts)
         if prints:
             prints.commit()
         return manifest
@@ -130,7 +130,7 @@ class Series:
         writer: SnapshotWriter,
         kind: SnapshotKind,
         found: Partitions,
-        seen: _Seen,
+        counts: _Seen,
         contacts: dict[int, Contact],
     ) -> Manifest:
         notes = {MISSED: self._missed, LEADERS_NOT_TOLD: len(found.leaders_not_told)}
@@ -145,8 +145,8 @@ class Series:
             hidden=found.hidden,
             unseen="" if found.not_compared is None else str(found.not_compared),
             notes={name: str(count) for name, count in notes.items() if count},
-            partitions=seen.partitions,
-            offline=seen.offline,
+            partitions=counts.partitions,
+            offline=counts.offline,
         )
 
     async def _survey(self, states: Sequence[PartitionState], contacts: dict[int, Contact]) -> Any:
@@ -159,8 +159,8 @@ class Series:
             # A broker that was silent for one batch counts as silent: its logs of that batch are missing.
             if contact.broker not in contacts or contact.problem is not None:
                 contacts[contact.broker] = contact
-        told = configs.result()
-        return batch_of(result.surveys, {topic: marks(topic, told.get(topic)) for topic in topics})
+        topic_configs = configs.result()
+        return batch_of(result.surveys, {topic: marks(topic, topic_configs.get(topic)) for topic in topics})
 
 
 def _pieces(states: Sequence[PartitionState], size: int) -> Iterator[Sequence[PartitionState]]:
@@ -214,11 +214,11 @@ def _quorum_row(quorum: Quorum | Unknown) -> dict[str, Any]:
     }
 
 
-def _node_row(held: QuorumReplica) -> dict[str, Any]:
+def _node_row(replica: QuorumReplica) -> dict[str, Any]:
     return {
-        "id": held.key.id,
-        "directory_id": held.key.directory_id or None,
-        "log_end": held.log_end_offset,
-        "last_fetch_ms": held.last_fetch_ms,
-        "last_caught_up_ms": held.last_caught_up_ms,
+        "id": replica.key.id,
+        "directory_id": replica.key.directory_id or None,
+        "log_end": replica.log_end_offset,
+        "last_fetch_ms": replica.last_fetch_ms,
+        "last_caught_up_ms": replica.last_caught_up_ms,
     }

@@ -207,7 +207,7 @@ async def _explained(
 ) -> Changed:
     """Reads the quorum until the change is committed, or until it is clear that it was not made."""
     key, adding = prepared.voter.key, prepared.change is VoterChange.ADD
-    waited, after, told = Waited(membership), None, ""
+    waited, after, shown = Waited(membership), None, ""
     while waited.seconds < COMMIT_SECONDS:
         try:
             after = (await settled_quorum(membership)).quorum
@@ -219,8 +219,8 @@ async def _explained(
             if after.change_pending is False:
                 return Changed(prepared, answer, True, after=after)
             detail = str(TimeoutCause.NOT_COMMITTED)
-        if detail != told:
-            told = detail
+        if detail != shown:
+            shown = detail
             tell(f"not visible yet: {detail}")
         await waited.pause(POLL)
     if after is None or (key in after.voters.keys) == adding:

@@ -142,12 +142,12 @@ def elect(
         options = ChoiceOptions(chosen, ranking, how, seconds, chosen_by, importance=run.target.importance)
         change = RecoverPartitions(options, why, run.target.title, recovery_election_attempts)
         return recover(run, change, Report("elect", rows=rows), ask=ask)
-    from console.cli.recovery.elections import hold_elections  # noqa: PLC0415
+    from console.cli.recovery.elections import run_elections  # noqa: PLC0415
     from console.operations.kafka_elections import KafkaElection  # noqa: PLC0415
 
     preferred = election_type is ElectionType.PREFERRED
     election = KafkaElection(chosen, preferred, every=all_topic_partitions, reason=why)
-    return hold_elections(run, election, ask=ask, rows=rows)
+    return run_elections(run, election, ask=ask, rows=rows)
 
 
 def _designated(

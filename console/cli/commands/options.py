@@ -311,7 +311,7 @@ def bytes_per_second(rate: str | None) -> int | None:
         return None
     found = _RATE.fullmatch(rate.strip().lower())
     unit = _BYTE_UNITS.get(found[2] or "b") if found else None
-    wanted = int(float(found[1]) * unit) if found and unit else 0
-    if wanted < 1:
+    bytes_a_second = int(float(found[1]) * unit) if found and unit else 0
+    if bytes_a_second < 1:
         raise InputError(f"--rate {rate!r}: give bytes per second, such as 50MB or 8MiB")
-    return wanted
+    return bytes_a_second

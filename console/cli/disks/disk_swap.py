@@ -85,18 +85,18 @@ def _named(tps: list[TopicPartition]) -> tuple[str, ...]:
 
 async def _swap(backend: Backend, disks: Disks, where: LogDirPlace) -> DiskSwap:
     cluster = await reckon(backend, disks)
-    held = set(disks.kept.get(where.broker, {}).get(where.path, frozenset()))
-    held |= set(disks.held.get(where.broker, {}).get(where.path, frozenset()))
+    partitions = set(disks.kept.get(where.broker, {}).get(where.path, frozenset()))
+    partitions |= set(disks.held.get(where.broker, {}).get(where.path, frozenset()))
     if where in disks.failed:
         states = disks.partitions.states
         healthy = {tp for tps in disks.held.get(where.broker, {}).values() for tp in tps}
-        held |= {s.tp for s in states if where.broker in s.offline_replicas and s.tp not in healthy}
-    elif not held and _told(disks, where):
+        partitions |= {s.tp for s in states if where.broker in s.offline_replicas and s.tp not in healthy}
+    elif not partitions and _told(disks, where):
         try:
             check(cluster, where)
         except DiskError as error:
             raise InputError(str(error)) from None
-    return swap(cluster, where, held)
+    return swap(cluster, where, partitions)
 
 
 def _told(disks: Disks, where: LogDirPlace) -> bool:
@@ -106,15 +106,15 @@ def _told(disks: Disks, where: LogDirPlace) -> bool:
 
 
 async def _wait(
-    run: Run, backend: Backend, where: LogDirPlace, held: tuple[TopicPartition, ...], stop: StopRequest
+    run: Run, backend: Backend, where: LogDirPlace, partitions: tuple[TopicPartition, ...], stop: StopRequest
 ) -> Disks:
     clock = asyncio.get_running_loop().time
-    began, pace, said, since, nobody = clock(), CatchUpRate(), "", 0.0, Leaderless()
+    began, pace, shown, since, nobody = clock(), CatchUpRate(), "", 0.0, Leaderless()
     while True:
         stuck: tuple[str, ...] = ()
         try:
             disks = await looked(backend, again=True)
-            left, back = waiting(disks.partitions.states, where, held), _back(disks, where)
+            left, back = waiting(disks.partitions.states, where, partitions), _back(disks, where)
             if not left or stop or clock() - began > PATIENCE:
                 return disks
             since = (since or clock()) if back and len(leaderless(left)) == len(left) else 0.0
@@ -126,16 +126,18 @@ async def _wait(
         except BackendError as error:
             if stop or clock() - began > PATIENCE:
                 raise
-            told = str(error)
+            message = str(error)
         else:
             pace = pace.seen(clock() - began, len(left))
             seconds = pace.seconds_left
             about = "" if seconds is None else f", about {seconds:,.0f} s"
-            run.screen.progress(f"replicas back in the ISR{about}:", len(held) - len(left), len(held))
-            told = f"{len(held) - len(left):,} of {len(held):,} replicas are back in the ISR"
-        if told != said:
-            said = told
-            run.screen.say(told)
+            run.screen.progress(
+                f"replicas back in the ISR{about}:", len(partitions) - len(left), len(partitions)
+            )
+            message = f"{len(partitions) - len(left):,} of {len(partitions):,} replicas are back in the ISR"
+        if message != shown:
+            shown = message
+            run.screen.say(message)
         run.screen.say(*stuck)
         await asyncio.sleep(POLL)
 

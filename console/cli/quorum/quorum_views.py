@@ -25,12 +25,12 @@ def show(run: Run, *, everything: bool) -> int:
     async def job(membership: Membership, _stop: object) -> Look | QuorumWithoutLeader:
         return await look_or_lost(membership)
 
-    seen = read_quorum(run, job)
+    found = read_quorum(run, job)
     command = "quorum-replication" if everything else "quorum-status"
-    if isinstance(seen, QuorumWithoutLeader):
-        run.screen.out(lost_document(seen, command) if run.json else lost_lines(seen))
+    if isinstance(found, QuorumWithoutLeader):
+        run.screen.out(lost_document(found, command) if run.json else lost_lines(found))
         return Status.PARTLY
     lines = replication_lines if everything else status_lines
-    run.screen.out(status_document(seen, command) if run.json else lines(seen))
-    remind(run, seen.cluster_id)
-    return Status.DONE if everything or seen.health.well else Status.PARTLY
+    run.screen.out(status_document(found, command) if run.json else lines(found))
+    remind(run, found.cluster_id)
+    return Status.DONE if everything or found.health.well else Status.PARTLY

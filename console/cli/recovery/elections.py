@@ -11,19 +11,19 @@ from console.output.election_report import election_document, election_lines
 from recovery.wording.quantity_text import printable
 
 
-def hold_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> int:
+def run_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> int:
     """Runs the elections; returns the exit status. Raises StalePlan if every partition changed before
     anything was sent.
     """
     run.refuse_if_read_only()
     if ask:
         run.refuse_unless_interactive("--yes")
-    held = run.change(change, TerminalOperator(run, ask=ask))
+    elections = run.change(change, TerminalOperator(run, ask=ask))
     kind = "preferred" if change.preferred else "unclean"
-    run.screen.out(election_document(kind, held) if run.json else election_lines(held, rows))
-    for election in held.failures:
+    run.screen.out(election_document(kind, elections) if run.json else election_lines(elections, rows))
+    for election in elections.failures:
         run.screen.say(f"not elected: {election.tp}: {printable(election.detail)}")
-    status = run.conclude(change.conclusion(held))
+    status = run.conclude(change.conclusion(elections))
     if status is Status.STALE:
         raise StalePlan("every partition changed while the question was open; nothing was sent")
     return status

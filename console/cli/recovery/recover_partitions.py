@@ -62,11 +62,11 @@ def choose_leaders(
     if run.json:
         run.screen.out(recovery_document(report.command, recovery, written, report.show))
     failures = recovery.failures if dry_run or file is not None else ()
-    told = () if run.screen.interactive else failures[: report.rows or None]
-    for tp, reason in told:
+    shown = () if run.screen.interactive else failures[: report.rows or None]
+    for tp, reason in shown:
         run.screen.say(f"no leader is chosen: {tp}: {reason}")
-    if told and len(told) < len(failures):
-        run.screen.say(f"… and {len(failures) - len(told):,} more (--rows 0 shows all)")
+    if shown and len(shown) < len(failures):
+        run.screen.say(f"… and {len(failures) - len(shown):,} more (--rows 0 shows all)")
     picture = choices.picture
     if picture.unseen or picture.leaders_not_told:
         run.screen.say(*hidden_lines(picture))

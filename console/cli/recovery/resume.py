@@ -32,33 +32,33 @@ def _may_replace(plan: Path | None) -> bool:
     return any_replacement() if plan is None else is_replacement_file(plan)
 
 
-def _replacement(run: Run, plan: Path | None, wanted: ReplacementAnswers) -> int | None:
+def _replacement(run: Run, plan: Path | None, answers: ReplacementAnswers) -> int | None:
     """Continues a controller replacement; None if there is none."""
     from console.cli.quorum.replacement import go_on  # noqa: PLC0415  # few have one
 
     return go_on(
         run,
         plan,
-        confirmed=wanted.confirmed,
-        give_up=wanted.give_up,
-        ask=wanted.ask,
-        reason=wanted.reason,
+        confirmed=answers.confirmed,
+        give_up=answers.give_up,
+        ask=answers.ask,
+        reason=answers.reason,
     )
 
 
-def finish(run: Run, plan: Path | None, wanted: ReplacementAnswers = ReplacementAnswers()) -> int:  # noqa: B008  # frozen
+def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = ReplacementAnswers()) -> int:  # noqa: B008  # frozen
     """Restores the orders that may still be changed, according to the journal or the plan of another host;
     then continues a controller replacement, which may wait for hours.
     """
     run.refuse_if_read_only()
     controllers = run.target.kind == "controllers"
     if _may_replace(plan):
-        first = SettledOrders() if controllers or wanted.give_up else _orders_first(run, plan)
+        first = SettledOrders() if controllers or answers.give_up else _orders_first(run, plan)
         status = _told(run, first, aside=run.json) if first.rows else Status.DONE
-        replaced = _replacement(run, plan, wanted)
+        replaced = _replacement(run, plan, answers)
         if replaced is not None:
             return max(status, replaced)
-    if wanted.give_up:
+    if answers.give_up:
         raise NotDone("this host's journal shows no unfinished controller replacement")
     if controllers:
         return _through_controllers(run, plan)
