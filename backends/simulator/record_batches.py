@@ -85,10 +85,10 @@ class RecordContents:
         data = bytearray(batch.data)
         _BASE.pack_into(data, 0, span.start)
         _EPOCH.pack_into(data, _EPOCH_AT, span.epoch)
-        held = self._held.setdefault((tp, span.epoch), _StoredBatches([], [], []))
-        held.starts.append(span.start)
-        held.ends.append(span.end)
-        held.batches.append(bytes(data))
+        stored = self._held.setdefault((tp, span.epoch), _StoredBatches([], [], []))
+        stored.starts.append(span.start)
+        stored.ends.append(span.end)
+        stored.batches.append(bytes(data))
 
     def forget(self, topic: str) -> None:
         """The topic was deleted."""
@@ -97,19 +97,19 @@ class RecordContents:
 
     def read(self, tp: TopicPartition, span: EpochSpan, time_of: Callable[[int], int]) -> Iterator[bytes]:
         """The batches of exactly ``span``. ``time_of`` returns the timestamp in ms of a generated record."""
-        held = self._held.get((tp, span.epoch), _StoredBatches([], [], []))
+        stored = self._held.get((tp, span.epoch), _StoredBatches([], [], []))
         offset = span.start
-        at = max(bisect_right(held.starts, offset) - 1, 0)
+        at = max(bisect_right(stored.starts, offset) - 1, 0)
         while offset < span.end:
-            while at < len(held.starts) and held.ends[at] <= offset:
+            while at < len(stored.starts) and stored.ends[at] <= offset:
                 at += 1
-            if at < len(held.starts) and held.starts[at] <= offset:
-                end = min(held.ends[at], span.end)
-                whole = held.starts[at] == offset and held.ends[at] == end
-                data = held.batches[at]
+            if at < len(stored.starts) and stored.starts[at] <= offset:
+                end = min(stored.ends[at], span.end)
+                whole = stored.starts[at] == offset and stored.ends[at] == end
+                data = stored.batches[at]
                 yield data if whole else _part(data, EpochSpan(span.epoch, offset, end))
             else:
-                until = held.starts[at] if at < len(held.starts) else span.end
+                until = stored.starts[at] if at < len(stored.starts) else span.end
                 end = _same_time(offset, min(until, span.end, offset + MADE_UP), time_of)
                 yield _made_up(EpochSpan(span.epoch, offset, end), time_of(offset))
             offset = end
@@ -120,8 +120,8 @@ def _part(data: bytes, span: EpochSpan) -> bytes:
     from kio.records.readers import read_batch  # noqa: PLC0415
 
     batch, _ = read_batch(data, 0)
-    kept = [record for record in batch.records if span.start <= record.offset < span.end]
-    return _written(span, kept, batch)
+    records = [record for record in batch.records if span.start <= record.offset < span.end]
+    return _written(span, records, batch)
 
 
 def _same_time(start: int, end: int, time_of: Callable[[int], int]) -> int:

@@ -29,17 +29,17 @@ class RecordTimes:
 
     def written(self, tp: TopicPartition, span: EpochSpan, now: int) -> None:
         """A leader appended a batch; ``now`` in virtual µs."""
-        held = self._batches.setdefault((tp, span.epoch), _Batches([], [], []))
-        held.starts.append(span.start)
-        held.ends.append(span.end)
-        held.times.append(now // MILLISECOND)
+        batches = self._batches.setdefault((tp, span.epoch), _Batches([], [], []))
+        batches.starts.append(span.start)
+        batches.ends.append(span.end)
+        batches.times.append(now // MILLISECOND)
 
     def of(self, tp: TopicPartition, epoch: int, offset: int) -> tuple[int, int]:
         """(First, newest) timestamp in ms of the batch that holds the record."""
-        held = self._batches.get((tp, epoch))
-        if held is None:
+        batches = self._batches.get((tp, epoch))
+        if batches is None:
             return 0, 0
-        at = bisect_right(held.starts, offset) - 1
-        if at < 0 or held.ends[at] <= offset:
+        at = bisect_right(batches.starts, offset) - 1
+        if at < 0 or batches.ends[at] <= offset:
             return 0, 0
-        return held.times[at], held.times[at]
+        return batches.times[at], batches.times[at]

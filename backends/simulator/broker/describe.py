@@ -23,8 +23,8 @@ def describe_page(
     ``topics`` None asks for all topics; those that the caller may not see are left out without an error.
     ``most`` is the broker's own limit of partitions in a page.
     """
-    held = topics_of(image)
-    names = sorted(held) if body.topics is None else sorted(dict.fromkeys(body.topics))
+    topics_here = topics_of(image)
+    names = sorted(topics_here) if body.topics is None else sorted(dict.fromkeys(body.topics))
     if body.cursor is not None:
         names = [name for name in names if name >= body.cursor.topic]
     limit = min(body.limit, most)
@@ -36,17 +36,17 @@ def describe_page(
             if body.topics is not None:
                 refused.append((name, Error.TOPIC_AUTHORIZATION_FAILED))
             continue
-        if name not in held:
+        if name not in topics_here:
             refused.append((name, Error.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         topic = id_of(image, name)
         first = body.cursor.partition if body.cursor is not None and body.cursor.topic == name else 0
-        for number in range(first, len(held[name])):
+        for number in range(first, len(topics_here[name])):
             if len(states) == limit:
                 return ask.TopicPartitionsDescribed(
                     tuple(states), TopicPartition(name, number), tuple(refused)
                 )
-            states.append(_state(image, (name, topic), number, held[name][number], offline))
+            states.append(_state(image, (name, topic), number, topics_here[name][number], offline))
     return ask.TopicPartitionsDescribed(tuple(states), None, tuple(refused))
 
 
@@ -83,12 +83,12 @@ def describe_configs(
     denied: DeniedPermissions,
 ) -> ask.ConfigsDescribed:
     """Effective topic configurations. Needs DESCRIBE_CONFIGS on each topic."""
-    held = topics_of(image)
+    topics_here = topics_of(image)
     rows: list[tuple[str, tuple[tuple[str, str], ...] | Error]] = []
     for topic in body.topics:
         if f"DESCRIBE_CONFIGS topic {topic}" in denied:
             rows.append((topic, Error.TOPIC_AUTHORIZATION_FAILED))
-        elif topic not in held:
+        elif topic not in topics_here:
             rows.append((topic, Error.UNKNOWN_TOPIC_OR_PARTITION))
         else:
             extra = topic_configs.get(topic, {})

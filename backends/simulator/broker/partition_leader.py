@@ -91,8 +91,8 @@ class PartitionLeader:
         for member in partition.isr:
             registered = self.state.image.brokers.get(member)
             if member != self.id and registered is not None:
-                heard = self.sessions.last_fetch(member)
-                lead.followers[member] = PartitionFollower(log.end, registered.epoch, max(heard, 0))
+                last_fetch = self.sessions.last_fetch(member)
+                lead.followers[member] = PartitionFollower(log.end, registered.epoch, max(last_fetch, 0))
         return lead
 
     def take(self, tp: TopicPartition, partition: Registration) -> None:

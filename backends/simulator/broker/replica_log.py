@@ -46,18 +46,18 @@ class Log(NamedTuple):
 
 def appended(log: Log, spans: Iterable[EpochSpan]) -> Log:
     """``log`` with ``spans`` appended. Raises ValueError for a gap or an older epoch."""
-    kept = list(log.spans)
+    spans_now = list(log.spans)
     end = log.end
     for span in spans:
-        if span.start != end or span.end <= span.start or (kept and span.epoch < kept[-1].epoch):
-            raise ValueError(f"{span} does not follow {kept[-1] if kept else end}")
-        if kept and kept[-1].epoch == span.epoch:
-            kept[-1] = EpochSpan(span.epoch, kept[-1].start, span.end)
+        if span.start != end or span.end <= span.start or (spans_now and span.epoch < spans_now[-1].epoch):
+            raise ValueError(f"{span} does not follow {spans_now[-1] if spans_now else end}")
+        if spans_now and spans_now[-1].epoch == span.epoch:
+            spans_now[-1] = EpochSpan(span.epoch, spans_now[-1].start, span.end)
         else:
-            kept.append(span)
+            spans_now.append(span)
         end = span.end
     # Not _replace, here and below: it takes three times as long, and this is the most frequent operation of a run.
-    return Log(tuple(kept), log.start, log.flushed, log.high_watermark, log.checkpoint, log.directory)
+    return Log(tuple(spans_now), log.start, log.flushed, log.high_watermark, log.checkpoint, log.directory)
 
 
 def marked(log: Log, high_watermark: int) -> Log:
@@ -115,8 +115,8 @@ def after_crash(log: Log, *, power_lost: bool) -> Log:
     """The log that the next process finds. A power loss takes the unflushed suffix; the high watermark is the
     checkpointed one.
     """
-    kept = truncated(log, log.flushed) if power_lost else log
-    return kept._replace(high_watermark=min(kept.checkpoint, kept.end))
+    surviving = truncated(log, log.flushed) if power_lost else log
+    return surviving._replace(high_watermark=min(surviving.checkpoint, surviving.end))
 
 
 def end_of_epoch(log: Log, epoch: int) -> tuple[int, int] | None:
@@ -153,22 +153,26 @@ def truncation(log: Log, diverging_epoch: int, diverging_end: int) -> int:
 
 def kept(log: Log, spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
     """The parts of ``spans`` that the log holds, in their order."""
-    held = {span.epoch: span for span in log.spans}
+    spans_by_epoch = {span.epoch: span for span in log.spans}
     clipped = (
-        EpochSpan(span.epoch, max(span.start, held[span.epoch].start), min(span.end, held[span.epoch].end))
+        EpochSpan(
+            span.epoch,
+            max(span.start, spans_by_epoch[span.epoch].start),
+            min(span.end, spans_by_epoch[span.epoch].end),
+        )
         for span in spans
-        if span.epoch in held
+        if span.epoch in spans_by_epoch
     )
     return tuple(span for span in clipped if span.start < span.end)
 
 
 def missing(log: Log, spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
     """The parts of ``spans`` from the log start on that the log does not hold, in their order."""
-    held = {span.epoch: span for span in log.spans}
+    spans_by_epoch = {span.epoch: span for span in log.spans}
     lacking = []
     for span in spans:
         low = max(span.start, log.start)
-        mine = held.get(span.epoch)
+        mine = spans_by_epoch.get(span.epoch)
         if mine is None:
             parts = [(low, span.end)]
         else:

@@ -68,8 +68,8 @@ class BrokerSessions:
         known = metadata.image.brokers.get(body.broker)
         again = known is not None and known.incarnation == body.incarnation
         if known is not None and known.active and not again and body.broker in self._timers:
-            heard = self._heard[body.broker]
-            if heard + self._timeout > self._loop.now:
+            last_heartbeat = self._heard[body.broker]
+            if last_heartbeat + self._timeout > self._loop.now:
                 reason = f"broker {body.broker} is registered and was heard"
                 answer(Done(ControllerRefusal(ControllerError.INVALID_REQUEST, reason)))
                 return

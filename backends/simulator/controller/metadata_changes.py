@@ -57,13 +57,13 @@ def _min_isr(image: ClusterImage, body: SetConfig) -> Effect | ControllerRefusal
 
 
 def _strategy(image: ClusterImage, topic: str, strategy: UncleanRecoveryStrategy | None) -> Effect:
-    held: Layered[UncleanRecoveryStrategy] = image.strategies
+    strategies: Layered[UncleanRecoveryStrategy] = image.strategies
     if not topic:
-        return Effect(replace(image, strategies=replace(held, cluster=strategy)), {})
-    topics = {name: value for name, value in held.topics.items() if name != topic}
+        return Effect(replace(image, strategies=replace(strategies, cluster=strategy)), {})
+    topics = {name: value for name, value in strategies.topics.items() if name != topic}
     if strategy is not None:
         topics[topic] = strategy
-    return Effect(replace(image, strategies=replace(held, topics=topics)), {})
+    return Effect(replace(image, strategies=replace(strategies, topics=topics)), {})
 
 
 def update_feature(image: ClusterImage, body: UpdateFeature) -> Effect | ControllerRefusal:
@@ -154,11 +154,12 @@ def assign_directories(image: ClusterImage, body: AssignDirectories) -> Effect:
 
 def _directories(image: ClusterImage, replicas: tuple[int, ...]) -> tuple[str, ...]:
     """The directory is known for a broker with one log dir; the others report it later (KIP-858)."""
-    held = [image.brokers[broker].directories for broker in replicas]
-    if not any(held):
+    directories = [image.brokers[broker].directories for broker in replicas]
+    if not any(directories):
         return ()
     return tuple(
-        MIGRATING_DIRECTORY if not own else own[0] if len(own) == 1 else UNASSIGNED_DIRECTORY for own in held
+        MIGRATING_DIRECTORY if not own else own[0] if len(own) == 1 else UNASSIGNED_DIRECTORY
+        for own in directories
     )
 
 

@@ -39,19 +39,20 @@ class GroundTruth:
 
     def acknowledged(self, tp: TopicPartition) -> tuple[EpochSpan, ...]:
         """The spans that were acknowledged with acks=all, ascending."""
-        held = self._acknowledged.get(tp)
-        if held is None:
+        acknowledged = self._acknowledged.get(tp)
+        if acknowledged is None:
             end = self._loaded.get(tp.topic, 0)
-            held = (EpochSpan(0, 0, end),) if end else ()
-        return held
+            acknowledged = (EpochSpan(0, 0, end),) if end else ()
+        return acknowledged
 
     def acknowledge(self, tp: TopicPartition, span: EpochSpan) -> bool:
         """Add the span; False if one of its offsets was acknowledged before in the same epoch."""
-        held = self.acknowledged(tp)
+        acknowledged = self.acknowledged(tp)
         again = any(
-            old.epoch == span.epoch and old.start < span.end and span.start < old.end for old in held[-2:]
+            old.epoch == span.epoch and old.start < span.end and span.start < old.end
+            for old in acknowledged[-2:]
         )
-        self._acknowledged[tp] = with_span(held, span)
+        self._acknowledged[tp] = with_span(acknowledged, span)
         return not again
 
     def forget(self, tp: TopicPartition, kept: tuple[EpochSpan, ...]) -> None:
@@ -114,10 +115,10 @@ class GroundTruth:
         return lowest
 
 
-def with_span(held: tuple[EpochSpan, ...], span: EpochSpan) -> tuple[EpochSpan, ...]:
+def with_span(spans: tuple[EpochSpan, ...], span: EpochSpan) -> tuple[EpochSpan, ...]:
     """The union with one more span, which mostly continues the last one."""
-    if held:
-        epoch, start, end = held[-1]
+    if spans:
+        epoch, start, end = spans[-1]
         if epoch == span.epoch and start <= span.start <= end:
-            return held if span.end <= end else (*held[:-1], EpochSpan(epoch, start, span.end))
-    return union((*held, span))
+            return spans if span.end <= end else (*spans[:-1], EpochSpan(epoch, start, span.end))
+    return union((*spans, span))

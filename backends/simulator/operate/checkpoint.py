@@ -113,11 +113,11 @@ def write(path: Path, header: Header, simulation: Simulation) -> None:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, DEEP))
     try:
-        held = io.BytesIO()
+        buffer = io.BytesIO()
         with without_gc():
-            _Pickler(held, pickle.HIGHEST_PROTOCOL).dump(simulation)
+            _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(simulation)
         head = json.dumps({**header, "source": _source()}, sort_keys=True).encode() + b"\n"
-        _replace(path, head + held.getbuffer())
+        _replace(path, head + buffer.getbuffer())
     except (OSError, pickle.PicklingError, RecursionError, TypeError, AttributeError, ValueError):
         with suppress(OSError):
             path.unlink(missing_ok=True)

@@ -90,9 +90,9 @@ class Elections:
             recorder.after(entry, {"unknown": {tp: str(error) for tp in partitions or ()}})
             raise
         refused = {tp: refusal for tp, refusal in reply.refusals.items() if refusal is not None}
-        held = [tp for tp in reply.refusals if tp not in refused]
-        recorder.after(entry, {"applied": held, "refused": {tp: str(why) for tp, why in refused.items()}})
-        states = self._read_back(list(reply.refusals), dict.fromkeys(held, NO_LEADER))
+        answered = [tp for tp in reply.refusals if tp not in refused]
+        recorder.after(entry, {"applied": answered, "refused": {tp: str(why) for tp, why in refused.items()}})
+        states = self._read_back(list(reply.refusals), dict.fromkeys(answered, NO_LEADER))
         return tuple(self._election(tp, refused.get(tp), states.get(tp)) for tp in reply.refusals)
 
     def _election(
@@ -234,8 +234,8 @@ class Elections:
         request = SurveyRequest(tuple(asked), LOGS_WITHIN, Depth.LAST)
         run = SimulatedSurvey(self._asking, request, cluster.brokers)
         await run.run(None)
-        told = run.result(dict.fromkeys([state.topic for state in asked], NOT_ASKED), frozenset()).surveys
-        return {one.tp: {replica.broker: replica.log for replica in one.replicas} for one in told}
+        surveys = run.result(dict.fromkeys([state.topic for state in asked], NOT_ASKED), frozenset()).surveys
+        return {one.tp: {replica.broker: replica.log for replica in one.replicas} for one in surveys}
 
     # Orders.
 
@@ -265,12 +265,12 @@ class Elections:
 
     def _reassigning(self, tps: Sequence[TopicPartition]) -> frozenset[TopicPartition]:
         asked, _ = self._asking.caught_up()
-        told = self._asking.one(node(asked), ListReassignments(tuple(tps)))
-        if isinstance(told, ReassignmentsListed) and told.error is not None:
-            check(told.error, "DESCRIBE", "list reassignments")
-        if not isinstance(told, ReassignmentsListed):
+        answer = self._asking.one(node(asked), ListReassignments(tuple(tps)))
+        if isinstance(answer, ReassignmentsListed) and answer.error is not None:
+            check(answer.error, "DESCRIBE", "list reassignments")
+        if not isinstance(answer, ReassignmentsListed):
             raise Unreachable("whether a reassignment is in progress could not be asked")
-        return frozenset(row[0] for row in told.rows)
+        return frozenset(row[0] for row in answer.rows)
 
     def _busy(self, tps: Sequence[TopicPartition]) -> frozenset[TopicPartition] | Unknown:
         try:

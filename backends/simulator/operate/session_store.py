@@ -95,8 +95,8 @@ class SessionStore:
                     simulation = await self._replayed(self._sent, state["now"])
                     history = state["history"]
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
-                    told = f"{self._path}: not a simulation's state ({error}); {self._reset}"
-                    raise StateError(told) from None
+                    message = f"{self._path}: not a simulation's state ({error}); {self._reset}"
+                    raise StateError(message) from None
                 if history != simulation.world.history.events_digest():
                     raise StateError(
                         f"{self._path}: a replay gives another history with this version; {self._reset}"
@@ -123,10 +123,13 @@ class SessionStore:
 
     def _from_checkpoint(self, sent: list[dict[str, Any]], now: int) -> tuple[Simulation, int]:
         """The run to continue from, and how many of the sent changes it contains."""
-        held = None if self._path is None else checkpoint.header(self._checkpoint)
-        if held is not None:
-            done = held["sent"]
-            if held == {**self._header(done, held["now"]), "source": held["source"]} and held["now"] <= now:
+        header = None if self._path is None else checkpoint.header(self._checkpoint)
+        if header is not None:
+            done = header["sent"]
+            if (
+                header == {**self._header(done, header["now"]), "source": header["source"]}
+                and header["now"] <= now
+            ):
                 simulation = checkpoint.load(self._checkpoint) if sent[: len(done)] == done else None
                 if simulation is not None:
                     return simulation, len(done)

@@ -100,11 +100,13 @@ class SimulatedSurvey:
         asked = {broker: tuple(left[:LIMIT]) for broker, left in sorted(self._left.items())}
         questions = [(node(broker), GetReplicaLogInfo(tps)) for broker, tps in asked.items()]
         answers = dict(zip(asked, self._asking.all(questions, timeout), strict=True))
-        heard = {broker: tps for broker, tps in asked.items() if isinstance(answers[broker], ReplicaLogInfos)}
-        epochs = [(node(broker), ReadLineage(tps)) for broker, tps in heard.items()]
-        lineages = dict(zip(heard, self._asking.all(epochs, timeout), strict=True))
+        answered = {
+            broker: tps for broker, tps in asked.items() if isinstance(answers[broker], ReplicaLogInfos)
+        }
+        epochs = [(node(broker), ReadLineage(tps)) for broker, tps in answered.items()]
+        lineages = dict(zip(answered, self._asking.all(epochs, timeout), strict=True))
         for broker in asked:
-            if broker in heard:
+            if broker in answered:
                 self._heard(broker, answers[broker], lineages[broker])
             else:
                 self._silent(broker, answers[broker])

@@ -70,11 +70,11 @@ class AutoJoin:
 
     def _join(self, own: Voter, cluster_id: str) -> VoterRequest | None:
         state = self._state
-        wanted = auto_join_request(state.voters, own)
-        if wanted is None or state.log.kraft_version < 1:
+        request = auto_join_request(state.voters, own)
+        if request is None or state.log.kraft_version < 1:
             return None
-        if isinstance(wanted, RemoveVoter):
-            self._context.note(state.id, f"auto-join: removes {wanted.key}, its own old disk")
-            return RemoveRaftVoter(wanted.key, cluster_id)
+        if isinstance(request, RemoveVoter):
+            self._context.note(state.id, f"auto-join: removes {request.key}, its own old disk")
+            return RemoveRaftVoter(request.key, cluster_id)
         self._context.note(state.id, "auto-join: adds itself to the voters")
         return AddRaftVoter(own, cluster_id, JOIN_TIMEOUT, ack_when_committed=False)

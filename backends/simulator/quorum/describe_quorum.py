@@ -34,10 +34,10 @@ def describe(state: RaftState, context: QuorumContext, leader: RaftLeader) -> Qu
     )
 
 
-def _shown(key: ReplicaKey, held: ReplicaProgress | None) -> QuorumReplica:
-    if held is None:
+def _shown(key: ReplicaKey, progress: ReplicaProgress | None) -> QuorumReplica:
+    if progress is None:
         return QuorumReplica(key, -1)
-    return QuorumReplica(key, held.offset, _ms(held.fetched), _ms(held.caught_up))
+    return QuorumReplica(key, progress.offset, _ms(progress.fetched), _ms(progress.caught_up))
 
 
 def _ms(time: int | None) -> int:

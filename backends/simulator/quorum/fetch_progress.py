@@ -33,14 +33,14 @@ class ProgressByReplica:
         It is caught up now if it has the whole log. It was caught up at its previous fetch if it now has what
         the log had then.
         """
-        held = self._known.setdefault(key, ReplicaProgress())
+        progress = self._known.setdefault(key, ReplicaProgress())
         if offset >= end:
-            held.caught_up = now
-        elif 0 < held.end_at_fetch <= offset:
-            held.caught_up = max(held.fetched or 0, held.caught_up or 0)
-        held.offset = offset
-        held.fetched = now
-        held.end_at_fetch = end
+            progress.caught_up = now
+        elif 0 < progress.end_at_fetch <= offset:
+            progress.caught_up = max(progress.fetched or 0, progress.caught_up or 0)
+        progress.offset = offset
+        progress.fetched = now
+        progress.end_at_fetch = end
 
     def caught_up_at_start(self, key: ReplicaKey, end: int) -> None:
         """For a quorum that was loaded running."""

@@ -259,8 +259,8 @@ class QuorumLog:
     def remove(self, controller: int) -> RemoveRaftVoter:
         """The request that removes the voter of that node id; the oldest one if there are several."""
         voters = VoterSet(()) if self.leader is None else self.leader.voters
-        held = [key for key in voters.keys if key.id == controller]
-        key = held[0] if held else self.disks[controller].key
+        keys = [key for key in voters.keys if key.id == controller]
+        key = keys[0] if keys else self.disks[controller].key
         return RemoveRaftVoter(key, self.context.cluster_id)
 
     def configure(self, controller: int, **changed: Any) -> None:

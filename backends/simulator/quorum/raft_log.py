@@ -180,10 +180,10 @@ class RaftLog:
 
     def compact(self, committed: int, kept: int) -> None:
         """Take a snapshot if many records below ``committed`` are held; ``kept`` of them stay."""
-        held = min(committed, self.end) - self.start
-        if held < 2 * kept and len(self._payloads) < 2 * KEPT_PAYLOADS:
+        committed_here = min(committed, self.end) - self.start
+        if committed_here < 2 * kept and len(self._payloads) < 2 * KEPT_PAYLOADS:
             return
-        end = min(committed, self.end) - min(held, kept)
+        end = min(committed, self.end) - min(committed_here, kept)
         below = [offset for offset in self._payloads if offset < committed]
         if len(below) > KEPT_PAYLOADS:
             end = max(end, below[-KEPT_PAYLOADS])
@@ -201,6 +201,6 @@ class RaftLog:
         self.voters = self._in_force()
 
     def _drop_below(self, snapshot: Snapshot) -> None:
-        kept = self.entries[snapshot.end - self.start :]
+        entries = self.entries[snapshot.end - self.start :]
         self.install(snapshot)
-        self.append(kept)
+        self.append(entries)

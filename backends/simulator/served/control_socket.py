@@ -201,11 +201,11 @@ def _only_kept(cluster: ServedCluster, fault: ConfigFault) -> bool:
         raise ControlError(f"{fault.do}: {wrong}")
     if fault.name in ACTED_UPON:
         return False
-    held = cluster.client_state.configs[(TOPIC, fault.topic) if fault.topic else (BROKER, "")]
+    configs = cluster.client_state.configs[(TOPIC, fault.topic) if fault.topic else (BROKER, "")]
     if fault.value is None:
-        held.pop(fault.name, None)
+        configs.pop(fault.name, None)
     else:
-        held[fault.name] = fault.value
+        configs[fault.name] = fault.value
     return True
 
 

@@ -59,23 +59,23 @@ def _one(call: ServedCall, image: ClusterImage, broker: BrokerAccess | None, ask
             return {**head, "error_code": ErrorCode.topic_authorization_failed}
         if name not in topics_of(image):
             return {**head, "error_code": ErrorCode.unknown_topic_or_partition, "error_message": ""}
-        told = _of_topic(call, image, name)
+        config_rows = _of_topic(call, image, name)
     elif kind == BROKER:
         if not call.rights.cluster("DESCRIBE_CONFIGS"):
             return {**head, "error_code": ErrorCode.cluster_authorization_failed}
         if name not in ("", str(call.node.id)):
-            said = f"Unexpected broker id, expected {call.node.id} or empty string, but received {name}"
-            return {**head, "error_code": ErrorCode.invalid_request, "error_message": said}
-        told = _of_node(call, image, broker, cluster=not name)
+            message = f"Unexpected broker id, expected {call.node.id} or empty string, but received {name}"
+            return {**head, "error_code": ErrorCode.invalid_request, "error_message": message}
+        config_rows = _of_node(call, image, broker, cluster=not name)
     else:
         return {**head, "error_code": ErrorCode.invalid_request, "error_message": f"resource type {kind}"}
     keys = asked.configuration_keys
-    wanted = [row for row in told if keys is None or row.name in keys]
+    selected = [row for row in config_rows if keys is None or row.name in keys]
     return {
         **head,
         "error_code": ErrorCode.none,
         "error_message": "",
-        "configs": [_row(call, row) for row in wanted],
+        "configs": [_row(call, row) for row in selected],
     }
 
 
@@ -117,24 +117,24 @@ def _of_topic(call: ServedCall, image: ClusterImage, topic: str) -> Iterable[Con
 
 
 def _min_isr(image: ClusterImage, topic: str) -> tuple[tuple[int, str, str], ...]:
-    held = image.min_isr
+    min_isr = image.min_isr
     layers = [(DEFAULT, MIN_ISR, "1")]
-    if held.static != 1:
-        layers.insert(0, (STATIC, MIN_ISR, str(held.static)))
-    if held.cluster is not None:
-        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(held.cluster)))
-    if topic in held.topics:
-        layers.insert(0, (DYNAMIC_TOPIC, MIN_ISR, str(held.topics[topic])))
+    if min_isr.static != 1:
+        layers.insert(0, (STATIC, MIN_ISR, str(min_isr.static)))
+    if min_isr.cluster is not None:
+        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(min_isr.cluster)))
+    if topic in min_isr.topics:
+        layers.insert(0, (DYNAMIC_TOPIC, MIN_ISR, str(min_isr.topics[topic])))
     return tuple(layers)
 
 
 def _unclean(image: ClusterImage, topic: str) -> tuple[tuple[int, str, str], ...]:
-    held = image.strategies
-    layers = [(STATIC, UNCLEAN, _allows(held.static)), (DEFAULT, UNCLEAN, "false")]
-    if held.cluster is not None:
-        layers.insert(0, (DYNAMIC_DEFAULT, UNCLEAN, _allows(held.cluster)))
-    if topic in held.topics:
-        layers.insert(0, (DYNAMIC_TOPIC, UNCLEAN, _allows(held.topics[topic])))
+    strategies = image.strategies
+    layers = [(STATIC, UNCLEAN, _allows(strategies.static)), (DEFAULT, UNCLEAN, "false")]
+    if strategies.cluster is not None:
+        layers.insert(0, (DYNAMIC_DEFAULT, UNCLEAN, _allows(strategies.cluster)))
+    if topic in strategies.topics:
+        layers.insert(0, (DYNAMIC_TOPIC, UNCLEAN, _allows(strategies.topics[topic])))
     return tuple(layers)
 
 
@@ -152,9 +152,9 @@ def _of_node(
     for key, value in sorted(beside[BROKER, name].items()):
         yield ConfigEntry(key, ConfigType.STRING, ((source, key, value),))
     if cluster:
-        held = image.min_isr.cluster
-        if held is not None:
-            yield ConfigEntry(MIN_ISR, ConfigType.INT, ((DYNAMIC_DEFAULT, MIN_ISR, str(held)),))
+        min_isr = image.min_isr.cluster
+        if min_isr is not None:
+            yield ConfigEntry(MIN_ISR, ConfigType.INT, ((DYNAMIC_DEFAULT, MIN_ISR, str(min_isr)),))
         return
     for key, (kind, value) in _own(call, broker).items():
         yield ConfigEntry(key, kind, ((STATIC, key, value),), read_only=True)
@@ -189,11 +189,11 @@ async def incremental_alter_configs(call: ServedCall) -> Values:
     """KIP-339. All changes of a resource are checked before the first is made."""
     results = []
     for resource in call.request.resources:
-        error, said = await _alter(call, resource)
+        error, message = await _alter(call, resource)
         results.append(
             {
                 "error_code": error,
-                "error_message": said,
+                "error_message": message,
                 "resource_type": resource.resource_type,
                 "resource_name": resource.resource_name,
             }
@@ -215,9 +215,9 @@ async def _alter(call: ServedCall, resource: Any) -> tuple[ErrorCode, str | None
     if call.request.validate_only:
         return ErrorCode.none, None
     for change in resource.configs:
-        error, said = await _change(call, kind, name, change)
+        error, message = await _change(call, kind, name, change)
         if error is not ErrorCode.none:
-            return error, said
+            return error, message
     return ErrorCode.none, None
 
 
@@ -269,16 +269,16 @@ async def _change(call: ServedCall, kind: int, name: str, change: Any) -> tuple[
     value = None if change.config_operation == DELETE else change.value
     if change.name in ACTED_UPON and (kind == TOPIC or not name):
         return await set_config(call, name, change.name, value)
-    held = call.context.client_state.configs[kind, name]
+    configs = call.context.client_state.configs[kind, name]
     if change.config_operation in (APPEND, SUBTRACT):
-        present = [part for part in held.get(change.name, "").split(",") if part]
+        present = [part for part in configs.get(change.name, "").split(",") if part]
         given = change.value.split(",")
-        kept = [part for part in present if part not in given]
-        value = ",".join(kept if change.config_operation == SUBTRACT else [*kept, *given])
+        remaining = [part for part in present if part not in given]
+        value = ",".join(remaining if change.config_operation == SUBTRACT else [*remaining, *given])
     if value is None:
-        held.pop(change.name, None)
+        configs.pop(change.name, None)
     else:
-        held[change.name] = value
+        configs[change.name] = value
     return ErrorCode.none, None
 
 

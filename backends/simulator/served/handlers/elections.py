@@ -85,9 +85,9 @@ def _by_topic(
 ) -> list[Values]:
     topics: dict[str, list[Values]] = {}
     for tp, refusal in refusals.items():
-        said = _said(call, tp, refusal)
+        message = _said(call, tp, refusal)
         topics.setdefault(tp.topic, []).append(
-            {index_key: tp.partition, "error_code": code(refusal), "error_message": said}
+            {index_key: tp.partition, "error_code": code(refusal), "error_message": message}
         )
     return [{topic_key: topic, rows_key: rows} for topic, rows in topics.items()]
 
@@ -129,9 +129,9 @@ async def list_partition_reassignments(call: ServedCall) -> Values:
     if asked is not None:
         named = tuple(TopicPartition(t.name, index) for t in asked for index in t.partition_indexes)
     if not call.at_broker:
-        held = call.context.world.image.partitions
-        wanted = held if named is None else [tp for tp in named if tp in held]
-        running = ((tp, held[tp]) for tp in wanted if held[tp].reassigning)
+        partitions = call.context.world.image.partitions
+        selected = partitions if named is None else [tp for tp in named if tp in partitions]
+        running = ((tp, partitions[tp]) for tp in selected if partitions[tp].reassigning)
         return _listed((tp, one.replicas, one.adding, one.removing) for tp, one in running)
     reply = await call.ask(ListReassignments(named))
     if not isinstance(reply, ReassignmentsListed) or reply.error is not None:

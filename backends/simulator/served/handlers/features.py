@@ -93,30 +93,30 @@ async def update_features(call: ServedCall) -> Values:
                 call, feature, level, dry_run=dry_run
             )
             if refusal is not None:
-                error, said = refusal
-                return {"error_code": error, "error_message": _FAILED + said, "results": ()}
+                error, message = refusal
+                return {"error_code": error, "error_message": _FAILED + message, "results": ()}
     results = [{"feature": feature, "error_code": ErrorCode.none} for feature, _, _ in updates]
     return {"error_code": ErrorCode.none, "results": results}
 
 
 def _kind(update: Any) -> int:
     """v0 says only whether a downgrade is allowed."""
-    told = getattr(update, "upgrade_type", None)
-    return int(told) if told is not None else UPGRADE + int(update.allow_downgrade)
+    upgrade_type = getattr(update, "upgrade_type", None)
+    return int(upgrade_type) if upgrade_type is not None else UPGRADE + int(update.allow_downgrade)
 
 
 def _refusal(call: ServedCall, feature: str, level: int, kind: int) -> tuple[ErrorCode, str] | None:
-    said = _unsupported(call, feature, level, kind)
-    if said is None:
+    message = _unsupported(call, feature, level, kind)
+    if message is None:
         now = finalised(call.context.world)[feature]
-        said = _kept_from_falling(feature, level, now, kind) if level < now else None
-        if said is None and level != now and feature in STANDING:
-            said = f"It stays at {now} in a simulated cluster."
-    if said is None:
+        message = _kept_from_falling(feature, level, now, kind) if level < now else None
+        if message is None and level != now and feature in STANDING:
+            message = f"It stays at {now} in a simulated cluster."
+    if message is None:
         return None
-    if not said.startswith(_UNSUPPORTED):
-        said = f"Invalid update version {level} for feature {feature}. {said}"
-    return ErrorCode.invalid_update_version, said
+    if not message.startswith(_UNSUPPORTED):
+        message = f"Invalid update version {level} for feature {feature}. {message}"
+    return ErrorCode.invalid_update_version, message
 
 
 def _unsupported(call: ServedCall, feature: str, level: int, kind: int) -> str | None:

@@ -34,16 +34,18 @@ async def metadata(call: ServedCall) -> Values:
 
 def _metadata(call: ServedCall, broker: BrokerAccess) -> Values:
     image = broker.state.image
-    held = topics_of(image)
+    topics_here = topics_of(image)
     alive = [number for number, registered in sorted(image.brokers.items()) if not registered.fenced]
-    wanted = call.field("topics")
+    requested = call.field("topics")
     names: Iterable[str]
-    if wanted is None or (not wanted and call.version == 0):
-        names = [name for name in held if call.rights.topic("DESCRIBE", name)]
-        topics = [_topic(call, image, name, held[name]) for name in names]
+    if requested is None or (not requested and call.version == 0):
+        names = [name for name in topics_here if call.rights.topic("DESCRIBE", name)]
+        topics = [_topic(call, image, name, topics_here[name]) for name in names]
     else:
-        by_id = {id_of(image, name): name for name in held} if any(not t.name for t in wanted) else {}
-        topics = [_named(call, image, held, by_id, asked) for asked in wanted]
+        by_id = (
+            {id_of(image, name): name for name in topics_here} if any(not t.name for t in requested) else {}
+        )
+        topics = [_named(call, image, topics_here, by_id, asked) for asked in requested]
     return {
         "brokers": [_broker(call, number) for number in alive],
         "cluster_id": call.context.cluster_id,
@@ -59,7 +61,7 @@ def _metadata(call: ServedCall, broker: BrokerAccess) -> Values:
 def _named(
     call: ServedCall,
     image: ClusterImage,
-    held: Mapping[str, tuple[Registration, ...]],
+    topics_here: Mapping[str, tuple[Registration, ...]],
     by_id: dict[str, str],
     asked: Any,
 ) -> Values:
@@ -71,9 +73,9 @@ def _named(
             return _refused(None, wanted_id, ErrorCode.unknown_topic_id)
     if not call.rights.topic("DESCRIBE", name):
         return _refused(name, None, ErrorCode.topic_authorization_failed)
-    if name not in held:
+    if name not in topics_here:
         return _refused(name, None, ErrorCode.unknown_topic_or_partition)
-    return _topic(call, image, name, held[name])
+    return _topic(call, image, name, topics_here[name])
 
 
 def _refused(name: str | None, topic: str | None, error: ErrorCode) -> Values:
@@ -92,16 +94,16 @@ def _topic(call: ServedCall, image: ClusterImage, name: str, row: tuple[Registra
     }
 
 
-def _partition(image: ClusterImage, number: int, held: Registration) -> Values:
-    gone = held.leader == NO_LEADER
+def _partition(image: ClusterImage, number: int, registration: Registration) -> Values:
+    gone = registration.leader == NO_LEADER
     return {
         "error_code": ErrorCode.leader_not_available if gone else ErrorCode.none,
         "partition_index": number,
-        "leader_id": held.leader,
-        "leader_epoch": held.leader_epoch,
-        "replica_nodes": held.replicas,
-        "isr_nodes": held.isr,
-        "offline_replicas": offline_replicas(held, image.brokers),
+        "leader_id": registration.leader,
+        "leader_epoch": registration.leader_epoch,
+        "replica_nodes": registration.replicas,
+        "isr_nodes": registration.isr,
+        "offline_replicas": offline_replicas(registration, image.brokers),
     }
 
 
@@ -135,14 +137,14 @@ async def describe_cluster(call: ServedCall) -> Values:
     wrong = {**head, "cluster_id": "", "controller_id": -1, "brokers": ()}
     own = BROKERS if call.at_broker else CONTROLLERS
     if kind not in _ENDPOINTS:
-        said = f"Unsupported endpoint type {kind}"
-        return {**wrong, "error_code": ErrorCode.unsupported_endpoint_type, "error_message": said}
+        message = f"Unsupported endpoint type {kind}"
+        return {**wrong, "error_code": ErrorCode.unsupported_endpoint_type, "error_message": message}
     if kind != own:
-        said = (
+        message = (
             f"The request was sent to an endpoint of type {_ENDPOINTS[own]},"
             f" but we wanted an endpoint of type {_ENDPOINTS[kind]}"
         )
-        return {**wrong, "error_code": ErrorCode.mismatched_endpoint_type, "error_message": said}
+        return {**wrong, "error_code": ErrorCode.mismatched_endpoint_type, "error_message": message}
     if not call.at_broker:
         if not call.rights.cluster("ALTER"):
             return {**wrong, "error_code": ErrorCode.cluster_authorization_failed}

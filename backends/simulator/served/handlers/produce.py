@@ -59,11 +59,11 @@ async def produce(call: ServedCall) -> Values | None:
 async def _name(call: ServedCall, topic: Any) -> str:
     if call.version < BY_ID_FROM:
         return str(topic.name)
-    wanted = kafka_id(topic.topic_id)
-    held = await call.read_broker(
+    topic_id = kafka_id(topic.topic_id)
+    names = await call.read_broker(
         lambda broker: {id_of(broker.state.image, name): name for name in topics_of(broker.state.image)}
     )
-    return held.get(wanted, "")
+    return names.get(topic_id, "")
 
 
 async def _one(call: ServedCall, name: str, asked: Any) -> _Ended:
@@ -117,8 +117,8 @@ class _Appending:
                 return
             leader = None
             if reply.error is Error.NOT_LEADER_OR_FOLLOWER:
-                held = broker.state.image.partitions.get(self._tp)
-                leader = None if held is None else (held.leader, held.leader_epoch)
+                registration = broker.state.image.partitions.get(self._tp)
+                leader = None if registration is None else (registration.leader, registration.leader_epoch)
             answer(_Ended(code(reply.error), leader=leader))
 
         return told
@@ -127,9 +127,11 @@ class _Appending:
 def _answer(topics: list[tuple[Any, list[tuple[int, _Ended]]]]) -> Values:
     responses = []
     for topic, rows in topics:
-        told = [_row(index, ended) for index, ended in rows]
+        encoded = [_row(index, ended) for index, ended in rows]
         by_id = kafka_id(topic.topic_id) if hasattr(topic, "topic_id") else None
-        responses.append({"name": getattr(topic, "name", ""), "topic_id": by_id, "partition_responses": told})
+        responses.append(
+            {"name": getattr(topic, "name", ""), "topic_id": by_id, "partition_responses": encoded}
+        )
     return {"responses": responses}
 
 

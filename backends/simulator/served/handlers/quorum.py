@@ -61,11 +61,11 @@ def _listener(call: ServedCall, voter: int) -> Values:
     return {"name": "CONTROLLER", "host": "127.0.0.1", "port": call.context.ports[controller(voter)]}
 
 
-def _replica(call: ServedCall, held: QuorumReplica) -> dict[str, Any]:
+def _replica(call: ServedCall, replica: QuorumReplica) -> dict[str, Any]:
     return {
-        "replica_id": held.key.id,
-        "replica_directory_id": held.key.directory_id or None,
-        "log_end_offset": held.log_end_offset,
-        "last_fetch_timestamp": call.context.seen_ms(held.last_fetch_ms),
-        "last_caught_up_timestamp": call.context.seen_ms(held.last_caught_up_ms),
+        "replica_id": replica.key.id,
+        "replica_directory_id": replica.key.directory_id or None,
+        "log_end_offset": replica.log_end_offset,
+        "last_fetch_timestamp": call.context.seen_ms(replica.last_fetch_ms),
+        "last_caught_up_timestamp": call.context.seen_ms(replica.last_caught_up_ms),
     }

@@ -76,8 +76,8 @@ def _refused(call: ServedCall, name: str, *, allowed: bool) -> ErrorCode | None:
 
 
 def _missing(broker: BrokerAccess, tp: TopicPartition, error: ErrorCode) -> bytes:
-    held = broker.state.image.partitions.get(tp)
-    return _ROW(tp.partition, -1 if held is None else held.leader_epoch, -1, error.value, 0)
+    registration = broker.state.image.partitions.get(tp)
+    return _ROW(tp.partition, -1 if registration is None else registration.leader_epoch, -1, error.value, 0)
 
 
 async def describe_log_dirs(call: ServedCall) -> Values | bytes:
@@ -90,8 +90,8 @@ async def describe_log_dirs(call: ServedCall) -> Values | bytes:
     if not isinstance(reply, LogDirsDescribed) or reply.error is not None:
         error = reply.error if isinstance(reply, LogDirsDescribed) else reply
         return {"error_code": code(error if isinstance(error, Error) else None), "results": ()}
-    wanted = _wanted(call.request.topics)
-    return {"error_code": ErrorCode.none, "results": [_dir(log_dir, wanted) for log_dir in reply.log_dirs]}
+    selected = _wanted(call.request.topics)
+    return {"error_code": ErrorCode.none, "results": [_dir(log_dir, selected) for log_dir in reply.log_dirs]}
 
 
 def _wanted(topics: Sequence[Any] | None) -> frozenset[tuple[str, int]] | None:
@@ -100,15 +100,15 @@ def _wanted(topics: Sequence[Any] | None) -> frozenset[tuple[str, int]] | None:
     return frozenset((topic.topic, index) for topic in topics for index in topic.partitions)
 
 
-def _held(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> dict[str, list[Any]]:
+def _held(log_dir: LogDir, selected: frozenset[tuple[str, int]] | None) -> dict[str, list[Any]]:
     topics: dict[str, list[Any]] = {}
     for replica in log_dir.replicas:
-        if wanted is None or tuple(replica.tp) in wanted:
+        if selected is None or tuple(replica.tp) in selected:
             topics.setdefault(replica.tp.topic, []).append(replica)
     return topics
 
 
-def _dir(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> Values:
+def _dir(log_dir: LogDir, selected: frozenset[tuple[str, int]] | None) -> Values:
     return {
         "error_code": ErrorCode.none if log_dir.error is None else ErrorCode.kafka_storage_error,
         "log_dir": log_dir.path,
@@ -125,7 +125,7 @@ def _dir(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> Values:
                     for replica in replicas
                 ],
             }
-            for name, replicas in _held(log_dir, wanted).items()
+            for name, replicas in _held(log_dir, selected).items()
         ],
         "total_bytes": log_dir.total_bytes,
         "usable_bytes": log_dir.usable_bytes,
@@ -149,11 +149,11 @@ def _everything(broker: BrokerAccess, *, cordoned: bool) -> bytes:
         failed = index in storage.failed
         error = ErrorCode.kafka_storage_error.value if failed else 0
         sizes = (-1, -1) if failed else (TOTAL_BYTES, TOTAL_BYTES - used[index])
-        held = [b"".join((string(name), array(rows), NO_TAGS)) for name, rows in topics[index].items()]
+        encoded = [b"".join((string(name), array(rows), NO_TAGS)) for name, rows in topics[index].items()]
         parts = (
             Struct(">h").pack(error),
             string(directory.path),
-            array(held),
+            array(encoded),
             Struct(">qq").pack(*sizes),
             tail,
         )
