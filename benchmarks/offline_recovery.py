@@ -53,10 +53,10 @@ def commands(cluster: KafkaCluster, directory: Path) -> tuple[Command, Command]:
     )
 
 
-def _expect(cluster: KafkaCluster, wanted: dict[int, int]) -> None:
+def _expect(cluster: KafkaCluster, expected: dict[int, int]) -> None:
     led = bench_cluster.leaders(cluster)
-    if led != wanted:
-        raise BenchmarkError(f"partitions led by each broker: {led}, expected {wanted}")
+    if led != expected:
+        raise BenchmarkError(f"partitions led by each broker: {led}, expected {expected}")
     moved = bench_cluster.reordered(cluster)
     if moved:
         raise BenchmarkError(f"{moved} assignments are not in their original order")

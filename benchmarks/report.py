@@ -18,11 +18,11 @@ class Target(NamedTuple):
 
     def verdict(self, ratio: float) -> str:
         """One sentence with the figure, the target and whether it was met."""
-        wanted = f"target: at most {self.ratio:g}" + (f", aim {self.aim:g}" if self.aim else "")
+        target = f"target: at most {self.ratio:g}" + (f", aim {self.aim:g}" if self.aim else "")
         if ratio > self.ratio:
-            return f"Ratio **{ratio:.2f}** ({wanted}): **missed**."
+            return f"Ratio **{ratio:.2f}** ({target}): **missed**."
         reached = self.aim is None or ratio <= self.aim
-        return f"Ratio **{ratio:.2f}** ({wanted}): met" + ("." if reached else ", the aim missed.")
+        return f"Ratio **{ratio:.2f}** ({target}): met" + ("." if reached else ", the aim missed.")
 
 
 def ratio_of(sides: Sequence[Side]) -> float:

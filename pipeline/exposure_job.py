@@ -80,14 +80,14 @@ def _prepared(rows: Any, brokers: Any) -> Any:
     racks = brokers.groupBy("cluster_id").agg(
         f.map_from_entries(f.collect_set(f.struct(f.col("id"), f.col("rack")))).alias("racks")
     )
-    held = f.expr(
+    locations = f.expr(
         "transform(replicas, r -> named_struct('broker', r.broker, 'rack', racks[r.broker],"
         " 'dir', CASE WHEN r.log_dir <> '' THEN concat(r.broker, ':', r.log_dir) END))"
     )
     sound = rows.withColumn("flaw", flaw_column()).where("flaw IS NULL AND leader <> -1")
     return (
         sound.join(f.broadcast(racks), "cluster_id", "left")
-        .withColumn("held", held)
+        .withColumn("held", locations)
         .withColumn("least", f.expr("least(coalesce(min_isr, 1), size(assignment))"))
         .withColumn(
             "alive", f.expr("transform(filter(replicas, r -> r.standing = 'electable'), r -> r.broker)")
@@ -155,11 +155,11 @@ def quarantined(rows: Any, twice: Any | None) -> Any:
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    told = rows.select("cluster_id", flaw_column().alias("reason"), f.lit(1).cast("long").alias("copies"))
-    told = told.where("reason IS NOT NULL")
+    broken = rows.select("cluster_id", flaw_column().alias("reason"), f.lit(1).cast("long").alias("copies"))
+    broken = broken.where("reason IS NOT NULL")
     if twice is not None:
-        told = told.unionByName(twice.select(*told.columns))
-    return told.groupBy("cluster_id", "reason").agg(f.sum("copies").alias("rows"))
+        broken = broken.unionByName(twice.select(*broken.columns))
+    return broken.groupBy("cluster_id", "reason").agg(f.sum("copies").alias("rows"))
 
 
 _ORDER: Sequence[str] = ("offline", "under_min_isr", "partitions")

@@ -160,17 +160,17 @@ def _schema_problem(place: StoragePath, table: str, schema: pa.Schema) -> str:
     return ""
 
 
-def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _same(found: pa.DataType, expected: pa.DataType) -> bool:
     """Whether the types are equal, except for the names of list items."""
-    if pa.types.is_list(wanted):
-        return bool(pa.types.is_list(found)) and _same(found.value_type, wanted.value_type)
-    if pa.types.is_struct(wanted):
+    if pa.types.is_list(expected):
+        return bool(pa.types.is_list(found)) and _same(found.value_type, expected.value_type)
+    if pa.types.is_struct(expected):
         return (
             bool(pa.types.is_struct(found))
-            and [f.name for f in found] == [f.name for f in wanted]
-            and all(_same(one.type, other.type) for one, other in zip(found, wanted, strict=True))
+            and [f.name for f in found] == [f.name for f in expected]
+            and all(_same(one.type, other.type) for one, other in zip(found, expected, strict=True))
         )
-    return bool(found.equals(wanted))
+    return bool(found.equals(expected))
 
 
 def frame(

@@ -43,7 +43,7 @@ def submitted() -> bool:
 
 def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, str]:
     """The settings of the session, in addition to those of spark-submit."""
-    wanted = {
+    options = {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
@@ -59,14 +59,14 @@ def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, s
     }
     if not under_submit:
         master = settings.master or "local[*]"
-        wanted["spark.master"] = master
-        wanted["spark.ui.enabled"] = "false"
-        wanted["spark.driver.memory"] = settings.driver_memory
+        options["spark.master"] = master
+        options["spark.ui.enabled"] = "false"
+        options["spark.driver.memory"] = settings.driver_memory
         if master.startswith("local"):
-            wanted |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+            options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
         elif settings.archive:
-            wanted["spark.submit.pyFiles"] = settings.archive
-    return wanted | dict(settings.extra)
+            options["spark.submit.pyFiles"] = settings.archive
+    return options | dict(settings.extra)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def session(name: str, settings: SparkSettings) -> Iterator[Any]:
 
 
 def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit: bool) -> Any:
-    wanted = configuration(settings, under_submit=under_submit)
+    options = configuration(settings, under_submit=under_submit)
     if not under_submit:
         if (settings.master or "local").startswith("local"):
             # Local workers run this interpreter, not the first python3 on the path; for other machines
@@ -103,8 +103,8 @@ def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit
         quiet.write_text(_QUIET)
         os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUIET_JAVA)
         java = f"-Dlog4j2.configurationFile=file:{quiet} {_QUIET_JAVA}"
-        wanted.setdefault("spark.driver.extraJavaOptions", java)
-    for key, value in wanted.items():
+        options.setdefault("spark.driver.extraJavaOptions", java)
+    for key, value in options.items():
         builder = builder.config(key, value)
     interrupted = signal.getsignal(signal.SIGINT)
     spark = builder.getOrCreate()

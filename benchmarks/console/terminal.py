@@ -80,11 +80,11 @@ class ConsoleProcess:
 
         Raises BenchmarkError at the limit.
         """
-        wanted = [text.encode() for text in texts]
+        expected = [text.encode() for text in texts]
         deadline = time.perf_counter() + limit
         while time.perf_counter() < deadline:
             plain = _SEQUENCE.sub(b"", self.output)
-            for text in wanted:
+            for text in expected:
                 _, found, rest = plain.partition(text)
                 if found:
                     self.output = rest

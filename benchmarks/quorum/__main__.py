@@ -72,16 +72,16 @@ def status_commands(cluster: KafkaCluster) -> tuple[Command, ...]:
 def dirs_commands(cluster: KafkaCluster) -> tuple[Command, ...]:
     """Every replica with its size, as JSON from both."""
     bootstrap = ("--bootstrap-server", cluster.bootstrap())
-    wanted = 3 * PARTITIONS
+    replicas = 3 * PARTITIONS
 
     def check_ours(measured: Measured) -> None:
         output = json.loads(measured.stdout)
         found = sum(len(log_dir["replicas"]) for log_dir in output["dirs"])
-        _sure(found >= wanted, f"log-dirs shows {found} replicas, not {wanted}")
+        _sure(found >= replicas, f"log-dirs shows {found} replicas, not {replicas}")
 
     def check_java(measured: Measured) -> None:
         found = measured.stdout.count(f'"{TOPIC}-')
-        _sure(found >= wanted, f"kafka-log-dirs shows {found} replicas, not {wanted}")
+        _sure(found >= replicas, f"kafka-log-dirs shows {found} replicas, not {replicas}")
 
     return (
         Command("ktriage", ours("ktriage", "log-dirs", "--output", "json", *bootstrap), check_ours),

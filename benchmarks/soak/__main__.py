@@ -40,10 +40,10 @@ def main() -> int:
     unknown = [name for name in asked.names if name not in known]
     if unknown:
         parser.error(f"no such run: {', '.join(unknown)}; there are {', '.join(known)}")
-    wanted = SoakOptions(asked.rounds, asked.first, asked.jobs, asked.seconds)
+    options = SoakOptions(asked.rounds, asked.first, asked.jobs, asked.seconds)
     worst = 0
     for name in asked.names or known:
-        worst = max(worst, importlib.import_module(f"benchmarks.soak.{name}").run(wanted))
+        worst = max(worst, importlib.import_module(f"benchmarks.soak.{name}").run(options))
     return worst
 
 

@@ -94,19 +94,19 @@ def run(options: SoakOptions) -> int:
     """Tries every change, or a part (``--first``, ``--rounds``); 1 if one survived, or could not be tried."""
     known = mutants(CHANGES.read_text())
     part = options.seeds(len(known))
-    wanted = known[part.start : part.stop]
+    selected = known[part.start : part.stop]
     jobs = options.jobs or len(os.sched_getaffinity(0))
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ktriage-mutants-") as directory:
         copies: Queue[Path] = Queue()
         for number in range(jobs):
             copies.put(_copy(Path(directory) / str(number)))
-        broken = _broken_unchanged(copies, wanted)
+        broken = _broken_unchanged(copies, selected)
         if broken:
             print(f"mutants: the tests fail without any change: {broken}")
             return 1
         with ThreadPoolExecutor(jobs) as pool:
-            results = [_told(result) for result in pool.map(lambda m: _tried(m, copies), wanted)]
+            results = [_told(result) for result in pool.map(lambda m: _tried(m, copies), selected)]
     bad = [result for result in results if result.verdict is not Verdict.NOTICED]
     took = time.monotonic() - began
     print(f"mutants: {len(results)} changes in {took:.0f} s, {jobs} at a time: {len(bad)} not noticed")
@@ -136,8 +136,8 @@ def _copy(to: Path) -> Path:
     return to
 
 
-def _broken_unchanged(copies: Queue[Path], wanted: Sequence[Mutant]) -> str:
-    tests = tuple(dict.fromkeys(test for mutant in wanted for test in mutant.tests))
+def _broken_unchanged(copies: Queue[Path], mutants: Sequence[Mutant]) -> str:
+    tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
     copy = copies.get()
     try:
         ended = _pytest(copy, tests, 10 * SECONDS)

@@ -166,14 +166,14 @@ def _is_held(descriptor: int) -> bool:
 
 def _holder(descriptor: int) -> LockHolder | None:
     try:
-        told = json.loads(os.pread(descriptor, 1 << 16, 0))
+        content = json.loads(os.pread(descriptor, 1 << 16, 0))
         return LockHolder(
-            str(told.get("run", "")),
-            told["pid"],
-            told["user"],
-            told["at"],
-            " ".join(told["command"]),
-            str(told.get("host", "")),
+            str(content.get("run", "")),
+            content["pid"],
+            content["user"],
+            content["at"],
+            " ".join(content["command"]),
+            str(content.get("host", "")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -167,5 +167,5 @@ class _Book:
         written = (row.order, row.replicas)
         self._keep(row.tp, lambda order: (order.written.order, order.written.replicas) != written)
 
-    def _keep(self, tp: TopicPartition, wanted: Callable[[OpenOrder], bool]) -> None:
-        self._orders[tp] = [order for order in self._orders.get(tp, ()) if wanted(order)]
+    def _keep(self, tp: TopicPartition, condition: Callable[[OpenOrder], bool]) -> None:
+        self._orders[tp] = [order for order in self._orders.get(tp, ()) if condition(order)]

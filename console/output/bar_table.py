@@ -68,8 +68,10 @@ def _without(
     places: Collection[int | None], columns: Sequence[str], rows: Sequence[Row]
 ) -> tuple[Sequence[str], Sequence[Row]]:
     """The table without those columns."""
-    kept = [place for place in range(len(columns)) if place not in places]
-    return [columns[place] for place in kept], [tuple(row[place] for place in kept) for row in rows]
+    places_left = [place for place in range(len(columns)) if place not in places]
+    return [columns[place] for place in places_left], [
+        tuple(row[place] for place in places_left) for row in rows
+    ]
 
 
 def by_id(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:

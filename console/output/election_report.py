@@ -13,11 +13,11 @@ from console.output.text_table import TextColumn, table
 from recovery.wording.quantity_text import printable
 
 
-def election_lines(held: Held, limit: int) -> Iterator[str]:
+def election_lines(results: Held, limit: int) -> Iterator[str]:
     """Counts, then failed elections, then the rest."""
-    yield outcome_counts(held.counts)
-    failed = set(held.failures)
-    ordered = sorted(held.elections, key=lambda election: election not in failed)
+    yield outcome_counts(results.counts)
+    failed = set(results.failures)
+    ordered = sorted(results.elections, key=lambda election: election not in failed)
     shown = ordered[:limit] if limit else ordered
     if shown:
         yield ""
@@ -45,15 +45,15 @@ def _cells(election: Election) -> tuple[str, ...]:
     )
 
 
-def election_document(kind: str, held: Held) -> Iterator[str]:
+def election_document(kind: str, results: Held) -> Iterator[str]:
     """``ktriage.elect/1`` of a preferred or an unclean election."""
     return document(
         "elect",
         {
             "electionType": kind,
-            "counts": {outcome.value: count for outcome, count in held.counts.items()},
-            "elections": [_json(election) for election in held.elections],
-            "failures": [{**tp_json(e.tp), "reason": e.detail} for e in held.failures],
+            "counts": {outcome.value: count for outcome, count in results.counts.items()},
+            "elections": [_json(election) for election in results.elections],
+            "failures": [{**tp_json(e.tp), "reason": e.detail} for e in results.failures],
         },
     )
 

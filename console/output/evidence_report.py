@@ -15,9 +15,9 @@ def evidence_lines(use: EvidenceUse | None) -> Iterator[str]:
     if use is None:
         return
     for reading, count in zip(use.readings, use.used, strict=True):
-        said = f"{counted(count, 'log')} of broker {reading.broker} {'counts' if count == 1 else 'count'}"
+        line = f"{counted(count, 'log')} of broker {reading.broker} {'counts' if count == 1 else 'count'}"
         yield printable(
-            f"{said} as answered: {disk_text(reading.read_ms)} ({reading.source}, {reading.host})"
+            f"{line} as answered: {disk_text(reading.read_ms)} ({reading.source}, {reading.host})"
         )
     reasons = Counter((refusal.broker, refusal.reason) for refusal in use.refused)
     for (broker, reason), count in reasons.most_common():

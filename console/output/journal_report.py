@@ -103,8 +103,14 @@ def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:
 def _event_json(event: EntryBegun | EntryEnded | EntriesSettled) -> dict[str, object]:
     if isinstance(event, EntryBegun):
         rows = [[row.tp.topic, row.tp.partition] for row in event.rows]
-        told = {"kind": "before", "at": event.at, "entry": event.entry, "action": event.action, "rows": rows}
-        return {**told, "detail": dict(event.detail)}
+        fields = {
+            "kind": "before",
+            "at": event.at,
+            "entry": event.entry,
+            "action": event.action,
+            "rows": rows,
+        }
+        return {**fields, "detail": dict(event.detail)}
     if isinstance(event, EntryEnded):
         return {
             "kind": "after",

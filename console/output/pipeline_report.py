@@ -89,11 +89,11 @@ def _plan(result: JobResult, rows: int) -> Iterator[str]:
     most = max((row["at_least"] for row in losses.values()), default=0)
     yield ""
     columns = ("id", "partitions", "to elect", "lose nothing", "lose at least", "", "unknown bound", "others")
-    told = [
+    rows_shown = [
         _cluster_row(one, partitions.get(one, 0), verdicts.get(one, {}), losses.get(one), most)
         for one in (listed[:rows] if rows else listed)
     ]
-    yield from by_id("clusters", columns, told)
+    yield from by_id("clusters", columns, rows_shown)
     if len(listed) > rows > 0:
         yield f"… and {len(listed) - rows:,} more clusters (--rows 0 shows all)"
     worst = summary["worst"]

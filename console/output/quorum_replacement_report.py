@@ -19,9 +19,9 @@ def review_lines(plan: ReplacementPlan, current: ReplacementStep | None, quorum:
     """The whole plan: for each step what is run, sent and waited for, what can go wrong and how to undo it;
     and how many failures the voters then tolerate, given the voters that are down in ``quorum``.
     """
-    wanted = plan.wanted
-    yield f"replacement plan {plan.header.plan_id} for cluster {wanted.cluster_id}: {wanted.kind}"
-    yield f"voters now: {', '.join(map(str, (v.key for v in wanted.voters)))}"
+    request = plan.wanted
+    yield f"replacement plan {plan.header.plan_id} for cluster {request.cluster_id}: {request.kind}"
+    yield f"voters now: {', '.join(map(str, (v.key for v in request.voters)))}"
     for note in plan.notes:
         yield f"note: {note}"
     for step in plan.steps:
@@ -65,16 +65,16 @@ def result_line(result: ReplacementResult) -> str:
 
 def replacement_document(plan: ReplacementPlan, file: str, result: ReplacementResult | None) -> Iterator[str]:
     """``ktriage.quorum-replace/1``."""
-    wanted = plan.wanted
+    request = plan.wanted
     step = result.step if result is not None else None
     return document(
         "quorum-replace",
         {
             "planId": plan.header.plan_id,
-            "clusterId": wanted.cluster_id,
-            "kind": str(wanted.kind),
-            "leaving": [key_json(key) for key in wanted.leaving],
-            "joining": list(wanted.joining),
+            "clusterId": request.cluster_id,
+            "kind": str(request.kind),
+            "leaving": [key_json(key) for key in request.leaving],
+            "joining": list(request.joining),
             "digest": digest(plan),
             "file": file,
             "notes": list(plan.notes),

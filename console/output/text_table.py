@@ -35,9 +35,9 @@ def width() -> int | None:
     """The width of the terminal in columns, or KTRIAGE_WIDTH if it is set; None: a pipe or a file, one line
     per row.
     """
-    told = os.environ.get("KTRIAGE_WIDTH", "")
-    if told.isdecimal():
-        return max(int(told), _NARROWEST)
+    width = os.environ.get("KTRIAGE_WIDTH", "")
+    if width.isdecimal():
+        return max(int(width), _NARROWEST)
     try:
         found = os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError, AttributeError):  # a pipe, a file, or no stdout at all
@@ -77,9 +77,9 @@ def table(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], indent: 
 def _under(
     columns: Sequence[TextColumn], row: Sequence[str], shown: Sequence[int], indent: str, most: int
 ) -> Iterator[str]:
-    told = [f"{columns[i].title.lower()}: {row[i]}" for i in shown if row[i]]
-    if told:
-        yield from fold(_BETWEEN.join(told), most, indent + _BELOW)
+    below = [f"{columns[i].title.lower()}: {row[i]}" for i in shown if row[i]]
+    if below:
+        yield from fold(_BETWEEN.join(below), most, indent + _BELOW)
 
 
 def fold(text: str, most: int, indent: str = "") -> list[str]:

@@ -79,8 +79,10 @@ def run(case: DrillCase) -> DrillRow:
         return asyncio.run(_run(case))
     except Exception as error:  # one seed of many; the row has the seed and the command that repeats it
         at = extract_tb(error.__traceback__)[-1]
-        told = f"{type(error).__name__}: {error}".splitlines()[0] + f" ({Path(at.filename).name}:{at.lineno})"
-        return DrillRow(*_key(case), 0, 0, 0.0, 0, 0, 0, 0, 0, 0, told, case.replay)
+        message = (
+            f"{type(error).__name__}: {error}".splitlines()[0] + f" ({Path(at.filename).name}:{at.lineno})"
+        )
+        return DrillRow(*_key(case), 0, 0, 0.0, 0, 0, 0, 0, 0, 0, message, case.replay)
 
 
 def _key(case: DrillCase) -> tuple[str, str, int, int]:
@@ -183,6 +185,6 @@ class _Costs:
             leader = world.image.partitions[tp].leader
             log = world.disks[leader].logs.get(tp) if leader >= 0 else None
             if log is not None:
-                held = sum(kept.end - kept.start for kept in log.spans if kept.epoch == epoch)
-                total += max(0, span.end - max(span.start, log.start) - held)
+                offsets_held = sum(kept.end - kept.start for kept in log.spans if kept.epoch == epoch)
+                total += max(0, span.end - max(span.start, log.start) - offsets_held)
         return total

@@ -102,10 +102,10 @@ def _states(rows: Any, moments: Any) -> Any:
     """One row for each partition, kind and snapshot: ``bad`` or not, null if the snapshot does not show it."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    told = "CASE WHEN flaw IS NOT NULL THEN NULL WHEN deleted THEN false ELSE {} END"
+    known = "CASE WHEN flaw IS NOT NULL THEN NULL WHEN deleted THEN false ELSE {} END"
     states = f.array(
         *(
-            f.struct(f.lit(kind).alias("kind"), f.expr(told.format(condition)).alias("bad"))
+            f.struct(f.lit(kind).alias("kind"), f.expr(known.format(condition)).alias("bad"))
             for kind, condition in KINDS.items()
         )
     )
@@ -284,9 +284,9 @@ def summarise(spark: Any, out: StoragePath, count: int) -> dict[str, Any]:
     offenders = offenders.orderBy(f.desc("incidents"), f.desc("at_least_s"), *KEY).limit(count)
     text = f.date_format("began_at", "yyyy-MM-dd HH:mm:ss").alias("began")
     longest = found.orderBy(f.desc("at_least_s"), *KEY, "kind", "began_at").limit(count)
-    told = spark.read.parquet((out / EVENTS).hadoop)
+    events = spark.read.parquet((out / EVENTS).hadoop)
     when = f.date_format("at", "yyyy-MM-dd HH:mm:ss").alias("when")
-    newest = told.orderBy(f.desc("at"), "cluster_id", "subject").limit(count)
+    newest = events.orderBy(f.desc("at"), "cluster_id", "subject").limit(count)
     flaws = spark.read.parquet((out / QUARANTINED).hadoop).orderBy("cluster_id", "reason")
     return {
         "quarantined": [row.asDict() for row in flaws.collect()],

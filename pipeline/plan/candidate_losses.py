@@ -104,8 +104,8 @@ def _differing(replicas: ReplicaColumns, candidates: Array) -> tuple[Array, Arra
     apart = any_of(
         replicas.owner[known], ~_alike(replicas, known, first[replicas.owner[known]]), replicas.rows
     )
-    wanted = np.flatnonzero(apart[replicas.owner[candidates]] & replicas.known[candidates])
-    place, other = _others(replicas, candidates, wanted)
+    compared = np.flatnonzero(apart[replicas.owner[candidates]] & replicas.known[candidates])
+    place, other = _others(replicas, candidates, compared)
     known_too = replicas.known[other]
     place, other = place[known_too], other[known_too]
     differs = ~_alike(replicas, candidates[place], other)
@@ -201,8 +201,8 @@ def _divergence(replicas: ReplicaColumns, one: Array, other: Array) -> Array:
 def clip(pieces: SpanArrays, low: Array, high: Array, which: Array | None = None) -> SpanArrays:
     """The parts from ``low`` up to ``high`` (:func:`recovery.loss._clip`)."""
     start, end = np.maximum(pieces.start, low), np.minimum(pieces.end, high)
-    kept = start < end if which is None else (start < end) & which
-    return pieces._replace(start=start, end=end).where(kept)
+    in_range = start < end if which is None else (start < end) & which
+    return pieces._replace(start=start, end=end).where(in_range)
 
 
 def union(pieces: SpanArrays) -> SpanArrays:

@@ -218,8 +218,8 @@ def _waits_for(inputs: _Inputs, verdict: Array) -> Any:
 def _waiting(waiting: WaitColumns, verdict: Array) -> WaitColumns:
     """The rows whose verdict is WAIT; the others are online or refused."""
     which = verdict[waiting.rows] == _VERDICTS.index(DecisionKind.WAIT)
-    kept = pa.array(which)
-    return WaitColumns(waiting.rows[which], waiting.brokers.filter(kept), waiting.why.filter(kept))
+    indexes = pa.array(which)
+    return WaitColumns(waiting.rows[which], waiting.brokers.filter(indexes), waiting.why.filter(indexes))
 
 
 def _reason(inputs: _Inputs, verdict: Array, ranking: Ranking) -> Any:

@@ -68,28 +68,30 @@ def read(piece: InputSplit, *, everything: bool) -> Iterator[Any]:
     file = storage_path(piece.uri)
     try:
         with file.open() as stream:
-            held = pq.ParquetFile(stream)
-            groups = [n for n in range(held.num_row_groups) if piece.start <= _begins(held, n) < piece.end]
+            parquet = pq.ParquetFile(stream)
+            groups = [
+                n for n in range(parquet.num_row_groups) if piece.start <= _begins(parquet, n) < piece.end
+            ]
             for group in groups:
-                for batch in _rows(held, group, everything=everything):
+                for batch in _rows(parquet, group, everything=everything):
                     yield _named(batch, piece)
     except (pa.ArrowException, OSError) as error:
         raise PipelineError(f"{file.uri}: {str(error).splitlines()[0]}") from None
 
 
-def _begins(held: Any, group: int) -> int:
-    column = held.metadata.row_group(group).column(0)
+def _begins(parquet: Any, group: int) -> int:
+    column = parquet.metadata.row_group(group).column(0)
     pages = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
     return int(pages)
 
 
-def _rows(held: Any, group: int, *, everything: bool) -> Iterator[Any]:
-    wanted = None if everything else _leaderless(held, group)
-    if wanted is not None and not wanted.any():
+def _rows(parquet: Any, group: int, *, everything: bool) -> Iterator[Any]:
+    selected = None if everything else _leaderless(parquet, group)
+    if selected is not None and not selected.any():
         return
     first = 0
-    for batch in held.iter_batches(ROWS, [group], columns=_leaves(held), use_threads=False):
-        mine = None if wanted is None else wanted[first : first + batch.num_rows]
+    for batch in parquet.iter_batches(ROWS, [group], columns=_leaves(parquet), use_threads=False):
+        mine = None if selected is None else selected[first : first + batch.num_rows]
         first += batch.num_rows
         if mine is None or mine.all():
             yield batch
@@ -97,21 +99,21 @@ def _rows(held: Any, group: int, *, everything: bool) -> Iterator[Any]:
             yield batch.filter(pa.array(mine))
 
 
-def _leaderless(held: Any, group: int) -> np.ndarray:
+def _leaderless(parquet: Any, group: int) -> np.ndarray:
     """Which rows have no leader. A row with a missing or impossible leader is not skipped: it is quarantined."""
-    leader = held.read_row_group(group, columns=["leader"], use_threads=False)["leader"].combine_chunks()
+    leader = parquet.read_row_group(group, columns=["leader"], use_threads=False)["leader"].combine_chunks()
     offline: np.ndarray = numbers(leader, -1) < 0
     return offline
 
 
-def _leaves(held: Any) -> list[str]:
+def _leaves(parquet: Any) -> list[str]:
     """The paths of the columns that the rules use, as they are named in this file."""
     needed = {*COLUMNS, "marks"}
-    paths = [held.schema.column(number).path for number in range(len(held.schema))]
-    return [path for path in paths if _looked_at(path.split("."), needed)]
+    paths = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
+    return [path for path in paths if _is_needed(path.split("."), needed)]
 
 
-def _looked_at(path: Sequence[str], needed: set[str]) -> bool:
+def _is_needed(path: Sequence[str], needed: set[str]) -> bool:
     return path[0] in needed and not (path[0] == "replicas" and path[-1] in UNREAD)
 
 

@@ -29,7 +29,7 @@ WORST = 100
 NEEDED = ("cluster_id", "snapshot", *COLUMNS, "marks")
 
 
-def _looked_at() -> pa.Schema:
+def _read_columns() -> pa.Schema:
     """The columns that are read from a snapshot: of a replica everything except its location."""
     replica = pa.struct([field for field in REPLICA if field.name not in input_splits.UNREAD])
     place = PARTITIONS.get_field_index("replicas")
@@ -58,7 +58,7 @@ def run(
         if whole:
             names += _read_and_plan(spark, whole, parts, rules, everything=everything)
         if merged:
-            rows = state(spark, merged, _looked_at())
+            rows = state(spark, merged, _read_columns())
             if not everything:
                 # A row without a leader value is not skipped: it is quarantined.
                 rows = rows.where("coalesce(leader, -1) < 0")

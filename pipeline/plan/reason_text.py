@@ -22,11 +22,11 @@ _STANDINGS = pa.array([standing.value for standing in STANDING_WORDS])
 def elected(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array, ranking: Ranking) -> Any:
     """Why the best replica is elected."""
     what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
-    heard = np.bincount(replicas.owner[ranked.order], minlength=replicas.rows)[rows]
+    answered_count = np.bincount(replicas.owner[ranked.order], minlength=replicas.rows)[rows]
     best = ranked.best[rows]
     return joined(
         "best of ",
-        heard,
+        answered_count,
         " of ",
         replicas.sizes[rows],
         f" that answered: {what} ",
@@ -45,9 +45,9 @@ def nobody(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array) -> Any
     words = pa.array(list(STANDING_WORDS.values())).take(pc.index_in(standing, value_set=_STANDINGS))
     each = joined(replicas.broker[among], " is ", words)
     states = pc.binary_join(lists(place[replicas.owner[among]], each, len(rows)), ", ")
-    heard = pc.not_equal(states, "")
+    any_answered = pc.not_equal(states, "")
     answered = joined("no replica that answered can be elected: ", states)
-    return pc.if_else(heard, answered, "no replica answered")
+    return pc.if_else(any_answered, answered, "no replica answered")
 
 
 def lineage_missing(replicas: ReplicaColumns, refused: Array) -> Any:

@@ -68,9 +68,9 @@ def _first(rows: int, ways: list[tuple[_Way, Array]]) -> WaitColumns:
         some[way.owner] = True
         mine = some & applies & free
         free &= ~mine
-        which, kept = np.flatnonzero(mine), mine[way.owner]
+        which, chosen = np.flatnonzero(mine), mine[way.owner]
         place = np.cumsum(mine) - 1
-        waited_for = brokers(place[way.owner[kept]], way.broker[kept], len(which))
+        waited_for = brokers(place[way.owner[chosen]], way.broker[chosen], len(which))
         found.append((which, waited_for, way.text(waited_for, which)))
     together = np.concatenate([which for which, _, _ in found])
     order = pa.array(np.argsort(together))

@@ -90,13 +90,13 @@ def keep_newest(catalog: Catalog, count: int, cluster_id: str | None = None) -> 
         fulls = [manifest for manifest in manifests if manifest.kind is SnapshotKind.FULL]
         if len(fulls) <= count:
             continue
-        kept = {manifest.snapshot for manifest in fulls[-count:]}
+        newest = {manifest.snapshot for manifest in fulls[-count:]}
         for chain in _chains(catalog.root, manifests):
             # Changes may be based on a full snapshot that replaced their base.
-            if chain.full.snapshot in kept:
-                kept |= {manifest.snapshot for manifest in chain.changes}
+            if chain.full.snapshot in newest:
+                newest |= {manifest.snapshot for manifest in chain.changes}
         for manifest in manifests:
-            if not kept & {manifest.snapshot, manifest.base}:
+            if not newest & {manifest.snapshot, manifest.base}:
                 remove(catalog.root, manifest)
                 removed += 1
     return RetentionResult(0, removed, 0)

@@ -50,12 +50,12 @@ def batch_of(surveys: Sequence[Survey], marks: Marks) -> pa.RecordBatch:
 
 def tombstones(gone: Sequence[TopicPartition]) -> pa.RecordBatch:
     """Rows for partitions that do not exist any more."""
-    told: dict[str, list[Any]] = {
+    columns: dict[str, list[Any]] = {
         "topic": [tp.topic for tp in gone],
         "partition": [tp.partition for tp in gone],
         "deleted": [True] * len(gone),
     }
-    arrays = [pa.array(told.get(field.name, [None] * len(gone)), field.type) for field in PARTITIONS]
+    arrays = [pa.array(columns.get(field.name, [None] * len(gone)), field.type) for field in PARTITIONS]
     return pa.RecordBatch.from_arrays(arrays, schema=PARTITIONS)
 
 

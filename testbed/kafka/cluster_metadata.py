@@ -127,23 +127,23 @@ class ClusterMetadata:
         So a broker that was killed and started again counts only after its restart, not before anybody noticed the
         kill. Raises NodeDied if one of them, or another running node, ends.
         """
-        wanted = frozenset(brokers)
-        running = [node for node in self._nodes.values() if node.is_running or node.id in wanted]
+        expected = frozenset(brokers)
+        running = [node for node in self._nodes.values() if node.is_running or node.id in expected]
 
         def all_live() -> bool:
             for node in running:
                 node.check_alive()
             views = self._views()
-            return wanted <= views.keys() and all(wanted <= view for view in views.values())
+            return expected <= views.keys() and all(expected <= view for view in views.values())
 
-        self._wait(all_live, f"brokers {_ids(wanted)} to be unfenced", timeout, self._describe_live)
+        self._wait(all_live, f"brokers {_ids(expected)} to be unfenced", timeout, self._describe_live)
 
     def wait_fenced(self, *brokers: int, timeout: float = 30.0) -> None:
         """Until no other broker that answers sees any of the brokers unfenced."""
-        wanted = frozenset(brokers)
+        expected = frozenset(brokers)
         self._wait(
-            lambda: not any(wanted & view for view in self._views(without=wanted).values()),
-            f"brokers {_ids(wanted)} to be fenced",
+            lambda: not any(expected & view for view in self._views(without=expected).values()),
+            f"brokers {_ids(expected)} to be fenced",
             timeout,
             self._describe_live,
         )
@@ -187,12 +187,12 @@ class ClusterMetadata:
         self, topic: str, partition: int, isr: Iterable[int], timeout: float = 60.0
     ) -> PartitionState:
         """Until the ISR is exactly that set."""
-        wanted = set(isr)
+        expected = set(isr)
         return self.wait_partition(
             topic,
             partition,
-            lambda state: set(state.isr) == wanted,
-            f"to have the ISR {_ids(wanted)}",
+            lambda state: set(state.isr) == expected,
+            f"to have the ISR {_ids(expected)}",
             timeout,
         )
 

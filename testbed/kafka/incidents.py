@@ -239,13 +239,13 @@ class _Partition:
     def wait_each(
         self, partitions: Iterable[int], condition: Callable[[PartitionState], bool], what: str
     ) -> None:
-        wanted = frozenset(partitions)
+        expected = frozenset(partitions)
 
         def fulfilled() -> bool:
             states = self.cluster.metadata.partitions(self.topic)
-            return all(condition(state) for number, state in states.items() if number in wanted)
+            return all(condition(state) for number, state in states.items() if number in expected)
 
-        what = f"{len(wanted)} partitions of {self.topic} to be {what}"
+        what = f"{len(expected)} partitions of {self.topic} to be {what}"
         wait_until(fulfilled, what, 120.0, passing=(NoAnswer,))
 
     def kill(self, *brokers: int) -> None:

@@ -57,8 +57,8 @@ class KeyFooter(Vertical):
 
     def guide(self, text: str) -> None:
         """The next key to press; "" for none."""
-        said = line(Piece(text, Tone.INFO))
-        self.query_one("#guide", Lines).show(lambda width: fold(said, width, "       ") if text else [])
+        guide_line = line(Piece(text, Tone.INFO))
+        self.query_one("#guide", Lines).show(lambda width: fold(guide_line, width, "       ") if text else [])
 
 
 def _place(pair: tuple[Action, str]) -> int:

@@ -62,8 +62,8 @@ async def dir_detail(
     """
     assert view.cluster is not None
     assert view.partitions is not None
-    kept = kept_from(recall(view.cluster_id, KEPT))
-    disks = Disks(view.cluster, view.partitions, view.log_dirs or {}, kept)
+    last_dirs = kept_from(recall(view.cluster_id, KEPT))
+    disks = Disks(view.cluster, view.partitions, view.log_dirs or {}, last_dirs)
     place = LogDirPlace(broker, path)
     if place in disks.failed:
         found = next(one for one in await failures(backend, disks) if one.place == place)

@@ -70,8 +70,8 @@ class SessionReports:
         marked = self._clear_marks()
         self._redraw()
         if marked or dropped.plan is not None:
-            kept = "" if dropped.file is None else f"; o loads it again from {dropped.file}"
-            self._say(f"the cluster was lost and is back: marks and plan are gone{kept}", Tone.WARN)
+            reload_hint = "" if dropped.file is None else f"; o loads it again from {dropped.file}"
+            self._say(f"the cluster was lost and is back: marks and plan are gone{reload_hint}", Tone.WARN)
 
     def failed(self, error: Exception) -> str:
         line = self._report(error)

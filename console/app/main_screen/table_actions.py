@@ -55,11 +55,11 @@ class TableActions:
             "group": self._group,
         }
 
-    def filter_by(self, wanted: RowFilter | None) -> None:
+    def filter_by(self, row_filter: RowFilter | None) -> None:
         """Applies the bar's filter to the open pane's table."""
         pane, table = self._current()
-        self._filters[pane] = wanted
-        table.filter_by(wanted)
+        self._filters[pane] = row_filter
+        table.filter_by(row_filter)
         self._filtered()
 
     def clear_filter(self) -> bool:
@@ -104,8 +104,10 @@ class TableActions:
         ways = (None, *known)
         now = ways[(ways.index(table.grouping) + 1) % len(ways)] if table.grouping in ways else None
         table.group_by(now)
-        said = "not grouped any more" if now is None else f"grouped {known[now]}: left folds, right unfolds"
-        self._say(f"{said}; t goes on to the next", Tone.INFO)
+        message = (
+            "not grouped any more" if now is None else f"grouped {known[now]}: left folds, right unfolds"
+        )
+        self._say(f"{message}; t goes on to the next", Tone.INFO)
 
     def _unmark(self) -> None:
         self._table.clear_marks()

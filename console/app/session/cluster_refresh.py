@@ -48,7 +48,7 @@ class Looker:
     offline_times: OfflineTimesReader = field(default_factory=OfflineTimesReader)
     survey_seconds: float = SURVEY_SECONDS
 
-    async def read_all(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
+    async def read_all(self, backend: Backend, before: View, request: ViewRequest, generation: int) -> View:
         """The whole view. Raises BackendError if nothing could be asked; a part that could not be read is
         Unknown in it.
         """
@@ -66,15 +66,15 @@ class Looker:
         )
         for step in steps:
             self._fill(before, view)
-            view = await step(backend, view, wanted)
+            view = await step(backend, view, request)
         moving = await _value(backend.reassignments())
         view = replace(view, reassignments=_kept(before.reassignments, moving), at=self.clock())
         return replace(view, health=_health(view))
 
-    async def read_logs(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
+    async def read_logs(self, backend: Backend, before: View, request: ViewRequest, generation: int) -> View:
         """Reads only the logs that the screen shows, after the cursor has moved."""
-        states = _states_of(before, wanted.shown)
-        surveys, contacts = await self._ask_logs(backend, states, wanted.deep)
+        states = _states_of(before, request.shown)
+        surveys, contacts = await self._ask_logs(backend, states, request.deep)
         now = self.clock()
         return replace(
             before,
@@ -121,13 +121,13 @@ class Looker:
         if not missing:
             return view
         asked = await _value(backend.topic_configs(missing))
-        told: Configs = dict.fromkeys(missing, asked) if isinstance(asked, Unknown) else asked
-        return replace(view, configs=_kept(view.configs, {**known, **told}))
+        configs: Configs = dict.fromkeys(missing, asked) if isinstance(asked, Unknown) else asked
+        return replace(view, configs=_kept(view.configs, {**known, **configs}))
 
-    async def _logs(self, backend: Backend, view: View, wanted: ViewRequest) -> View:
+    async def _logs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         troubled = {state.tp for state in view.troubled}
-        states = (*view.troubled, *_states_of(view, wanted.shown - troubled))
-        surveys, contacts = await self._ask_logs(backend, states, wanted.deep)
+        states = (*view.troubled, *_states_of(view, request.shown - troubled))
+        surveys, contacts = await self._ask_logs(backend, states, request.deep)
         found = {survey.tp: _kept(view.surveys.get(survey.tp), survey) for survey in surveys}
         now = self.clock()
         return replace(
@@ -164,8 +164,8 @@ class Looker:
         found = await _value(_quorum_or_lost(membership, view.cluster_id))
         return replace(view, quorum=_kept(view.quorum, found))
 
-    async def _dirs(self, backend: Backend, view: View, wanted: ViewRequest) -> View:
-        if not wanted.log_dirs and _recent(view.dirs_at, self.clock()):
+    async def _dirs(self, backend: Backend, view: View, request: ViewRequest) -> View:
+        if not request.log_dirs and _recent(view.dirs_at, self.clock()):
             return view
         asked = await _value(backend.log_dirs())
         found = dict.fromkeys(view.brokers, asked) if isinstance(asked, Unknown) else asked

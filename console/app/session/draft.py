@@ -62,17 +62,17 @@ def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = 
     """
     fresh = {row.tp for row in chosen.rows} | {row.tp for row in chosen.not_elected}
     old = draft.plan
-    kept = () if old is None else tuple(row for row in old.rows if row.tp not in fresh)
+    older_rows = () if old is None else tuple(row for row in old.rows if row.tp not in fresh)
     left = () if old is None else tuple(row for row in old.not_elected if row.tp not in fresh)
     header = chosen.header
-    if old is not None and (kept or left):
+    if old is not None and (older_rows or left):
         if old.header.ranking is not header.ranking:
             raise PlanError(
                 f"the plan's rows were chosen by {old.header.ranking}: choose the new rows by it too, or"
                 " remove the old ones"
             )
         header = replace(header, strategy=min(old.header.strategy, header.strategy, key=_CAREFUL.index))
-    plan = Plan(header, (*kept, *chosen.rows), (*left, *chosen.not_elected))
+    plan = Plan(header, (*older_rows, *chosen.rows), (*left, *chosen.not_elected))
     return _changed(draft, plan, fresh, (draft.edited - fresh) | frozenset(edited))
 
 
