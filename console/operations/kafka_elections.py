@@ -20,7 +20,7 @@ from recovery.model import PartitionState
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class KafkaElectionResults:
     """The results of elections, refused ones included. ``sent``: something was sent. For an election of all
     partitions Kafka's answer has only the partitions that needed one.
     """
@@ -48,7 +48,7 @@ class Electable(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaElection(Change[Backend, Electable, Held]):
+class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
     """A ``preferred`` or an unclean election of the partitions selected, or of ``every`` one of the cluster."""
 
     selection: Selection
@@ -62,9 +62,9 @@ class KafkaElection(Change[Backend, Electable, Held]):
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Electable]) -> Electable:
         return Electable(await select(cluster, self.selection))
 
-    def unsent(self, prepared: Electable) -> Held | None:
+    def unsent(self, prepared: Electable) -> KafkaElectionResults | None:
         nothing = prepared.asked and not prepared.selected.states
-        return Held(prepared.refused, sent=False) if nothing else None
+        return KafkaElectionResults(prepared.refused, sent=False) if nothing else None
 
     def question(self, prepared: Electable) -> Question | None:
         """For an unclean election: asks with the number of partitions, because the first live replica of each
@@ -95,14 +95,16 @@ class KafkaElection(Change[Backend, Electable, Held]):
         selected = prepared.selected.without(moved)
         return Electable(selected, tuple(moved.values()), asked=True)
 
-    async def carry_out(self, cluster: Backend, prepared: Electable, run: ChangeRun[Electable]) -> Held:
+    async def carry_out(
+        self, cluster: Backend, prepared: Electable, run: ChangeRun[Electable]
+    ) -> KafkaElectionResults:
         states = prepared.selected.states
         partitions = None if self.every and not prepared.asked else [state.tp for state in states]
         with run.stop.in_flight():
             elections = await cluster.elect(self.preferred, partitions, run.journal)
-        return Held((*prepared.refused, *elections))
+        return KafkaElectionResults((*prepared.refused, *elections))
 
-    def conclusion(self, result: Held) -> Conclusion:
+    def conclusion(self, result: KafkaElectionResults) -> Conclusion:
         stale = not result.sent and any(e.outcome is Outcome.STALE for e in result.elections)
         status = Status.STALE if stale else Status.PARTLY if result.failures else Status.DONE
         counts = {str(outcome): n for outcome, n in result.counts.items()}

@@ -15,7 +15,7 @@ from backends.base.protocol import Backend
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.disks.disk_swap import MovedReplica, moved
 from recovery.disks.failed_dirs import FailedDir, failed_dirs
-from recovery.disks.values import DiskCluster, Held, LogDirPlace
+from recovery.disks.values import DiskCluster, LogDirPlace, PartitionsByDir
 from recovery.min_isr import MIN_ISR
 from recovery.model import TopicPartition, Unknown
 
@@ -31,7 +31,7 @@ class Disks:
     cluster: ClusterInfo
     partitions: Partitions
     dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
-    kept: Held
+    kept: PartitionsByDir
 
     @cached_property
     def listed(self) -> tuple[LogDir, ...]:
@@ -48,7 +48,7 @@ class Disks:
         return tuple(LogDirPlace(d.broker, d.path) for d in self.listed if d.error)
 
     @cached_property
-    def held(self) -> Held:
+    def held(self) -> PartitionsByDir:
         """The current dir of each replica, without failed dirs."""
         found: dict[int, dict[str, frozenset[TopicPartition]]] = {}
         for d in self.listed:
@@ -102,7 +102,7 @@ class Disks:
         return shipped(RELEASE, elr=self.cluster.elr_enabled is True)
 
 
-async def look(backend: Backend, cluster: ClusterInfo, kept: Held) -> Disks:
+async def survey_log_dirs(backend: Backend, cluster: ClusterInfo, kept: PartitionsByDir) -> Disks:
     """Reads all dirs and all partitions at the same time. Raises BackendError."""
     dirs, found = await asyncio.gather(backend.log_dirs(), backend.partitions())
     return Disks(cluster, found, dirs, kept)
@@ -141,7 +141,7 @@ async def failures(backend: Backend, disks: Disks) -> tuple[FailedDir, ...]:
     return failed_dirs(cluster, disks.failed, disks.kept)
 
 
-def kept_from(document: Mapping[str, Any] | None) -> Held:
+def kept_from(document: Mapping[str, Any] | None) -> PartitionsByDir:
     """Reads what :func:`keep` saved."""
     if document is None:
         return {}

@@ -32,7 +32,7 @@ second.
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class QuorumReading:
     """A reading of a quorum with a leader."""
 
     cluster_id: str
@@ -57,7 +57,10 @@ class Look:
         )
 
 
-async def look(membership: Membership, limits: LivenessLimits = LivenessLimits()) -> Look:  # noqa: B008  # frozen
+async def read_quorum_state(
+    membership: Membership,
+    limits: LivenessLimits = LivenessLimits(),  # noqa: B008  # frozen
+) -> QuorumReading:
     """Reads the quorum once; a second time if the first reading does not show that it commits.
 
     Raises NoLeader, Unreachable, NotAllowed, BackendError.
@@ -72,7 +75,7 @@ async def look(membership: Membership, limits: LivenessLimits = LivenessLimits()
         quorum = await membership.describe()
         stuck = wedged(first, quorum)
     ids = None if isinstance(controllers, Unknown) else {c.id for c in controllers}
-    return Look(cluster_id, health(quorum, limits, ids, wedged=stuck), controllers)
+    return QuorumReading(cluster_id, health(quorum, limits, ids, wedged=stuck), controllers)
 
 
 class PreflightReading(NamedTuple):
@@ -111,7 +114,7 @@ async def settled_quorum(membership: Membership, newcomer: int | None = None) ->
 async def lost(
     membership: Membership, cluster_id: str, kept: Mapping[str, Any] | None
 ) -> QuorumWithoutLeader:
-    """What can be read of a quorum without a leader; ``kept`` is the last :func:`reading` of the healthy
+    """What can be read of a quorum without a leader; ``kept`` is the last :func:`saved_voters` of the healthy
     quorum.
     """
     nodes = [node for node in await membership.nodes() if node.role is not ProcessRole.BROKER]
@@ -134,7 +137,7 @@ async def lost(
     return QuorumWithoutLeader(cluster_id, tuple(hosts), True, str(kept["at"]))
 
 
-def reading(quorum: Quorum, at: str) -> dict[str, object]:
+def saved_voters(quorum: Quorum, at: str) -> dict[str, object]:
     """What is saved of a quorum that commits."""
     ends = {held.key: held.log_end_offset for held in quorum.progress}
     return {

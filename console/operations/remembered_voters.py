@@ -9,7 +9,7 @@ from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import Membership
 from console.errors import NotDone
 from console.last_healthy import recall, remember
-from console.operations.quorum_state import Look, look, lost, reading
+from console.operations.quorum_state import QuorumReading, lost, read_quorum_state, saved_voters
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
@@ -18,14 +18,14 @@ MEMORY = "quorum"
 """The name under which the voters are saved."""
 
 
-async def look_or_lost(membership: Membership) -> Look | QuorumWithoutLeader:
+async def reading_or_lost(membership: Membership) -> QuorumReading | QuorumWithoutLeader:
     """The quorum, or what can be read of it; the voters of a quorum that commits are saved.
 
     Raises Unreachable, NotAllowed, BackendError.
     """
     cluster_id = await membership.open()
     try:
-        reading_now = await look(membership)
+        reading_now = await read_quorum_state(membership)
     except NoLeader:
         return await lost(membership, cluster_id, recall(cluster_id, MEMORY))
     if not reading_now.health.wedged:
@@ -37,7 +37,7 @@ def remember_voters(quorum: Quorum) -> None:
     """Saves the voters of a quorum that commits."""
     if strength(quorum, quorum.voters, LivenessLimits()).commits:
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        remember(quorum.cluster_id, MEMORY, reading(quorum, at))
+        remember(quorum.cluster_id, MEMORY, saved_voters(quorum, at))
 
 
 async def remember_new_voters(membership: Membership) -> None:

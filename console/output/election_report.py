@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from backends.base.answers import Election
-from console.operations.kafka_elections import Held
+from console.operations.kafka_elections import KafkaElectionResults
 from console.output.json_document import document
 from console.output.plan_json import tp_json
 from console.output.plan_table import outcome_counts
@@ -13,7 +13,7 @@ from console.output.text_table import TextColumn, table
 from recovery.wording.quantity_text import printable
 
 
-def election_lines(results: Held, limit: int) -> Iterator[str]:
+def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:
     """Counts, then failed elections, then the rest."""
     yield outcome_counts(results.counts)
     failed = set(results.failures)
@@ -45,7 +45,7 @@ def _cells(election: Election) -> tuple[str, ...]:
     )
 
 
-def election_document(kind: str, results: Held) -> Iterator[str]:
+def election_document(kind: str, results: KafkaElectionResults) -> Iterator[str]:
     """``ktriage.elect/1`` of a preferred or an unclean election."""
     return document(
         "elect",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from console.operations.quorum_state import Look
+from console.operations.quorum_state import QuorumReading
 from console.output.json_document import document
 from console.output.survey_json import unknown_json
 from console.output.text_table import TextColumn, table
@@ -29,35 +29,37 @@ _COLUMNS = (
 )
 
 
-def status_lines(look: Look) -> Iterator[str]:
+def status_lines(reading: QuorumReading) -> Iterator[str]:
     """The verdict first; then the voters, and every controller that is in trouble."""
-    yield from verdict_lines(look)
-    members = [m for m in look.health.silent_first if _shown(m)]
+    yield from verdict_lines(reading)
+    members = [m for m in reading.health.silent_first if _shown(m)]
     yield ""
     yield from table(_COLUMNS, [_row(m) for m in members])
-    left = len(look.health.members) - len(members)
+    left = len(reading.health.members) - len(members)
     if left:
         keep = "keeps" if left == 1 else "keep"
         yield f"… and {counted(left, 'observer')} that {keep} up (quorum replication shows all)"
 
 
-def replication_lines(look: Look) -> Iterator[str]:
+def replication_lines(reading: QuorumReading) -> Iterator[str]:
     """Every replica of the metadata, brokers too."""
-    yield _head(look)
+    yield _head(reading)
     yield ""
-    yield from table(_COLUMNS, [_row(m) for m in look.health.silent_first])
+    yield from table(_COLUMNS, [_row(m) for m in reading.health.silent_first])
 
 
-def verdict_lines(look: Look) -> Iterator[str]:
+def verdict_lines(reading: QuorumReading) -> Iterator[str]:
     """What the quorum is, how many failures it tolerates, and what is wrong with it."""
-    found = look.health
-    yield _head(look)
+    found = reading.health
+    yield _head(reading)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
     yield f"kraft.version {found.quorum.kraft_version} ({kind})"
     yield str(found.strength)
     yield from trouble_lines(found)
-    if isinstance(look.controllers, Unknown):
-        yield printable(f"which nodes are controllers and which are brokers is unknown: {look.controllers}")
+    if isinstance(reading.controllers, Unknown):
+        yield printable(
+            f"which nodes are controllers and which are brokers is unknown: {reading.controllers}"
+        )
 
 
 def trouble_lines(found: QuorumHealth) -> Iterator[str]:
@@ -132,14 +134,14 @@ def _held(lost: QuorumWithoutLeader, host: VoterHost) -> str:
     return f"at least {host.offset:,}" if host.offset >= 0 else "not known"
 
 
-def status_document(look: Look, command: str = "quorum-status") -> Iterator[str]:
+def status_document(reading: QuorumReading, command: str = "quorum-status") -> Iterator[str]:
     """``ktriage.quorum-status/1``."""
-    found = look.health
+    found = reading.health
     quorum = found.quorum
     return document(
         command,
         {
-            "clusterId": look.cluster_id,
+            "clusterId": reading.cluster_id,
             "leader": quorum.leader.id,
             "leaderEpoch": quorum.leader_epoch,
             "highWatermark": -1 if quorum.high_watermark is None else quorum.high_watermark,
@@ -153,7 +155,7 @@ def status_document(look: Look, command: str = "quorum-status") -> Iterator[str]
             "notFetching": [key_json(m.key) for m in found.dead_voters],
             "ghosts": [key_json(m.key) for m in found.ghosts],
             "duplicates": list(found.duplicates),
-            "controllers": _controllers_json(look),
+            "controllers": _controllers_json(reading),
             "members": [member_json(m) for m in found.members],
         },
     )
@@ -218,17 +220,17 @@ def member_json(member: QuorumMember) -> dict[str, object]:
     }
 
 
-def _controllers_json(look: Look) -> object:
-    if isinstance(look.controllers, Unknown):
-        return unknown_json(look.controllers)
-    return [{"id": c.id, "host": c.host, "port": c.port} for c in look.controllers]
+def _controllers_json(reading: QuorumReading) -> object:
+    if isinstance(reading.controllers, Unknown):
+        return unknown_json(reading.controllers)
+    return [{"id": c.id, "host": c.host, "port": c.port} for c in reading.controllers]
 
 
-def _head(look: Look) -> str:
-    quorum = look.quorum
+def _head(reading: QuorumReading) -> str:
+    quorum = reading.quorum
     mark = "none yet" if quorum.high_watermark is None else f"{quorum.high_watermark:,}"
     return (
-        f"cluster {look.cluster_id}: quorum led by {quorum.leader.id} (epoch {quorum.leader_epoch}), high watermark"
+        f"cluster {reading.cluster_id}: quorum led by {quorum.leader.id} (epoch {quorum.leader_epoch}), high watermark"
         f" {mark}, log end {quorum.log_end_offset:,}"
     )
 

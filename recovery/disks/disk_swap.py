@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.controller.prediction import if_back
-from recovery.disks.values import DiskCluster, Held, LogDirPlace
+from recovery.disks.values import DiskCluster, LogDirPlace, PartitionsByDir
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 
 
@@ -81,7 +81,7 @@ def leaderless(states: Iterable[PartitionState]) -> list[PartitionState]:
     return [state for state in states if state.leader == NO_LEADER]
 
 
-def moved(kept: Held, now: Held) -> tuple[MovedReplica, ...]:
+def moved(kept: PartitionsByDir, now: PartitionsByDir) -> tuple[MovedReplica, ...]:
     """Replicas that are in another log dir of their broker than when it was last healthy."""
     found = []
     for broker, dirs in kept.items():

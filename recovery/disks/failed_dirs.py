@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.disks.values import DiskCluster, Held, LogDirPlace
+from recovery.disks.values import DiskCluster, LogDirPlace, PartitionsByDir
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 from recovery.standing import standing
 
@@ -66,7 +66,9 @@ class FailedDir:
     lost: tuple[LostReplica, ...]
 
 
-def failed_dirs(cluster: DiskCluster, failed: tuple[LogDirPlace, ...], kept: Held) -> tuple[FailedDir, ...]:
+def failed_dirs(
+    cluster: DiskCluster, failed: tuple[LogDirPlace, ...], kept: PartitionsByDir
+) -> tuple[FailedDir, ...]:
     """What was in each failed log dir, from the last healthy listing and from the replicas that are offline now.
 
     A listed replica that is not offline is either on a disk whose failure its broker has not noticed, or in another
@@ -100,7 +102,7 @@ def _offline(cluster: DiskCluster) -> dict[int, dict[TopicPartition, PartitionSt
 def _failed(
     cluster: DiskCluster,
     place: LogDirPlace,
-    kept: Held,
+    kept: PartitionsByDir,
     offline: Mapping[TopicPartition, PartitionState],
     *,
     alone: bool,

@@ -15,7 +15,7 @@ from recovery.standing import standing
 
 WHOLE_BROKER = ""
 
-Held = Mapping[int, Mapping[str, frozenset[TopicPartition]]]
+PartitionsByDir = Mapping[int, Mapping[str, frozenset[TopicPartition]]]
 """Broker to log dir to the partitions that have a replica there."""
 
 
@@ -44,7 +44,7 @@ class DiskCluster:
 
     states: tuple[PartitionState, ...]
     brokers: Mapping[int, Broker]
-    held: Held
+    held: PartitionsByDir
     min_isr: Mapping[str, int | Unknown]
     rules: ControllerRules
     unclean: frozenset[str] = frozenset()

@@ -9,7 +9,7 @@ from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
 from console.last_healthy import recall, remember
-from console.operations.log_dir_survey import KEPT, Disks, failures, keep, kept_from, look, reckon
+from console.operations.log_dir_survey import KEPT, Disks, failures, keep, kept_from, reckon, survey_log_dirs
 from console.output.log_dirs_report import dirs_document, dirs_lines, fails_document, fails_lines
 from recovery.disks.failed_dirs import FailedDir, last_copies
 from recovery.disks.failure_preview import FailurePreview, if_places_fail
@@ -79,7 +79,7 @@ async def looked(backend: Backend, *, again: bool = False) -> Disks:
     """
     cluster = await (backend.cluster() if again else backend.open())
     kept = kept_from(recall(cluster.cluster_id, KEPT))
-    disks = await look(backend, cluster, kept)
+    disks = await survey_log_dirs(backend, cluster, kept)
     if not disks.as_kept:
         remember(cluster.cluster_id, KEPT, keep(disks))
     return disks

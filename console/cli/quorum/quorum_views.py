@@ -7,8 +7,8 @@ from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
 from console.cli.quorum.quorum_run import read_quorum
 from console.exit_status import Status
-from console.operations.quorum_state import Look
-from console.operations.remembered_voters import look_or_lost
+from console.operations.quorum_state import QuorumReading
+from console.operations.remembered_voters import reading_or_lost
 from console.output.quorum_report import (
     lost_document,
     lost_lines,
@@ -22,8 +22,8 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 def show(run: Run, *, everything: bool) -> int:
     """Prints the quorum; returns 1 if something is wrong with it."""
 
-    async def job(membership: Membership, _stop: object) -> Look | QuorumWithoutLeader:
-        return await look_or_lost(membership)
+    async def job(membership: Membership, _stop: object) -> QuorumReading | QuorumWithoutLeader:
+        return await reading_or_lost(membership)
 
     found = read_quorum(run, job)
     command = "quorum-replication" if everything else "quorum-status"

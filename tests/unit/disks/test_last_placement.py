@@ -7,7 +7,7 @@ from pathlib import Path
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
 from console.last_healthy import recall, remember
 from console.operations.log_dir_survey import Disks, keep, kept_from
-from recovery.disks.values import Held
+from recovery.disks.values import PartitionsByDir
 from recovery.model import Broker, PartitionState, TopicPartition
 from tests.unit.disks.clusters import A, B, state, tp
 
@@ -18,11 +18,13 @@ def log_dir(path: str, *held: TopicPartition, error: str | None = None) -> LogDi
     return LogDir(1, path, error, 100, 50, tuple(LogDirReplica(name, 1, 0, False) for name in held))
 
 
-def disks(states: list[PartitionState], dirs: tuple[LogDir, ...], kept: Held | None = None) -> Disks:
+def disks(
+    states: list[PartitionState], dirs: tuple[LogDir, ...], kept: PartitionsByDir | None = None
+) -> Disks:
     return Disks(CLUSTER, Partitions(tuple(states)), {1: dirs}, kept or {})
 
 
-def kept_of(found: Disks) -> Held:
+def kept_of(found: Disks) -> PartitionsByDir:
     return kept_from(keep(found))
 
 
@@ -36,7 +38,7 @@ def test_a_failed_dir_keeps_what_it_held() -> None:
 
 
 def test_a_new_disk_is_what_it_was_until_its_replicas_are_in_sync_again() -> None:
-    kept: Held = {1: {A: frozenset({tp(0)}), B: frozenset({tp(1)})}}
+    kept: PartitionsByDir = {1: {A: frozenset({tp(0)}), B: frozenset({tp(1)})}}
     behind = state(1, leader=2, isr=(2, 3))
     elsewhere = disks([state(0), behind], (log_dir(A, tp(0), tp(1)), log_dir(B)), kept)
     assert kept_of(elsewhere)[1][B] == frozenset({tp(1)})
@@ -53,7 +55,7 @@ def test_what_is_offline_and_was_never_seen_belongs_to_the_only_dir_that_failed(
 
 
 def test_a_deleted_topic_is_forgotten() -> None:
-    kept: Held = {1: {A: frozenset({tp(0), tp(7)})}}
+    kept: PartitionsByDir = {1: {A: frozenset({tp(0), tp(7)})}}
     assert kept_of(disks([state(0)], (log_dir(A, tp(0)),), kept)) == {1: {A: frozenset({tp(0)})}}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backends.base.membership import ClusterNode, NodeProbe, ProcessRole
-from console.operations.quorum_state import UNLOADED, lost, reading
+from console.operations.quorum_state import UNLOADED, lost, saved_voters
 from console.output.quorum_report import lost_lines
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import Unknown, Why
@@ -59,7 +59,7 @@ async def test_a_new_disk_that_was_seen_beside_its_voter_is_remembered() -> None
     world.replace_controller_disk(101)
     world.start_controller(101)
     await backend.advance(5)
-    kept = reading(await backend.membership.describe(), "now")
+    kept = saved_voters(await backend.membership.describe(), "now")
     for node in (100, 102):
         world.kill_controller(node)
     world.start_controller(102)

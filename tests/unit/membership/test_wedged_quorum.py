@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from console.operations.quorum_state import look, settled_quorum
+from console.operations.quorum_state import read_quorum_state, settled_quorum
 from console.output.quorum_report import status_lines
 from recovery.membership.preflight import strength
 from recovery.membership.quorum import Quorum
@@ -41,7 +41,7 @@ async def test_a_high_watermark_that_stands_still_for_three_seconds_is_a_wedge()
     first = quorum(1, 2, 3, down=(2, 3))
     later = replace(first, now_ms=NOW + 3000, log_end_offset=506)
     membership: Any = Readings(first, later)
-    seen = await look(membership)
+    seen = await read_quorum_state(membership)
     assert seen.health.wedged is True
     assert membership.paused == 3.0
     lines = list(status_lines(seen))
@@ -52,7 +52,7 @@ async def test_a_high_watermark_that_stands_still_for_three_seconds_is_a_wedge()
 
 async def test_a_healthy_quorum_is_looked_at_once() -> None:
     membership: Any = Readings(quorum(1, 2, 3))
-    seen = await look(membership)
+    seen = await read_quorum_state(membership)
     assert seen.health.wedged is None
     assert membership.paused == 0
 
