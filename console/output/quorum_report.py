@@ -230,8 +230,8 @@ def _head(reading: QuorumReading) -> str:
     quorum = reading.quorum
     mark = "none yet" if quorum.high_watermark is None else f"{quorum.high_watermark:,}"
     return (
-        f"cluster {reading.cluster_id}: quorum led by {quorum.leader.id} (epoch {quorum.leader_epoch}), high watermark"
-        f" {mark}, log end {quorum.log_end_offset:,}"
+        f"cluster {reading.cluster_id}: quorum led by {quorum.leader.id} (epoch {quorum.leader_epoch}),"
+        f" high watermark {mark}, log end {quorum.log_end_offset:,}"
     )
 
 
