@@ -37,10 +37,10 @@ Tell = Callable[[View], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Looker:
-    """Looks at one cluster. ``clock`` gives seconds; ``tell`` is handed the first view while it fills.
+class ClusterRefresh:
+    """Refreshes the view of one cluster. ``clock`` returns seconds; ``tell`` gets the first view while it fills.
 
-    ``offline_times`` reads since when partitions are offline.
+    ``offline_times`` reads the time since when each partition is offline.
     """
 
     clock: Callable[[], float]

@@ -230,7 +230,7 @@ class Session:
             self.from_thread(self._told, view, shaped(view, choosing, known, others=others))
 
         async def job(backend: Backend) -> tuple[View, Rows]:
-            view = await asking(Looker(self.clock, tell, self._offline_times), backend)
+            view = await asking(ClusterRefresh(self.clock, tell, self._offline_times), backend)
             return view, shaped(view, choosing, known, others=others)
 
         view, self.rows = await self.run(job)
