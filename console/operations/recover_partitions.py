@@ -14,7 +14,6 @@ from backends.base.protocol import Backend, Progress
 from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
-from console.operations.disk_evidence import with_evidence
 from console.operations.election_batches import Elected, carry_out, failure_text
 from console.operations.leader_choice import Choices, choose
 from console.operations.loss_consent import loss_question
@@ -102,7 +101,11 @@ async def survey_and_choose(
     # A disk may have parted from the others earlier than these parted from each other.
     depths = Depths(options.seconds, Depth.FULL if options.evidence else Depth.DIVERGENCE)
     picture = await examine(cluster, info, options.selection, depths, progress, health=True)
-    picture = await with_evidence(cluster, picture, options.evidence)
+    if options.evidence:
+        # Most recoveries have no disk, and none of the modules that judge one.
+        from console.operations.disk_evidence import with_evidence  # noqa: PLC0415
+
+        picture = await with_evidence(cluster, picture, options.evidence)
     header = plan_header(info.cluster_id, options.ranking, options.strategy)
     return await choose(cluster, picture, header, options.importance)
 
