@@ -90,9 +90,9 @@ class Applied:
 class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     """Elects the leaders of a plan.
 
-    ``file`` is where it was read from, for messages; ``title`` names the cluster in the question. A plan of leaders
-    only is surveyed first: ``ranking``, ``seconds`` and ``part``, the part of it that is applied, are for it.
-    ``compared``: the plan as a screen compared it before it asked.
+    ``file`` is where it was read from, for messages; ``title`` names the cluster in the question. A plan of
+    leaders only is surveyed first; ``ranking``, ``seconds`` and ``part`` (the part of it that is applied) are
+    used only for such a plan. ``compared``: the plan as a screen compared it before it asked.
     """
 
     plan: Plan | BarePlan
@@ -173,7 +173,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         if result.stale:
             status = Status.STALE
         else:
-            # Stopped before anything was sent: the rows that could be applied are left over.
+            # Stopped before anything was sent: the rows that could have been applied are not done.
             stopped = result.elected is None and bool(result.prepared.holding.rows)
             unread = result.rescued is not None and bool(result.rescued.problems)
             status = Status.PARTLY if result.failures or stopped or unread else Status.DONE

@@ -40,12 +40,12 @@ class Depths:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The partitions asked for as they are, one survey each, in the order asked for.
+    """The requested partitions with one survey each, in the requested order.
 
-    ``marks`` tells per topic what an unclean election takes from it beside records. ``hidden``, ``visible_only``,
-    ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` and ``health``, that of the
-    whole cluster, are None where they were not asked. ``evidence`` is what became of disks that were read; None:
-    there were none.
+    ``marks`` says for each topic what an unclean election affects in addition to records. ``hidden``,
+    ``visible_only``, ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` and
+    ``health``, that of the whole cluster, are None where they were not asked. ``evidence`` is what became of
+    disks that were read; None: there were none.
     """
 
     cluster: ClusterInfo
@@ -63,17 +63,21 @@ class Picture:
 
     @property
     def unseen(self) -> bool:
-        """All partitions were asked for, and there are, or may be, some that this caller may not see."""
+        """All partitions were requested, and there are, or may be, some that this user has no permission to
+        see.
+        """
         return not self.selection.named and (bool(self.hidden) or self.not_compared is not None)
 
     @property
     def stale(self) -> bool:
-        """The quorum has no leader: the states are old, and it is not known what is offline now."""
+        """The quorum has no leader: the states are old, and it is not known which partitions are offline now."""
         return self.health is not None and self.health.quorum.state is QuorumState.NO_LEADER
 
     @property
     def unsure(self) -> int:
-        """How many are led and lack a replica in sync, and may be under min ISR: their min ISR is not known."""
+        """How many partitions with a leader lack an in-sync replica and may be under min ISR, because their
+        min ISR is not known.
+        """
         told = (survey for survey in self.surveys if isinstance(survey.min_isr, Unknown))
         return sum(not s.state.offline and len(s.state.isr) < len(s.state.replicas) for s in told)
 
@@ -137,7 +141,7 @@ async def _log_dirs(backend: Backend, duration: float) -> LogDirs:
 
 
 def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
-    """Fewer replicas in sync than the topic asks for, or than it has where min.insync.replicas is not known."""
+    """Fewer in-sync replicas than min.insync.replicas; if that is not known, fewer than there are replicas."""
     needed = min_isr_from_config(state, configs.get(state.topic, _NO_CONFIG))
     return len(state.isr) < (len(state.replicas) if isinstance(needed, Unknown) else needed)
 

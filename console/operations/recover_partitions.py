@@ -42,7 +42,7 @@ class Recovery:
 
     @property
     def left_over(self) -> tuple[NotElected, ...]:
-        """Partitions of the input that stay without a leader because nobody was chosen."""
+        """Partitions of the input that stay without a leader because none was chosen."""
         return tuple(
             row for row in self.choices.plan.not_elected if row.verdict is not DecisionKind.ALREADY_ONLINE
         )
@@ -112,7 +112,7 @@ async def survey_and_choose(
 
 @dataclass(frozen=True, slots=True)
 class RecoverPartitions(Change[Backend, Choices, Recovery]):
-    """Chooses leaders and elects them; the plan is saved before. ``title`` names the cluster in the question."""
+    """Chooses leaders and elects them; the plan is saved first. ``title`` names the cluster in the question."""
 
     options: ChoiceOptions
     reason: str

@@ -24,7 +24,7 @@ from recovery.wording.quantity_text import counted, printable
 
 
 def prepared_lines(prepared: PreparedPlan, limit: int) -> Iterator[str]:
-    """How many rows of the plan still hold on the cluster, and what its elections would lose."""
+    """How many rows of the plan can still be applied, and what its elections would lose."""
     yield check_counts(prepared.checks)
     yield from others_lines(prepared.checks)
     for check in prepared.checks[: limit or None]:

@@ -17,7 +17,7 @@ from recovery.wording.quantity_text import counted, human_bytes, ids, printable
 
 
 def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Iterator[str]:
-    """Counts, lost last copies, failed dirs with what was on them, then every dir."""
+    """Counts, lost last copies, failed dirs with their replicas, then every dir."""
     listed = disks.listed
     replicas = sum(len(d.replicas) for d in listed)
     yield (
@@ -281,7 +281,7 @@ def _dir_json(found: LogDir) -> dict[str, object]:
 
 
 def _tp_json(tp: TopicPartition) -> dict[str, object]:
-    """As in plans; what makes those is not loaded for two keys."""
+    """The same keys as in plans; the module that writes plans is not imported for two keys."""
     return {"topic": tp.topic, "partition": tp.partition}
 
 

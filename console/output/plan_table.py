@@ -38,7 +38,7 @@ _PLANNED = (
 
 
 def plan_lines(plan: Plan, limit: int, *, native: bool = False) -> Iterator[str]:
-    """Counts, the worst rows (``limit``, 0: all in the plan's order), and who is waited for.
+    """Counts, the worst rows (``limit``, 0: all in the plan's order), and the brokers to wait for.
 
     ``native``: the cluster elects the designated leader or nobody.
     """
@@ -56,7 +56,7 @@ def plan_lines(plan: Plan, limit: int, *, native: bool = False) -> Iterator[str]
 
 
 def summary_lines(summary: Summary, plan: Plan, *, native: bool = False) -> Iterator[str]:
-    """How many are elected, and what that loses at least and at most."""
+    """How many leaders are elected, and what that loses at least and at most."""
     header = plan.header
     yield f"ranking {header.ranking}, strategy {header.strategy}"
     others = ", ".join(f"{count:,} {verdict}" for verdict, count in summary.not_elected.items() if count)
@@ -81,12 +81,12 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool = False) -> Iter
 
 
 def planned_table(rows: Iterable[PlanRow]) -> Iterator[str]:
-    """The rows as they would be elected."""
+    """The planned elections."""
     return table(_PLANNED, [tuple(_cell(value) for value in review_row(row)) for row in rows])
 
 
 def shown_rows(plan: Plan, limit: int) -> Sequence[PlanRow]:
-    """The worst rows first; where fewer than ``limit`` lose anything, others fill up."""
+    """The worst rows first; if fewer than ``limit`` rows lose anything, other rows follow."""
     if not limit:
         return plan.rows
     first = worst(plan, limit)
@@ -95,7 +95,7 @@ def shown_rows(plan: Plan, limit: int) -> Sequence[PlanRow]:
 
 
 def not_elected_table(rows: Iterable[NotElected]) -> Iterator[str]:
-    """The partitions that nobody is elected for: waiting may cost nothing, truncation is final."""
+    """The partitions without an election: waiting may cost nothing, truncation is final."""
     columns = (
         TextColumn("PARTITION"),
         TextColumn("NOT ELECTED"),

@@ -30,7 +30,7 @@ _COLUMNS = (
 
 
 def status_lines(reading: QuorumReading) -> Iterator[str]:
-    """The verdict first; then the voters, and every controller that is in trouble."""
+    """The verdict first; then the voters, and every controller with a problem."""
     yield from verdict_lines(reading)
     members = [m for m in reading.health.silent_first if _shown(m)]
     yield ""
@@ -42,14 +42,14 @@ def status_lines(reading: QuorumReading) -> Iterator[str]:
 
 
 def replication_lines(reading: QuorumReading) -> Iterator[str]:
-    """Every replica of the metadata, brokers too."""
+    """Every replica of the metadata log, also on brokers."""
     yield _head(reading)
     yield ""
     yield from table(_COLUMNS, [_row(m) for m in reading.health.silent_first])
 
 
 def verdict_lines(reading: QuorumReading) -> Iterator[str]:
-    """What the quorum is, how many failures it tolerates, and what is wrong with it."""
+    """The quorum's version, how many failures it tolerates, and what is wrong with it."""
     found = reading.health
     yield _head(reading)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
@@ -63,11 +63,11 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
 
 
 def trouble_lines(found: QuorumHealth) -> Iterator[str]:
-    """One line for each kind of trouble; nothing where all is well."""
+    """One line for each kind of problem; nothing if all is well."""
     if found.wedged:
         yield (
-            "WEDGED: the leader answers, and its high watermark did not move within three seconds: a majority of"
-            " the voters does not follow it"
+            "WEDGED: the leader answers, but its high watermark did not move within three seconds: a"
+            " majority of the voters does not follow it"
         )
     for members, text in (
         (found.dead_voters, "voters that do not fetch"),
@@ -94,11 +94,11 @@ def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:
     for warning in verdict.warnings:
         yield printable(f"  note: {warning}")
     if verdict.allowed:
-        yield "  nothing speaks against it"
+        yield "  no problem found"
 
 
 def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
-    """A quorum that nobody leads."""
+    """A quorum without a leader."""
     yield f"cluster {lost.cluster_id}: NO LEADER"
     yield lost.sentence
     if lost.hosts:

@@ -28,7 +28,7 @@ from recovery.strategy import clean_electors, return_words
 
 
 def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
-    """The surveyed partitions and the choices; ``show``: every replica, of the ``rows`` worst partitions, or
+    """The surveyed partitions and the choices; ``show``: every replica of the ``rows`` worst partitions, or
     of all (0).
     """
     picture = choices.picture
@@ -42,7 +42,7 @@ def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
 
 
 def waiting_lines(surveys: Iterable[Survey]) -> Iterator[str]:
-    """The brokers whose return would elect without an unclean election: waiting may cost nothing."""
+    """The brokers whose return would give a leader without an unclean election: waiting may cost nothing."""
     returns = Counter(
         broker for survey in surveys if survey.state.offline for broker in clean_electors(survey)
     )
@@ -58,7 +58,7 @@ def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
 
 
 def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
-    """``ktriage.recover/1``, and ``ktriage.elect/1`` where the elections were chosen here."""
+    """``ktriage.recover/1``, and ``ktriage.elect/1`` of a longest-log election."""
     choices, elected = recovery.choices, recovery.elected
     picture, plan = choices.picture, choices.plan
     calls = {contact.broker: contact.call for contact in picture.contacts}

@@ -64,7 +64,7 @@ def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[
 
 
 def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
-    """One line a partition: leader, epoch, and the sets."""
+    """One line per partition: leader, epoch, and the sets."""
     columns = (
         TextColumn("PARTITION"),
         TextColumn("LEADER", right=True),
@@ -96,7 +96,7 @@ def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
 
 
 def contact_lines(contacts: Iterable[Contact]) -> Iterator[str]:
-    """The brokers that did not answer, with where they were tried and why."""
+    """The brokers that did not answer, with the address that was tried and the reason."""
     for contact in contacts:
         if contact.problem is not None:
             problem = printable(str(contact.problem))

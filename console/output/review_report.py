@@ -21,9 +21,9 @@ from recovery.wording.replica_text import disk_text
 def review_lines(
     plan: Plan, prepared: PreparedPlan | None, limit: int, *, native: bool | None = None
 ) -> Iterator[str]:
-    """Whose plan it is, what it loses, every candidate, the requests, and the digest.
+    """The plan's cluster and author, what it loses, every candidate, the requests, and the digest.
 
-    ``native``: the cluster elects designated leaders itself; None: no cluster was asked.
+    ``native``: the cluster supports designated elections itself; None: no cluster was asked.
     """
     header = plan.header
     yield f"plan {header.plan_id} for cluster {header.cluster_id}"
@@ -48,7 +48,9 @@ def review_lines(
 
 
 def candidate_table(rows: Iterable[PlanRow]) -> Iterator[str]:
-    """Every replica that answered, best first, with what electing it destroys; and those that did not."""
+    """Every replica that answered, best first, with what its election destroys; then those that did not
+    answer.
+    """
     columns = (
         TextColumn("PARTITION"),
         TextColumn("BROKER", right=True),
@@ -93,13 +95,13 @@ def _candidate_cells(row: PlanRow, candidate: PlanCandidate) -> tuple[str, ...]:
 
 
 def mark_lines(rows: Iterable[PlanRow]) -> Iterator[str]:
-    """What the marks of these topics mean, each once."""
+    """The meaning of each mark of these topics, once."""
     for mark in dict.fromkeys(mark for row in rows for mark in row.marks):
         yield f"{mark}: {mark.meaning}"
 
 
 def request_lines(plan: Plan, *, bodies: bool, native: bool | None = None) -> Iterator[str]:
-    """The requests in the order they go out, with their ``bodies`` or without."""
+    """The requests in the order in which they are sent, with or without their ``bodies``."""
     where = elsewhere = ""
     if native is None:
         where = " on a cluster without native elections"

@@ -1,6 +1,6 @@
 """Partitions, replica logs and brokers as JSON (docs/output.md): Kafka's words, in camelCase as in its files.
 
-A tuple becomes an array, an epoch span [epoch, first offset, offset after the last] as in the plan file.
+A tuple becomes an array; an epoch span is [epoch, first offset, offset after the last] as in the plan file.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def timeline_lines(source: TimelineSource, events: Sequence[ClusterEvent], left_
 
 
 def timeline_markdown(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
-    """A list for an incident channel."""
+    """A Markdown list for an incident channel."""
     yield f"**Timeline** of {printable(source.title)} (UTC)"
     yield ""
     if left_out:

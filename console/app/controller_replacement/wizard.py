@@ -1,4 +1,4 @@
-"""The guided replacement of a controller: the course of ``ktriage quorum replace``, watched by a screen."""
+"""The guided replacement of a controller: ``ktriage quorum replace`` with a screen as its watcher."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ from recovery.membership.replacement_state import StepSituation, situation
 from recovery.membership.replica_lookup import NotChosen
 
 ANSWER_LOOKS = 0.05
-"""A signal wakes nobody up: whether one came is looked at every so many seconds."""
+"""Seconds between checks for a signal, because a signal does not wake a waiting thread."""
 
 
 class Told(NamedTuple):
-    """Where a replacement is. ``question`` is what is to be allowed, None while nothing is, and ``wording`` all
-    that is allowed with it; ``refused`` why the present step is not sent yet; ``said`` what was last seen or sent.
+    """The state of a replacement. ``question`` is the change to be agreed to, None if there is none, and
+    ``wording`` everything that the agreement covers; ``refused``: why the current step is not sent yet;
+    ``said``: what was last seen or sent.
     """
 
     step: ReplacementStep | None = None
@@ -54,9 +55,10 @@ class Told(NamedTuple):
 
 
 class Bridge:
-    """Watches a replacement on the backend's thread, and tells a screen by ``show``.
+    """Watches a replacement on the backend's thread, and reports to a screen by ``show``.
 
-    ``armed`` tells, from this thread, whether anything may be sent: what was allowed before is not sent without it.
+    ``armed`` returns, on this thread, whether anything may be sent: without it, an agreed change is not sent
+    either.
     """
 
     def __init__(
@@ -81,11 +83,11 @@ class Bridge:
         return frozenset(self._confirmed)
 
     def confirm(self, number: int) -> None:
-        """The operator says that the step is done. From the screen's thread."""
+        """The operator confirms that the step is done. Called on the screen's thread."""
         self._loop.call_soon_threadsafe(self._confirmed.add, number)
 
     def allow(self, question: PreparedChange) -> None:
-        """A person said yes to exactly that. From the screen's thread."""
+        """A person agreed to exactly that question. Called on the screen's thread."""
         self._loop.call_soon_threadsafe(self._settle, question)
 
     def _settle(self, question: PreparedChange) -> None:
@@ -105,7 +107,7 @@ class Bridge:
         self._tell(self.told._replace(step=step, said="", refused=prepared.verdict.refused))
 
     async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
-        """Waits for a person for as long as it takes; stopping the run, a signal too, answers no."""
+        """Waits for the person without a time limit; stopping the run, also by a signal, answers no."""
         if self._consent.covers(step, prepared) and self._armed():
             return not self._stop
         wording = self._consent.question(step, prepared)
@@ -128,7 +130,7 @@ class Bridge:
         self._tell(self.told._replace(step=step, said=said))
 
     def tells(self, *lines: str) -> None:
-        """Something to know beside the steps."""
+        """Information besides the steps."""
         self._tell(self.told._replace(said="; ".join(lines)))
 
     def ends(self, step: ReplacementStep) -> None:
@@ -141,8 +143,8 @@ class Bridge:
 
 
 async def membership_of(backend: Backend) -> Membership:
-    """Opened: whose cluster it is decides whether a newcomer belongs to it. Raises NotDone where the adapter has no
-    quorum, and BackendError.
+    """Opens the quorum, because its cluster id shows whether a new node belongs to it. Raises NotDone if the
+    backend has no quorum, and BackendError.
     """
     found: Membership | None = getattr(backend, "membership", None)
     if found is None:
@@ -152,7 +154,7 @@ async def membership_of(backend: Backend) -> Membership:
 
 
 async def planned(backend: Backend, choice: ReplacementChoice) -> Planned:
-    """Makes the plan and keeps it in a file; nothing is sent. Raises NotDone and BackendError."""
+    """Makes the plan and saves it to a file; nothing is sent. Raises NotDone and BackendError."""
     try:
         plan = await make_replacement(await membership_of(backend), choice)
     except (NotChosen, ReplacementError) as error:
@@ -161,7 +163,9 @@ async def planned(backend: Backend, choice: ReplacementChoice) -> Planned:
 
 
 async def stands(backend: Backend, wanted: Planned) -> Told:
-    """Where the replacement is now, nothing being begun; without a step where all is done. Raises BackendError."""
+    """The current state of the replacement, without starting anything; without a step if all are done. Raises
+    BackendError.
+    """
     plan = wanted.plan
     picture, step = await standing(await membership_of(backend), plan, wanted.confirmed)
     return Told(step, None if step is None else situation(plan, step, picture))
@@ -180,7 +184,7 @@ def half_done(cluster_id: str) -> Planned | None:
 async def run(
     access: Access[Backend], program: Program, wanted: Planned, stop: StopRequest, bridge: Bridge
 ) -> ReplacementResult:
-    """Goes through the plan from where the cluster is. Raises NotDone, JournalError and BackendError."""
+    """Carries out the plan from the cluster's current state. Raises NotDone, JournalError and BackendError."""
     await membership_of(access.reading)
     membership: Membership = getattr(access.changing(), "membership")  # noqa: B009  # no part of every backend
     return await run_change(

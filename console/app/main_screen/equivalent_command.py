@@ -1,4 +1,4 @@
-"""The command line that does, or shows, what the screen does: to be copied into a shell or a channel."""
+"""The command line that does or shows the same as the screen, to be copied into a shell or a chat."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command_line(
     rows: Rows,
     draft: Draft,
 ) -> str:
-    """For the pane as it stands."""
+    """For the current state of the pane."""
     if pane == PLAN:
         return _plan(target, rows.choosing, draft)
     if pane == REPLICAS and cursor is not None:
@@ -41,7 +41,7 @@ _WHOLE = {QUORUM: ("quorum", "status"), DIRS: ("log-dirs",), TIMELINE: ("timelin
 
 
 def _listed(marked: Sequence[TopicPartition], rows: Rows) -> tuple[str, ...]:
-    """What lists the same rows; there is no option for offline ones and those under min ISR together."""
+    """The options that list the same rows; no option selects both offline partitions and those under min ISR."""
     if named := _named(marked):
         return ("replicas", *named)
     if rows.others:
@@ -55,7 +55,7 @@ def _plan(target: Target, choosing: Choosing, draft: Draft) -> str:
     if draft.file is not None:
         return target.command("apply", str(draft.file))
     if draft.edited:
-        # No option makes a choice by hand again, and the file that does is not there yet: a shell skips this.
+        # No option repeats a manual choice, and the plan file is not saved yet: a shell skips this comment.
         return "# save the plan first (w): a leader in it is designated by hand"
     partitions = [] if draft.plan is None else [row.tp for row in draft.plan.rows]
     which = _named(partitions) or ("--all-offline-partitions",)

@@ -74,7 +74,9 @@ TICK_SECONDS = 1.0
 
 
 class MainScreen(Screen[None]):
-    """Widgets post what a person did; it changes the session; the session's view goes back to the widgets."""
+    """Widgets post what a person did; this screen changes the session; the session's view goes back to the
+    widgets.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -168,7 +170,7 @@ class MainScreen(Screen[None]):
             yield KeyFooter(id="footer")
 
     def on_mount(self) -> None:
-        if not screen_is_open(self):  # taken away before it had its parts
+        if not screen_is_open(self):  # removed before it was mounted
             return
         self.set_interval(TICK_SECONDS, self._tick, name="tick")
         self.pane_of(OFFLINE).focus_first()
@@ -183,12 +185,12 @@ class MainScreen(Screen[None]):
 
     @property
     def cursor(self) -> TopicPartition | None:
-        """The partition that the panes are about."""
+        """The partition that the panes show."""
         return self.navigation.cursor
 
     @property
     def busy(self) -> str:
-        """What is under way, "" for nothing."""
+        """The running task; "" for none."""
         return self.tasks.busy
 
     @property
@@ -220,12 +222,12 @@ class MainScreen(Screen[None]):
         update_pane(self.pane_of(self.pane), sources)
 
     def draw_bars(self) -> None:
-        """What stands around the panes."""
+        """Updates the bars around the panes."""
         if not is_ready(self):
             return
         session, pane = self.session, self.pane
         if doubt(session) != self._doubt:
-            self._draw_pane()  # what it shows has grown old, or the cluster was lost
+            self._draw_pane()  # the data has become too old, or the cluster was lost
         guide = step(pane, session.view, session.draft, session.safety) if self._guide else None
         trail = self.navigation.trail(short_name(session.target))
         draw_bars(self, session, BarsView(pane, trail, self.command_line(), tuple(self.actions()), guide))
@@ -243,7 +245,7 @@ class MainScreen(Screen[None]):
             draft=self.session.draft,
         )
 
-    # What its parts call
+    # Called by its parts
 
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """One message at the bottom."""
@@ -265,7 +267,7 @@ class MainScreen(Screen[None]):
         self.app.copy_to_clipboard(text)
 
     def _clear_marks(self) -> int:
-        """Takes the marks from every table; returns how many there were."""
+        """Removes the marks of every table; returns how many there were."""
         tables = [self.pane_of(pane).table for pane in PANES]
         marked = sum(len(table.marks) for table in tables)
         for table in tables:

@@ -48,12 +48,12 @@ def quorum_view(quorum: Quorum | QuorumWithoutLeader, brokers: Collection[int]) 
 
 
 def _without_leader(lost: QuorumWithoutLeader) -> QuorumPaneView:
-    """Each voter that is known, whether it answers, and what must come back."""
+    """Each known voter, whether it answers, and what must come back."""
     members = tuple(
         QuorumPaneRow(
             QuorumRole.VOTER if lost.certain else QuorumRole.CONTROLLER,
             host.key.id,
-            # Several may be known by their addresses only; rows are told apart by id and directory.
+            # Several may be known only by their addresses; id and directory distinguish the rows.
             host.key.directory_id or (host.address if host.key.id < 0 else ""),
             host.offset,
             None,
@@ -95,7 +95,7 @@ def _members(found: QuorumHealth) -> Iterator[QuorumPaneRow]:
 
 
 def _changes(found: QuorumHealth) -> Iterator[VoterChangePreview]:
-    """Each voter's removal as the rules judge it, and the observers that could be added."""
+    """Each voter's removal as judged by the rules, and the observers that could be added."""
     for key in found.quorum.voters.keys:
         verdict = before_removing(found.quorum, key, LivenessLimits())
         why = "; ".join(verdict.refused or verdict.warnings) or f"then: {verdict.after}"
@@ -114,7 +114,7 @@ def _changes(found: QuorumHealth) -> Iterator[VoterChangePreview]:
 
 
 def _adding(quorum: Quorum, key: ReplicaKey) -> PreflightResult:
-    """The preflight as far as it goes without contacting the node, which is done before anything is sent."""
+    """The preflight without contacting the node; the node is contacted before anything is sent."""
     itself = VoterEndpoint(quorum.default_listener, "", 0)
     answer = EndpointProbe(itself, NodeIdentity(quorum.cluster_id, key.id, (0, quorum.kraft_version)))
     return before_adding(quorum, Voter(key, (itself,)), [answer], MembershipRules(), LivenessLimits())
@@ -127,12 +127,14 @@ def _notes(found: QuorumHealth) -> Iterator[str]:
     if not found.dynamic:
         yield _STATIC
     if found.strength.commits and not committing(found.quorum):
-        yield "a majority was not caught up a moment ago: press r to see whether it commits now"
+        yield "a majority was not caught up at the last reading: press r to see whether it commits now"
     for node in found.duplicates:
         mine = [m for m in found.members if m.key.id == node]
         votes = any(m.role is MemberRole.VOTER and m.state is MemberState.SILENT for m in mine)
         which = (
-            "an old disk of it is still a voter" if votes else "the former one is gone from here in a while"
+            "an old disk of it is still a voter"
+            if votes
+            else "the old one disappears from this list after a while"
         )
         yield f"node {node} is listed with more than one directory: {which}"
     if not found.strength.commits:

@@ -1,4 +1,4 @@
-"""Changing the cluster from the keyboard: arm, check, ask, apply, tell."""
+"""Changes the cluster from the console: arm, check, ask, apply, report."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Applier:
     async def _apply(self) -> None:
         session, plan = self._session, self._session.draft.plan
         assert plan is not None
-        # What was said of an earlier question must not stand behind this one.
+        # A message about an earlier question must not be shown behind this one.
         self._say("")
         prepared = await self._checked(plan)
         if not prepared.holding.rows:
@@ -114,7 +114,7 @@ class Applier:
             self._say(self._unrecorded.pop(), Tone.BAD)
 
     def _look_again(self, whole: Frozen) -> None:
-        """Raises NotDone where anything is not as it was when the question was put."""
+        """Raises NotDone if anything has changed since the question opened."""
         session = self._session
         refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
 
@@ -126,7 +126,7 @@ class Applier:
         return prepared
 
     def _save(self, plan: Plan) -> None:
-        """Saved before it is carried out: what resumes or verifies it needs the file."""
+        """Saves the plan before it is applied: resume and verify need the file."""
         session = self._session
         if session.draft.file is None:
             session.plan_is(replace(session.draft, file=save_plan(plan)))
@@ -157,9 +157,9 @@ class Applier:
                     program.resume = ""
 
     async def _ask_to_put_back(self, half: HalfDone, whole: Frozen) -> None:
-        """Raises NotDone where the answer is no, or anything is not as it was when it was put."""
+        """Raises NotDone if the answer is no, or if anything has changed since the question opened."""
         asked = ConfirmRequest(
-            title="An earlier run is unfinished: put its assignments back first?",
+            title="An earlier run is unfinished: restore its assignments first?",
             target=(f"{whole.title}, cluster {whole.cluster_id}", *unfinished_lines(half.found)),
             confirm_label="Put back",
             opened_by="enter",
@@ -174,7 +174,7 @@ class Applier:
         counts: Mapping[Outcome, int] = {} if applied.elected is None else applied.elected.counts
         done = () if applied.elected is None else [r for r in applied.elected.results if r.succeeded]
         under = [r.state for r in done if r.state is not None and r.state.usable is False]
-        # Led is not yet writable: an election alone brings no replica back.
+        # A partition with a leader may not be writable yet: an election alone brings no replica back.
         elected = f"{len(done):,} {'elected' if under else 'recovered'}"
         online = sum(1 for result in done if result.election.outcome is Outcome.ALREADY_ONLINE)
         if online and online < len(done):
@@ -195,20 +195,20 @@ class Applier:
 
 
 def _key_of(command: Sequence[str]) -> str:
-    """How a command is given here: its key, or the command line where it has none."""
+    """How to run a command from here: its key, or the command line if it has none."""
     action = BY_NAME[command[0]]
     return f"{action.shown} ({action.label})" if action.key else f"ktriage {' '.join(command)}"
 
 
 def _refusing(under: Sequence[RowState]) -> str:
-    """Of partitions that are led and not writable: one in full, and how many there are."""
+    """For partitions that have a leader but are not writable: one in full, and the number of all."""
     first = under[0]
     of = "" if len(under) == 1 else f" for {len(under):,} of them, as {first.tp}"
     return f"{ACKS_REFUSED}{of} ({'; '.join(first.missing)})"
 
 
 def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
-    """What is asked: who is elected where, what that loses, and what has to be typed for it."""
+    """The question: the leaders to be elected, what that loses, and what has to be typed."""
     summary = frozen.summary
     rows = frozen.plan.rows
     leaders = "leader" if summary.elect == 1 else "leaders"
@@ -220,7 +220,7 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
     warnings = []
     by_hand = [row for row in rows if row.leader != row.candidates[0].broker]
     if by_hand:
-        warnings.append(f"{len(by_hand):,} of {summary.elect:,} elect another than the suggested leader")
+        warnings.append(f"{len(by_hand):,} of {summary.elect:,} elect another leader than the suggested one")
     consent = frozen.consent
     if consent.lossy:
         warnings.append(
@@ -231,7 +231,9 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
         ][:WORST]
     warnings += risk_lines(frozen.plan, WORST, native=prepared.native)
     if prepared.refused:
-        warnings.append(f"{len(prepared.refused):,} rows of the plan do not hold any more and are left out")
+        warnings.append(
+            f"{len(prepared.refused):,} rows of the plan cannot be applied any more and are left out"
+        )
     if any(check.others_at_work for check in prepared.checks):
         warnings.append("somebody else may be at work on this cluster: see the rows that changed")
     return ConfirmRequest(
@@ -247,7 +249,7 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
 
 
 def _elects(row: PlanRow) -> str:
-    """With what kind of records go: the smaller number is not always the smaller harm."""
+    """The loss of a row, with the kind of records: the smaller number is not always the smaller harm."""
     best = row.candidates[0]
     said = f"{row.tp}: elect {row.leader}, loses {candidate_harm(row.chosen)}"
     if row.leader == best.broker:

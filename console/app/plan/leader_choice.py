@@ -1,4 +1,4 @@
-"""Choosing candidates, by the rules that ``ktriage plan`` chooses by."""
+"""Chooses candidates by the same rules as ``ktriage plan``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from recovery.strategy import Decision, DecisionKind, Strategy, decide
 
 
 class Comes(NamedTuple):
-    """What a strategy comes to for a selection: how many of each verdict."""
+    """The result of a strategy for a selection: the number of each verdict."""
 
     strategy: Strategy
     verdicts: Mapping[DecisionKind, int]
@@ -36,7 +36,7 @@ CHOOSABLE = (Strategy.BALANCED, Strategy.COMPLETE, Strategy.AGGRESSIVE)
 
 
 def what_each_comes_to(surveys: Sequence[Survey], ranking: Ranking) -> tuple[Comes, ...]:
-    """Every strategy beside the others, the most careful first."""
+    """The results of all strategies for comparison, the most careful first."""
     return tuple(
         Comes(strategy, Counter(decide(survey, ranking, strategy).verdict for survey in surveys))
         for strategy in CHOOSABLE
@@ -52,7 +52,7 @@ async def choose_for(
     importance: Importance,
     progress: Progress | None = None,
 ) -> Plan:
-    """The choice for each of those partitions that was surveyed, with the times of what is lost."""
+    """The choice for each surveyed partition, with the times of the lost records."""
     assert view.cluster is not None
     surveys = [view.surveys[tp] for tp in partitions if tp in view.surveys]
     picture = Picture(
@@ -70,7 +70,7 @@ async def choose_for(
 async def choose_by_hand(
     backend: Backend, view: View, survey: Survey, broker: int, header: Header
 ) -> tuple[Plan, Decision]:
-    """``broker`` for that partition because somebody says so; the decision says why where it cannot be."""
+    """Designates ``broker`` for that partition by hand; the decision has the reason if that is not possible."""
     (survey,) = await with_batches_read(backend, [survey])
     decision = designate(survey, broker, header.ranking)
     plan = make_plan(header, [(survey, decision)], view.marks)

@@ -29,7 +29,7 @@ def test_a_second_directory_is_an_old_voter_or_one_that_was_removed() -> None:
     ghost = progress(key(3, "old"), silent_ms=60_000)
     notes = quorum_view(replace(healthy, progress=(*healthy.progress, ghost)), ()).notes
     assert not any("still a voter" in note for note in notes)
-    assert any("former one" in note for note in notes)
+    assert any("the old one disappears" in note for note in notes)
 
 
 def test_auto_join_is_not_claimed_where_it_is_not_known() -> None:
