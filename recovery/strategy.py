@@ -5,9 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.acknowledged.verdict import DeciderKind, EvidenceKind, PartitionVerdicts, Verdict, VerdictKind
 from recovery.loss import fullness
 from recovery.model import Standing, Survey, Unknown
 from recovery.ranking import Candidate, Ranking, answered, rank
+from recovery.wording.verdict_text import verdict_text
 
 
 class Strategy(StrEnum):
@@ -36,7 +38,7 @@ class Decision(NamedTuple):
     ``leader`` is -1 unless the verdict is ELECT (or ALREADY_ONLINE: the present leader). ``order`` holds
     every replica: the chosen one first, then by rank, those that did not answer last, in assignment order.
     ``waits_for`` are the brokers to wait for. ``other_ranking_leader`` is set where the other ranking would
-    choose somebody else.
+    choose somebody else. ``judged`` are the verdicts it rests on; None: nobody judged.
     """
 
     verdict: DecisionKind
@@ -45,20 +47,38 @@ class Decision(NamedTuple):
     waits_for: tuple[int, ...]
     reason: str
     other_ranking_leader: int | None
+    judged: PartitionVerdicts | None = None
 
 
-def decide(survey: Survey, ranking: Ranking, strategy: Strategy) -> Decision:
-    """The choice that ``strategy`` makes among the candidates as ``ranking`` orders them."""
+def decide(
+    survey: Survey, ranking: Ranking, strategy: Strategy, judged: PartitionVerdicts | None = None
+) -> Decision:
+    """The choice that ``strategy`` makes among the candidates as ``ranking`` orders them.
+
+    With ``judged``, ``balanced`` goes by the verdict of the best candidate. Without it, as in a snapshot of many
+    clusters, it goes by who answered.
+    """
+    return _decide(survey, ranking, strategy, judged)._replace(judged=judged)
+
+
+def _decide(
+    survey: Survey, ranking: Ranking, strategy: Strategy, judged: PartitionVerdicts | None
+) -> Decision:
     early = _nothing_to_decide(survey, strategy)
     if early is not None:
         return early
     ranked = rank(survey, ranking)
     if isinstance(ranked, Unknown):
         return _no_election(DecisionKind.REFUSED, str(ranked))
-    waits_for, why = _must_wait(survey, ranking, strategy, ranked)
-    if waits_for:
-        return _no_election(DecisionKind.WAIT, why, waits_for=waits_for)
     chosen = next((candidate for candidate in ranked if candidate.electable), None)
+    if judged is not None and strategy is Strategy.BALANCED and chosen is not None:
+        against = _by_verdict(survey, chosen, ranked, judged)
+        if against is not None:
+            return against
+    else:
+        waits_for, why = _must_wait(survey, ranking, strategy, ranked)
+        if waits_for:
+            return _no_election(DecisionKind.WAIT, why, waits_for=waits_for)
     if chosen is None:
         return _nobody(survey, ranked)
     order = election_order(survey, ranked, chosen.broker)
@@ -71,6 +91,48 @@ def decide(survey: Survey, ranking: Ranking, strategy: Strategy) -> Decision:
         _reason(survey, chosen, ranked, ranking),
         other if other != chosen.broker else None,
     )
+
+
+def _by_verdict(
+    survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], judged: PartitionVerdicts
+) -> Decision | None:
+    """Why ``balanced`` does not elect the best candidate; None: it does."""
+    verdict = judged.candidates.get(chosen.broker)
+    returning = tuple(one.broker for one in judged.self_elections if one.checks_records)
+    if verdict is not None and verdict.none and not (verdict.doubtful and returning):
+        return None
+    told = "" if verdict is None else f"broker {chosen.broker} {verdict_text(verdict)}"
+    waits_for, why = _better_but_fenced(ranked)
+    if waits_for:
+        return _no_election(DecisionKind.WAIT, "; ".join(filter(None, (why, told))), waits_for=waits_for)
+    if verdict is not None and verdict.kind is VerdictKind.SOME:
+        return _no_election(DecisionKind.REFUSED, _both_branches(chosen, ranked, verdict))
+    if verdict is not None and verdict.none:
+        why = f"bring back {_either(returning)} (ISR or ELR): after a clean shutdown it loses nothing"
+        return _no_election(DecisionKind.WAIT, f"{why}; {told}", waits_for=returning)
+    answers = [] if verdict is None else verdict.decided_by
+    deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
+    silent = tuple(broker for broker in survey.state.replicas if broker in deciders)
+    if not silent:
+        return None  # nobody is left who could tell more
+    return _no_election(DecisionKind.WAIT, f"{told}; wait for {_either(silent)}", waits_for=silent)
+
+
+def _both_branches(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Verdict) -> str:
+    holders = {b for one in verdict.evidence if one.kind is EvidenceKind.HIGH_WATERMARK for b in one.brokers}
+    branches = [
+        f"broker {one.broker} holds up to {one.log.log_end_offset:,} in epoch {one.key[0]}"
+        for one in ranked
+        if one.broker == chosen.broker or one.broker in holders
+    ]
+    return (
+        f"the best by ranking, broker {chosen.broker}, {verdict_text(verdict)}: {'; '.join(branches)}."
+        " No choice keeps both; rescue one branch, then choose by hand"
+    )
+
+
+def _either(brokers: tuple[int, ...]) -> str:
+    return " or ".join(map(str, brokers))
 
 
 REASSIGNING = (

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from backends.base.answers import Outcome, SurveyRequest
 from backends.base.errors import BackendError
+from backends.base.judged_partitions import judged
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.history import Line
 from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
@@ -187,9 +188,10 @@ async def _recover(
     if not offline:
         return
     surveyed = await backend.survey(SurveyRequest(offline, SURVEY_SECONDS))
+    told = await judged(backend, (await backend.cluster()).elr_enabled, surveyed.surveys)
     rows = []
     for survey in surveyed.surveys:
-        decision = decide(survey, ranking, strategy)
+        decision = decide(survey, ranking, strategy, told.verdicts.get(survey.tp))
         verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1
         if decision.verdict is DecisionKind.ELECT:
             rows.append(plan_row(survey, decision, ranking))

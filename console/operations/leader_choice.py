@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend
 from console.operations.partition_picture import Picture
 from console.operations.record_times import with_times
@@ -14,8 +15,7 @@ from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header, Plan
-from recovery.ranking import Ranking
-from recovery.strategy import Decision, DecisionKind, Strategy, decide
+from recovery.strategy import Decision, DecisionKind, decide
 
 
 class LeaderChoice(NamedTuple):
@@ -52,10 +52,10 @@ async def choose(
 ) -> Choices:
     """Decides for every partition, by the ranking and the strategy of the header; the most important first."""
     surveys = importance.ordered(picture.surveys)
-    rows = tuple(_choice(survey, header.ranking, header.strategy) for survey in surveys)
+    told = await judged(backend, picture.cluster.elr_enabled, surveys)
+    rows = tuple(
+        LeaderChoice(survey, decide(survey, header.ranking, header.strategy, told.verdicts.get(survey.tp)))
+        for survey in surveys
+    )
     plan = make_plan(header, rows, picture.marks)
     return Choices(picture, rows, await with_times(backend, plan, picture.surveys))
-
-
-def _choice(survey: Survey, ranking: Ranking, strategy: Strategy) -> LeaderChoice:
-    return LeaderChoice(survey, decide(survey, ranking, strategy))

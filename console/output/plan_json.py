@@ -11,6 +11,7 @@ from recovery.model import TopicPartition, Unknown
 from recovery.plan.plan_review import Summary
 from recovery.plan.successors import worse_successor
 from recovery.plan.values import NotElected, Plan, PlanRow
+from recovery.plan.verdict_json import verdict_json
 from recovery.plan.verify import RowState
 from recovery.plan.write import digest, utc_text
 
@@ -64,6 +65,11 @@ def row_json(row: PlanRow) -> dict[str, object]:
         **tp_json(row.tp),
         "designatedLeader": row.leader,
         "loss": loss_json(row.loss),
+        "acknowledged": {
+            str(candidate.broker): verdict_json(candidate.verdict)
+            for candidate in row.candidates
+            if candidate.verdict is not None
+        },
         "successor": successor.broker if successor else None,
         "successorLoss": loss_json(successor.loss) if successor else None,
         "successorStanding": successor.standing.value if successor else None,

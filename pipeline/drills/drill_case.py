@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from backends.base.answers import SurveyRequest
 from backends.base.errors import BackendError
+from backends.base.judged_partitions import judged
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.events import Event, LogChanged, MetadataCommitted
 from backends.simulator.loop import SECOND
@@ -129,7 +130,11 @@ async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int
             await backend.elect(False, [state.tp for state in states], NullRecorder())
             return {DecisionKind.ELECT.value: len(states)}
         surveyed = await backend.survey(SurveyRequest(states, SURVEY_SECONDS))
-        chosen = [(survey, decide(survey, way.ranking, way.strategy)) for survey in surveyed.surveys]
+        told = await judged(backend, (await backend.cluster()).elr_enabled, surveyed.surveys)
+        chosen = [
+            (survey, decide(survey, way.ranking, way.strategy, told.verdicts.get(survey.tp)))
+            for survey in surveyed.surveys
+        ]
         rows = [
             plan_row(survey, decision, way.ranking)
             for survey, decision in chosen

@@ -92,7 +92,10 @@ def _few_silent(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> Comple
     if isinstance(min_isr, Unknown) or not witnesses or others >= min_isr:
         return None
     best = max(witnesses, key=lambda broker: key(logs[broker]))
-    kept = Condition(ConditionKind.RECORDS_KEPT, witnesses, tolerated=min_isr - others - 1)
+    state = facts.survey.state
+    # With the ELR on, ISR and ELR drop below min ISR only when a member registers after an unclean shutdown.
+    unclean = state.elr is not None and len({*state.isr, *state.elr}) < min_isr
+    kept = Condition(ConditionKind.RECORDS_KEPT, witnesses, tolerated=min_isr - others - 1, doubtful=unclean)
     evidence = Evidence(EvidenceKind.FEW_SILENT, witnesses)
     return CompleteLog(best, (evidence,), (*UNCHECKED_HISTORY, kept))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.loss import Loss, loss
 from recovery.model import NO_LEADER, Lineage, Replica, Standing, Survey, TopicPartition, Unknown
 from recovery.plan.topic_marks import Mark
@@ -70,9 +71,11 @@ def plan_of_bare(
     return Plan(plan.header, plan.rows, plan.not_elected + missing)
 
 
-def designate(survey: Survey, leader: int, ranking: Ranking) -> Decision:
+def designate(
+    survey: Survey, leader: int, ranking: Ranking, judged: PartitionVerdicts | None = None
+) -> Decision:
     """The decision to elect ``leader`` because somebody says so; REFUSED with the reason where it cannot be."""
-    decision = decide(survey, ranking, Strategy.AGGRESSIVE)
+    decision = decide(survey, ranking, Strategy.AGGRESSIVE, judged)
     if decision.leader == leader or decision.verdict is not DecisionKind.ELECT:
         return decision
     ranked = rank(survey, ranking)
@@ -87,6 +90,7 @@ def designate(survey: Survey, leader: int, ranking: Ranking) -> Decision:
         (),
         by_hand_reason(leader, decision.leader),
         other if other != leader else None,
+        judged,
     )
 
 
@@ -139,7 +143,7 @@ def plan_row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[
         state.leader_epoch,
         state.replicas,
         decision.order,
-        tuple([_candidate(survey, candidate, losses) for candidate in ranked]),
+        tuple([_candidate(survey, candidate, losses, decision.judged) for candidate in ranked]),
         tuple([Silent(r.broker, r.standing) for r in survey.replicas if r.broker not in told]),
         one_line(decision.reason),
         marks,
@@ -152,7 +156,9 @@ def plan_row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[
 _Losses = dict[tuple[Lineage, int, int], Loss]
 
 
-def _candidate(survey: Survey, candidate: Candidate, losses: _Losses) -> PlanCandidate:
+def _candidate(
+    survey: Survey, candidate: Candidate, losses: _Losses, judged: PartitionVerdicts | None
+) -> PlanCandidate:
     log = candidate.log
     return PlanCandidate(
         candidate.broker,
@@ -164,6 +170,7 @@ def _candidate(survey: Survey, candidate: Candidate, losses: _Losses) -> PlanCan
         log.high_watermark,
         _loss(survey, candidate, losses),
         None if (replica := survey.replica(candidate.broker)) is None else replica.disk_read_ms,
+        None if judged is None else judged.candidates.get(candidate.broker),
     )
 
 

@@ -9,6 +9,7 @@ from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.plan.write import digest, utc_text
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import printable
+from recovery.wording.verdict_text import short_verdict
 
 WORST = 10
 
@@ -66,8 +67,8 @@ def _worst(plan: Plan, summary: Summary) -> list[str]:
     return [
         f"{shown}:",
         "",
-        "| partition | leader | offsets lost | which | if it drops out | marks |",
-        "|---|---|---|---|---|---|",
+        "| partition | leader | acknowledged lost | offsets lost | which | if it drops out | marks |",
+        "|---|---|---|---|---|---|---|",
         *(_table_row(row) for row in rows),
         "",
     ]
@@ -76,7 +77,8 @@ def _worst(plan: Plan, summary: Summary) -> list[str]:
 def _table_row(row: PlanRow) -> str:
     successor = row.successor
     then = "nobody" if successor is None else f"{_named(successor)}: {successor_harm(row, successor)}"
-    losses = candidate_harm(row.chosen), lost_ranges(row.loss), then, ", ".join(row.marks)
+    acknowledged = short_verdict(row.chosen.verdict)
+    losses = acknowledged, candidate_harm(row.chosen), lost_ranges(row.loss), then, ", ".join(row.marks)
     partition = _code(str(row.tp)).replace("|", "\\|")
     return f"| `{partition}` | {row.leader} | {' | '.join(map(_plain, losses))} |"
 

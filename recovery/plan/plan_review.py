@@ -14,6 +14,7 @@ from recovery.plan.topic_marks import Mark
 from recovery.plan.values import Plan, PlanCandidate, PlanRow, Successor
 from recovery.strategy import DecisionKind
 from recovery.wording.loss_text import harm_text, lost_ranges, range_text
+from recovery.wording.verdict_text import verdict_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,8 @@ def review_row(row: PlanRow) -> ReviewRow:
 
 def _note(row: PlanRow) -> str:
     notes = [row.reason]
+    if row.chosen.verdict is not None:
+        notes.append(verdict_text(row.chosen.verdict))
     if row.other_ranking_leader is not None:
         notes.append(_other_choice(row, row.other_ranking_leader))
     if row.order_is_fixed:

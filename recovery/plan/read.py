@@ -44,6 +44,7 @@ from recovery.plan.values import (
     PlanRow,
     Silent,
 )
+from recovery.plan.verdict_json import read_verdict
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
 
@@ -243,6 +244,7 @@ def _candidate(fields: Object) -> PlanCandidate:
         high_watermark,
         _loss(fields.get("loss")),
         optional_integer(fields, "diskReadAtMs") if "diskReadAtMs" in fields else None,
+        read_verdict(fields["acknowledged"]) if "acknowledged" in fields else None,
     )
 
 

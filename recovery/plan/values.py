@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from recovery.acknowledged.verdict import Verdict
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing, TopicPartition
@@ -51,6 +52,7 @@ class PlanCandidate(NamedTuple):
     ``last_epoch`` (of the last record, -1 an empty log, None where the lineage could not be had) and
     ``log_end`` are its preconditions. ``leader_epoch`` is the partition's as that broker knew it. ``log_start`` and
     ``high_watermark`` are -1 where they were not had. ``loss`` is what electing this replica destroys.
+    ``verdict``: what it loses of the acknowledged records; None: nobody judged.
     ``disk_read_ms`` as in :class:`recovery.model.Replica`: such a candidate cannot be elected.
     """
 
@@ -63,6 +65,7 @@ class PlanCandidate(NamedTuple):
     high_watermark: int
     loss: Loss
     disk_read_ms: int | None = None
+    verdict: Verdict | None = None
 
     @property
     def electable(self) -> bool:

@@ -23,6 +23,7 @@ from recovery.plan.values import (
     PlanCandidate,
     PlanRow,
 )
+from recovery.plan.verdict_json import verdict_as_text
 
 _text = json.dumps
 
@@ -107,12 +108,14 @@ def _row_fields(row: PlanRow) -> Iterator[str]:
 
 
 def _candidate(candidate: PlanCandidate) -> str:
-    broker, standing, leader_epoch, last_epoch, log_end, log_start, high_watermark, loss, read_ms = candidate
+    broker, standing, leader_epoch, last_epoch, log_end, log_start, high_watermark, loss, *_ = candidate
+    read_ms, verdict = candidate.disk_read_ms, candidate.verdict
     disk = "" if read_ms is None else f', "diskReadAtMs": {read_ms}'
+    told = "" if verdict is None else f', "acknowledged": {verdict_as_text(verdict)}'
     return (
         f'{{"broker": {broker}, "standing": "{standing.value}", "leaderEpoch": {leader_epoch},'
         f' "lastEpoch": {_optional(last_epoch)}, "logEnd": {log_end}, "logStart": {log_start},'
-        f' "highWatermark": {high_watermark}, "loss": {_loss(loss)}{disk}}}'
+        f' "highWatermark": {high_watermark}, "loss": {_loss(loss)}{disk}{told}}}'
     )
 
 

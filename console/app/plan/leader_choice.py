@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend, Progress
 from console.app.session.view import View
 from console.operations.compacted_log_batches import with_batches_read
@@ -13,6 +14,7 @@ from console.operations.leader_choice import choose
 from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Selection
 from console.operations.record_times import with_times
+from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import Importance
 from recovery.plan.make import designate, make_plan
@@ -67,11 +69,18 @@ async def choose_for(
     return (await choose(backend, picture, header, importance)).plan
 
 
+async def judged_one(backend: Backend, view: View, survey: Survey) -> PartitionVerdicts | None:
+    """The verdicts of one partition; None where it has a leader."""
+    assert view.cluster is not None
+    told = await judged(backend, view.cluster.elr_enabled, (survey,))
+    return told.verdicts.get(survey.tp)
+
+
 async def choose_by_hand(
     backend: Backend, view: View, survey: Survey, broker: int, header: Header
 ) -> tuple[Plan, Decision]:
     """Designates ``broker`` for that partition by hand; the decision has the reason if that is not possible."""
     (survey,) = await with_batches_read(backend, [survey])
-    decision = designate(survey, broker, header.ranking)
+    decision = designate(survey, broker, header.ranking, await judged_one(backend, view, survey))
     plan = make_plan(header, [(survey, decision)], view.marks)
     return await with_times(backend, plan, (survey,)), decision

@@ -105,12 +105,13 @@ class Planner:
             await self._choose_many(surveys)
 
     async def _choose_one(self, survey: Survey) -> None:
-        how = self._session.choosing
-        decision = decide(survey, how.ranking, how.strategy)
+        session, how = self._session, self._session.choosing
+        told = await session.run(lambda backend: leader_choice.judged_one(backend, session.view, survey))
+        decision = decide(survey, how.ranking, how.strategy, told)
         if decision.verdict is DecisionKind.ELECT:
             await self._add([survey], how)
             return
-        anyone = decide(survey, how.ranking, Strategy.AGGRESSIVE)
+        anyone = decide(survey, how.ranking, Strategy.AGGRESSIVE, told)
         if anyone.verdict is not DecisionKind.ELECT:
             nobody = (
                 "" if anyone.reason == decision.reason else f"; nobody can be elected now: {anyone.reason}"

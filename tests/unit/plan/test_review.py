@@ -260,7 +260,7 @@ def test_the_page_has_cluster_counts_loss_digest_and_the_next_command() -> None:
         "Nobody is elected for 1: no candidate 1",
         digest(plan),
         "`ktriage apply plan.json`",
-        f"`orders-0` | 2 | {LOST_TAIL} | 1000-1499 of epoch 0; unknown on 4",
+        f"`orders-0` | 2 | not judged | {LOST_TAIL} | 1000-1499 of epoch 0; unknown on 4",
     ):
         assert said in page
 

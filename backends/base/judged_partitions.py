@@ -1,0 +1,84 @@
+"""Judges what each choice loses of the acknowledged records, with the metadata log where it can be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from backends.base.errors import BackendError
+from backends.base.membership import Membership
+from backends.base.protocol import Backend
+from recovery.acknowledged.candidate_verdicts import partition_verdicts
+from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
+from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.metadata_log.history import MetadataHistory
+from recovery.model import Survey, TopicPartition, Unknown, Why
+
+LOG_SECONDS = 5.0
+"""The metadata log is read for so long at the most; the verdicts are given without it then."""
+
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+class JudgedPartitions(NamedTuple):
+    """Of each partition without a leader. ``metadata_log``: why it was not used; None: it was."""
+
+    verdicts: Mapping[TopicPartition, PartitionVerdicts]
+    metadata_log: Unknown | None
+
+
+async def judged(
+    backend: Backend, elr_enabled: bool | Unknown, surveys: Iterable[Survey]
+) -> JudgedPartitions:
+    """The verdicts of every partition without a leader. Raises BackendError.
+
+    The metadata log is read after the survey, so that it shows each restart of a broker that answered.
+    """
+    offline = [survey for survey in surveys if survey.state.offline]
+    if not offline:
+        return JudgedPartitions({}, NOT_ASKED)
+    topics = list(dict.fromkeys(survey.state.topic for survey in offline))
+    configs = await backend.topic_configs(topics)
+    history = await _metadata_log(backend)
+    found = {}
+    for number, survey in enumerate(offline):
+        if number % 200 == 0:
+            await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
+        config = configs.get(survey.state.topic, NOT_ASKED)
+        facts = PartitionFacts(
+            survey,
+            elr_enabled,
+            _flag(config),
+            compacted=config
+            if isinstance(config, Unknown)
+            else "compact" in config.get("cleanup.policy", ""),
+            in_sync=history if isinstance(history, Unknown) else in_sync_history(history, survey),
+        )
+        found[survey.tp] = partition_verdicts(facts)
+    return JudgedPartitions(found, history if isinstance(history, Unknown) else None)
+
+
+def _flag(config: Mapping[str, str] | Unknown) -> bool | Unknown:
+    if isinstance(config, Unknown):
+        return config
+    value = config.get(UNCLEAN_ELECTION)
+    return NOT_ASKED if value is None else value == "true"
+
+
+async def _metadata_log(backend: Backend) -> MetadataHistory | Unknown:
+    """The folded log of the active controller, or why it could not be had."""
+    membership: Membership | None = getattr(backend, "membership", None)
+    if membership is None:
+        return Unknown(Why.NOT_OFFERED, "the cluster has no quorum that could be asked")
+    try:
+        async with asyncio.timeout(LOG_SECONDS):
+            await membership.open()
+            log = await membership.metadata_log()
+            await log.read()
+    except TimeoutError:
+        return Unknown(Why.NOT_ANSWERED, f"the metadata log was not read within {LOG_SECONDS:g} s")
+    except BackendError as error:
+        return Unknown(Why.NOT_ANSWERED, str(error))
+    return log.history

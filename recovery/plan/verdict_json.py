@@ -1,0 +1,120 @@
+"""Verdicts in a plan file (docs/files.md): the candidate's key ``acknowledged``."""
+
+from __future__ import annotations
+
+import json
+
+from recovery.acknowledged.verdict import (
+    Condition,
+    ConditionKind,
+    Decider,
+    DeciderKind,
+    Evidence,
+    EvidenceKind,
+    Verdict,
+    VerdictKind,
+)
+from recovery.plan.json_fields import (
+    FieldError,
+    Object,
+    as_object,
+    brokers,
+    choice,
+    integer,
+    objects,
+    optional_integer,
+    spans,
+)
+
+
+def verdict_json(verdict: Verdict) -> dict[str, object]:
+    """The members of the object; what is empty is left out."""
+    found: dict[str, object] = {
+        "verdict": verdict.kind.value,
+        "atLeast": verdict.at_least,
+        "atMost": verdict.at_most,
+        "committed": [[*span] for span in verdict.committed],
+        "uncertain": [[*span] for span in verdict.uncertain],
+        "appended": verdict.appended,
+        "expired": verdict.expired,
+        "sinceMs": verdict.since_ms,
+        "evidence": [_evidence(one) for one in verdict.evidence],
+        "conditions": [_condition(one) for one in verdict.conditions],
+        "decidedBy": [
+            {"kind": one.kind.value, "brokers": [*one.brokers], "every": one.every}
+            for one in verdict.decided_by
+        ],
+    }
+    always = ("verdict", "atLeast", "atMost")
+    return {key: value for key, value in found.items() if key in always or value}
+
+
+def verdict_as_text(verdict: Verdict) -> str:
+    """As JSON text."""
+    return json.dumps(verdict_json(verdict))
+
+
+def _evidence(one: Evidence) -> dict[str, object]:
+    found: dict[str, object] = {"kind": one.kind.value, "brokers": [*one.brokers]}
+    if one.offset >= 0:
+        found["offset"] = one.offset
+    if one.since_ms is not None:
+        found["sinceMs"] = one.since_ms
+    return found
+
+
+def _condition(one: Condition) -> dict[str, object]:
+    found: dict[str, object] = {"kind": one.kind.value, "brokers": [*one.brokers]}
+    if one.tolerated:
+        found["tolerated"] = one.tolerated
+    if one.since_ms is not None:
+        found["sinceMs"] = one.since_ms
+    if one.doubtful:
+        found["doubtful"] = True
+    return found
+
+
+def read_verdict(value: object) -> Verdict:
+    """The verdict in an object that :func:`verdict_json` wrote. Raises FieldError."""
+    try:
+        fields = as_object(value)
+        return Verdict(
+            choice(fields, "verdict", VerdictKind),
+            integer(fields, "atLeast"),
+            optional_integer(fields, "atMost"),
+            spans(fields, "committed") if "committed" in fields else (),
+            spans(fields, "uncertain") if "uncertain" in fields else (),
+            integer(fields, "appended") if "appended" in fields else 0,
+            integer(fields, "expired") if "expired" in fields else 0,
+            integer(fields, "sinceMs") if "sinceMs" in fields else None,
+            objects(fields, "evidence", _read_evidence) if "evidence" in fields else (),
+            objects(fields, "conditions", _read_condition) if "conditions" in fields else (),
+            objects(fields, "decidedBy", _read_decider) if "decidedBy" in fields else (),
+        )
+    except FieldError as wrong:
+        raise wrong.under(".acknowledged") from None
+
+
+def _read_evidence(fields: Object) -> Evidence:
+    return Evidence(
+        choice(fields, "kind", EvidenceKind),
+        brokers(fields, "brokers"),
+        integer(fields, "offset") if "offset" in fields else -1,
+        integer(fields, "sinceMs") if "sinceMs" in fields else None,
+    )
+
+
+def _read_condition(fields: Object) -> Condition:
+    return Condition(
+        choice(fields, "kind", ConditionKind),
+        brokers(fields, "brokers"),
+        integer(fields, "tolerated") if "tolerated" in fields else 0,
+        integer(fields, "sinceMs") if "sinceMs" in fields else None,
+        fields.get("doubtful") is True,
+    )
+
+
+def _read_decider(fields: Object) -> Decider:
+    return Decider(
+        choice(fields, "kind", DeciderKind), brokers(fields, "brokers"), fields.get("every") is True
+    )

@@ -1,0 +1,87 @@
+"""A verdict on acknowledged records, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recovery.acknowledged.verdict import Condition, ConditionKind, Decider, DeciderKind, Verdict, VerdictKind
+from recovery.wording.quantity_text import both, either
+
+SHORT = {VerdictKind.NONE: "none", VerdictKind.SOME: "some", VerdictKind.OPEN: "open"}
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """What is lost of the acknowledged records, the worst first, with what it rests on that was not checked."""
+    parts = [_loss(verdict)]
+    if verdict.appended:
+        parts.append(f"{verdict.appended:,} offsets that were only appended go")
+    if verdict.conditions and verdict.kind is not VerdictKind.SOME:
+        parts.append(f"if {' and '.join(map(_condition, verdict.conditions))}")
+    if verdict.kind is VerdictKind.OPEN and verdict.decided_by:
+        parts.append(f"decided by {' or '.join(map(_decider, verdict.decided_by))}")
+    return "; ".join(parts)
+
+
+def short_verdict(verdict: Verdict | None) -> str:
+    """For a column: ``none``, ``none?`` with unchecked conditions, ``500 or more``, ``up to 40``, ``unknown``."""
+    if verdict is None:
+        return "not judged"
+    if verdict.kind is VerdictKind.NONE:
+        return "none, in doubt" if verdict.doubtful else "none"
+    if verdict.kind is VerdictKind.SOME:
+        return f"{verdict.at_least:,} or more"
+    return "unknown" if verdict.at_most is None else f"up to {verdict.at_most:,}"
+
+
+def _loss(verdict: Verdict) -> str:
+    if verdict.kind is VerdictKind.NONE:
+        return "loses no acknowledged record"
+    if verdict.kind is VerdictKind.SOME:
+        return f"loses {verdict.at_least:,} or more offsets that a high watermark proves committed"
+    if verdict.at_most is None:
+        return "may lose acknowledged records, nobody knows how many"
+    return f"may lose up to {verdict.at_most:,} acknowledged offsets"
+
+
+def _condition(condition: Condition) -> str:
+    names = list(_names(condition))
+    match condition.kind:
+        case ConditionKind.MIN_ISR_NEVER_LOWER:
+            return "min ISR was never lower"
+        case ConditionKind.NO_UNCLEAN_ELECTION:
+            return "no unclean election happened" + (" before the metadata log" if condition.since_ms else "")
+        case ConditionKind.SAME_REPLICAS:
+            return "the replicas were always the same"
+        case ConditionKind.NO_COMPACTION_HOLES:
+            return "compaction left no holes"
+        case ConditionKind.RECORDS_KEPT:
+            hosts = names[0] if names else ""
+            again = ", which started again," if condition.doubtful else ""
+            return f"{hosts}{again} lost no unflushed records"
+
+
+def _names(condition: Condition) -> Iterator[str]:
+    count, few = len(condition.brokers), condition.tolerated
+    if not count:
+        return
+    if few and few + 1 >= count:
+        yield f"one of {both(condition.brokers)}" if count > 1 else f"broker {condition.brokers[0]}"
+    elif few:
+        yield f"all but {few} of {both(condition.brokers)}"
+    else:
+        yield f"{'broker' if count == 1 else 'brokers'} {both(condition.brokers)}"
+
+
+def _decider(decider: Decider) -> str:
+    names = both(decider.brokers) if decider.every else either(decider.brokers)
+    match decider.kind:
+        case DeciderKind.BROKER_ANSWER:
+            return f"the answer of broker {names}"
+        case DeciderKind.BROKER_DISK:
+            return f"the disk of broker {names}"
+        case DeciderKind.METADATA_LOG:
+            return "the metadata log"
+        case DeciderKind.MIN_ISR:
+            return "the topic's min.insync.replicas"
+        case DeciderKind.LINEAGE:
+            return f"permission to read the log of broker {names}"
