@@ -65,11 +65,11 @@ def row_json(row: PlanRow) -> dict[str, object]:
         **tp_json(row.tp),
         "designatedLeader": row.leader,
         "loss": loss_json(row.loss),
-        "acknowledged": {
-            str(candidate.broker): verdict_json(candidate.verdict)
+        "acknowledged": [
+            {"broker": candidate.broker, **verdict_json(candidate.verdict)}
             for candidate in row.candidates
             if candidate.verdict is not None
-        },
+        ],
         "successor": successor.broker if successor else None,
         "successorLoss": loss_json(successor.loss) if successor else None,
         "successorStanding": successor.standing.value if successor else None,
