@@ -102,7 +102,7 @@ def _by_verdict(
     if verdict is not None and verdict.none and not (verdict.doubtful and returning):
         return None
     told = "" if verdict is None else f"broker {chosen.broker} {verdict_text(verdict)}"
-    waits_for, why = _better_but_fenced(ranked)
+    waits_for, why = _better_but_fenced(survey, ranked)
     if waits_for:
         return _no_election(DecisionKind.WAIT, "; ".join(filter(None, (why, told))), waits_for=waits_for)
     if verdict is not None and verdict.kind is VerdictKind.SOME:

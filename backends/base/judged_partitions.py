@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from backends.base.errors import BackendError
@@ -42,22 +42,34 @@ async def judged(
     topics = list(dict.fromkeys(survey.state.topic for survey in offline))
     configs = await backend.topic_configs(topics)
     history = await _metadata_log(backend)
-    found = {}
+    found: dict[TopicPartition, PartitionVerdicts] = {}
+    alike: dict[Hashable, PartitionVerdicts] = {}
     for number, survey in enumerate(offline):
         if number % 200 == 0:
             await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
-        config = configs.get(survey.state.topic, NOT_ASKED)
-        facts = PartitionFacts(
-            survey,
-            elr_enabled,
-            _flag(config),
-            compacted=config
-            if isinstance(config, Unknown)
-            else "compact" in config.get("cleanup.policy", ""),
-            in_sync=history if isinstance(history, Unknown) else in_sync_history(history, survey),
-        )
-        found[survey.tp] = partition_verdicts(facts)
+        topic = survey.state.topic
+        # Without the metadata log, equal partitions of a topic have equal verdicts.
+        key = (topic, survey._replace(state=survey.state._replace(partition=0)))
+        told = alike.get(key) if isinstance(history, Unknown) else None
+        if told is None:
+            told = judged_partition(survey, elr_enabled, configs.get(topic, NOT_ASKED), history)
+            alike[key] = told
+        found[survey.tp] = told
     return JudgedPartitions(found, history if isinstance(history, Unknown) else None)
+
+
+def judged_partition(
+    survey: Survey,
+    elr_enabled: bool | Unknown,
+    config: Mapping[str, str] | Unknown,
+    history: MetadataHistory | Unknown,
+) -> PartitionVerdicts:
+    """The verdicts of one partition, from its topic's configuration and the metadata log."""
+    compacted = config if isinstance(config, Unknown) else "compact" in config.get("cleanup.policy", "")
+    in_sync = history if isinstance(history, Unknown) else in_sync_history(history, survey)
+    return partition_verdicts(
+        PartitionFacts(survey, elr_enabled, _flag(config), compacted=compacted, in_sync=in_sync)
+    )
 
 
 def _flag(config: Mapping[str, str] | Unknown) -> bool | Unknown:

@@ -10,9 +10,9 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.metadata_log import MetadataLogReader
 from backends.base.protocol import Backend
-from recovery.metadata_log.history import PartitionSubject
+from recovery.metadata_log.history import MetadataHistory, PartitionSubject
 from recovery.metadata_log.offline_since import offline_since_ms
-from recovery.model import PartitionState, TopicPartition
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 SECONDS = 3.0
 """So long a log is read at a time; the next reading goes on from there."""
@@ -36,6 +36,13 @@ class OfflineTimesReader:
         self._log: MetadataLogReader | None = None
         self._refused: tuple[frozenset[TopicPartition], str] | None = None
         self._moments: dict[tuple[TopicPartition, int], float] = {}
+
+    @property
+    def history(self) -> MetadataHistory | Unknown:
+        """What was read of the log so far."""
+        if self._log is None:
+            return Unknown(Why.NOT_ANSWERED, "the metadata log was not read")
+        return self._log.history
 
     async def read(self, backend: Backend, states: Iterable[PartitionState], now: float) -> OfflineTimes:
         """For those of ``states`` that are offline; ``now`` in seconds since 1970. A log that cannot be read is no

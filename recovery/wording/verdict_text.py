@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from recovery.acknowledged.verdict import Condition, ConditionKind, Decider, DeciderKind, Verdict, VerdictKind
 from recovery.wording.quantity_text import both, either
 
-SHORT = {VerdictKind.NONE: "none", VerdictKind.SOME: "some", VerdictKind.OPEN: "open"}
-
 
 def verdict_text(verdict: Verdict) -> str:
     """What is lost of the acknowledged records, the worst first, with what it rests on that was not checked."""
-    parts = [_loss(verdict)]
-    if verdict.appended:
-        parts.append(f"{verdict.appended:,} offsets that were only appended go")
+    told = _loss(verdict)
     if verdict.conditions and verdict.kind is not VerdictKind.SOME:
-        parts.append(f"if {' and '.join(map(_condition, verdict.conditions))}")
+        told += f", if {' and '.join(map(_condition, verdict.conditions))}"
+    parts = [told]
+    if verdict.appended:
+        parts.append(f"{verdict.appended:,} offsets that were only appended are lost")
     if verdict.kind is VerdictKind.OPEN and verdict.decided_by:
         parts.append(f"decided by {' or '.join(map(_decider, verdict.decided_by))}")
     return "; ".join(parts)

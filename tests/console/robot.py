@@ -28,6 +28,7 @@ from console.program import Program
 from console.signals import Supervisor
 from console.target import Target, resolve
 from recovery.model import TopicPartition
+from recovery.plan.values import Plan
 from tests.unit.widgets.harness import text_of
 from widgets.bars.message_bars import MessageBar
 from widgets.dialogs.confirmation import Confirmation
@@ -166,12 +167,21 @@ class Robot:
         """Puts the row under the cursor into the plan; ``broker`` where the picker asks for one."""
         before = self.session.draft.plan
         await self.press("c")
-        if broker is not None:
+        if broker is not None and not await self._elected_at_once(before):
             await self.asked(ChoiceQuestion)
             await self.press("down", "enter")
             await self.picks(broker)
         await self.until(lambda: self.session.draft.plan is not before, "a row in the plan")
         await self.idle()
+
+    async def _elected_at_once(self, before: Plan | None) -> bool:
+        """Whether the strategy chose by itself, because the verdict of the best candidate is none."""
+
+        def asked() -> bool:
+            return isinstance(self.app.screen, ChoiceQuestion)
+
+        await self.until(lambda: asked() or self.session.draft.plan is not before, "a plan or a question")
+        return not asked()
 
     async def plans(self, broker: int | None = None) -> None:
         """Chooses, and looks at the plan."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.loss import Loss, loss
 from recovery.model import NO_EPOCH, PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
@@ -70,6 +71,11 @@ class PartitionRow(NamedTuple):
         return self.min_isr if isinstance(self.min_isr, Unknown) and self.min_isr != _NOT_ASKED else None
 
     @property
+    def judged(self) -> PartitionVerdicts | None:
+        """The verdicts that the decision rests on; None where nobody judged."""
+        return None if self.decision is None else self.decision.judged
+
+    @property
     def answered(self) -> int | None:
         """How many replicas answered with their log; None where nobody was asked."""
         if self.survey is None:
@@ -82,9 +88,15 @@ class PartitionRow(NamedTuple):
         return clean_electors(self.survey) if self.survey is not None and self.state.offline else ()
 
 
-def partition_row(survey: Survey, ranking: Ranking, strategy: Strategy, since: float | None) -> PartitionRow:
+def partition_row(
+    survey: Survey,
+    ranking: Ranking,
+    strategy: Strategy,
+    since: float | None,
+    judged: PartitionVerdicts | None = None,
+) -> PartitionRow:
     """The row of a surveyed partition: decides, and counts what the choice loses."""
-    decision = decide(survey, ranking, strategy)
+    decision = decide(survey, ranking, strategy, judged)
     now = _electable_now(survey, ranking, decision)
     return PartitionRow(
         survey.state,

@@ -4,15 +4,17 @@ other, so that no broker has two of ours in flight.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from backends.base.answers import Contact, Depth, SurveyRequest
 from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
+from backends.base.judged_partitions import judged_partition
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
-from console.app.session.view import View, ViewRequest
+from console.app.session.view import JudgedSurvey, View, ViewRequest
 from console.last_healthy import recall
 from console.operations.cluster_health import Configs, HealthSources, cluster_health, topics_of
 from console.operations.offline_times import OfflineTimesReader
@@ -63,6 +65,7 @@ class ClusterRefresh:
             self._quorum,
             self._dirs,
             self._offline_times,
+            self._verdicts,
         )
         for step in steps:
             self._fill(before, view)
@@ -112,6 +115,28 @@ class ClusterRefresh:
     async def _offline_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         found = await self.offline_times.read(backend, view.troubled, self.clock())
         return replace(view, offline_since=_kept(view.offline_since, found.since))
+
+    async def _verdicts(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
+        """What each choice loses of the acknowledged records; a survey that was judged is not judged again."""
+        elr = Unknown(Why.NOT_ANSWERED, "not told") if view.cluster is None else view.cluster.elr_enabled
+        history = self.offline_times.history
+        changes = -1 if isinstance(history, Unknown) else len(history)
+        found: dict[TopicPartition, JudgedSurvey] = {}
+        for number, state in enumerate(state for state in view.troubled if state.offline):
+            survey, old = view.surveys.get(state.tp), view.verdicts.get(state.tp)
+            if number % 200 == 0:
+                await asyncio.sleep(0)
+            if survey is None:
+                continue
+            if old is not None and old.survey is survey and old.changes == changes:
+                found[state.tp] = old
+                continue
+            config = view.configs.get(state.topic, Unknown(Why.NOT_ANSWERED, "not told"))
+            told = judged_partition(survey, elr, config, history)
+            if old is not None and old.verdicts == told:
+                told = old.verdicts  # the same object keeps the same row
+            found[state.tp] = JudgedSurvey(survey, changes, told)
+        return replace(view, verdicts=_kept(view.verdicts, found))
 
     async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> View:
         known, now = view.configs, self.clock()

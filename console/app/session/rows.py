@@ -41,11 +41,15 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
         if survey is None:
             rows.append(_bare(state, view, since)._replace(exact=exact))
             continue
+        held = view.verdicts.get(tp)
+        judged = None if held is None or held.survey is not survey else held.verdicts
         old = before.get(tp)
-        if old is not None and old[0] is survey:
+        same = old is not None and old[0] is survey and old[1].judged is judged
+        if old is not None and same:
             row = old[1] if old[1].since == since else old[1]._replace(since=since, exact=exact)
         else:
-            row = partition_row(survey, choosing.ranking, choosing.strategy, since)._replace(exact=exact)
+            row = partition_row(survey, choosing.ranking, choosing.strategy, since, judged)
+            row = row._replace(exact=exact)
         made[tp] = (survey, row)
         rows.append(row)
     if view.partitions is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from backends.base.answers import (
     Capabilities,
@@ -14,6 +15,7 @@ from backends.base.answers import (
     Partitions,
     Reassignment,
 )
+from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.cluster_health import ClusterHealth
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
@@ -30,6 +32,14 @@ class Link(StrEnum):
     CONNECTING = "connecting"
     UP = "up"
     LOST = "lost"
+
+
+class JudgedSurvey(NamedTuple):
+    """The verdicts of one survey, by a metadata log of so many changes."""
+
+    survey: Survey
+    changes: int
+    verdicts: PartitionVerdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,7 @@ class View:
     first: float | None = None
     since: Mapping[TopicPartition, float] = field(default_factory=dict)
     offline_since: Mapping[TopicPartition, float] = field(default_factory=dict)
+    verdicts: Mapping[TopicPartition, JudgedSurvey] = field(default_factory=dict)
     configs_at: float | None = None
     dirs_at: float | None = None
     health: ClusterHealth | None = None

@@ -19,8 +19,9 @@ from tests.unit.recovery.surveys import SILENT, log, survey
 Logs = dict[int, ReplicaLog | Unknown]
 
 
-def balanced(told: Survey, **known: bool) -> Decision:
-    judged = partition_verdicts(PartitionFacts(told, compacted=False, **known))
+def balanced(told: Survey, *, unclean_elections: bool = False) -> Decision:
+    facts = PartitionFacts(told, unclean_elections=unclean_elections, compacted=False)
+    judged = partition_verdicts(facts)
     return decide(told, Ranking.LAST_RECORD, Strategy.BALANCED, judged)
 
 
