@@ -119,9 +119,9 @@ async def test_a_row_that_goes_online_while_the_confirmation_is_open_is_left_alo
 
 
 async def test_advice_to_wait_is_asked_first_and_waiting_is_what_enter_does() -> None:
-    async with console("last-replica-standing") as robot:
+    async with console("disk-failure") as robot:
         await robot.press("c")
-        await robot.sees("balanced says wait", "replica 2 did not answer")
+        await robot.sees("balanced says wait", "wait for 2")
         await robot.press("enter")
         await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
         await robot.idle()
@@ -222,8 +222,8 @@ async def test_one_leader_by_hand_leaves_what_the_other_rows_were_chosen_by() ->
 
 
 async def test_the_command_of_a_plan_that_is_not_saved_names_no_file_that_is_not_there(home: Path) -> None:
-    async with console("last-replica-standing", size=(120, 30)) as robot:
-        await robot.plans(1)
+    async with console("stale-long-tail", size=(120, 30)) as robot:
+        await robot.plans(2)
         await robot.sees("$ # save the plan first (w)")
         assert "apply" not in robot.desk.command_line()
 
