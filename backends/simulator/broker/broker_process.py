@@ -77,6 +77,7 @@ class BrokerProcess:
         self._heartbeat_due = False
         self._assignments: dict[TopicPartition, str] = {}
         self._without_log: dict[TopicPartition, None] = {}
+        self._read_up_to = state.offset
         self.storage = storage = LogStorage(broker, disk, context.emit, self._note, self._went_offline)
         shared = LeaderContext(config, context.emit, context.times)
         self.leader = PartitionLeader(state, storage, timers, channel, shared, warm=state.running)
@@ -209,17 +210,26 @@ class BrokerProcess:
         timeout = config.metadata_fetch_wait_max + config.request_timeout
         directory = self.storage.disk.directories[0].id
         self._channel.ask(
-            MetadataFetch(self.id, self.state.offset, directory), timeout, self._metadata, METADATA
+            MetadataFetch(self.id, self._read_up_to, directory), timeout, self._metadata, METADATA
         )
 
     def _metadata(self, reply: Any) -> None:
         if not isinstance(reply, MetadataBatch):
             self._timers.later(self._config.controller_election_timeout // 4, self._fetch_metadata)
             return
-        if reply.image is not None and reply.offset > self.state.offset:
+        self._read_up_to = max(self._read_up_to, reply.offset)
+        if reply.image is not None and reply.offset > self.state.offset and self._publishes(reply.image):
             self._apply(reply, reply.image)
-        self.state.offset = max(self.state.offset, reply.offset)
+        if self.state.offset >= 0:
+            self.state.offset = max(self.state.offset, reply.offset)
         self._fetch_metadata()
+
+    def _publishes(self, image: ClusterImage) -> bool:
+        """As in Kafka, a starting broker acts on no metadata from before its own registration: an older image may
+        say that it leads.
+        """
+        registered = image.brokers.get(self.id)
+        return self.state.offset >= 0 or (registered is not None and registered.epoch == self.state.epoch)
 
     def _apply(self, batch: MetadataBatch, image: ClusterImage) -> None:
         before, self.state.image = self.state.image, image

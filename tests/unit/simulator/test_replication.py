@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from backends.simulator.events import Event, LeadershipTaken
 from backends.simulator.loop import SECOND
+from backends.simulator.messages import ElectLeaders, SetConfig
 from backends.simulator.network import broker
+from recovery.controller.transition_targets import ElectionKind
 from tests.unit.simulator.clusters import (
     FOO,
     QUICK,
@@ -16,6 +19,7 @@ from tests.unit.simulator.clusters import (
     end,
     foo,
     isolate,
+    tell,
     topology,
     until,
     without_elr,
@@ -191,3 +195,25 @@ def test_a_failover_of_the_controller_in_the_middle_loses_nothing_that_was_commi
     world.start_broker(2)
     world.start_broker(3)
     until(world, lambda: set(foo(world).isr) == {1, 2, 3})
+
+
+def test_a_leader_that_was_killed_never_leads_its_old_epoch_again() -> None:
+    """Not even while it reads, at its start, the metadata of the time when it led."""
+    world = cluster(topology(acks=None, records=20))
+    tell(world, ElectLeaders(ElectionKind.DESIGNATED, ((FOO, 2),)))
+    led = foo(world).leader
+    for number in range(70):  # more than a starting broker reads at once
+        tell(world, SetConfig("foo", "min.insync.replicas", str(1 + number % 2)))
+    epoch = foo(world).leader_epoch
+    world.kill_broker(led)
+    until(world, lambda: foo(world).leader not in (led, -1))
+    taken: list[LeadershipTaken] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, LeadershipTaken) and event.broker == led:
+            taken.append(event)
+
+    world.events.subscribers.append(look)
+    world.start_broker(led)
+    until(world, lambda: led in foo(world).isr)
+    assert [event for event in taken if event.epoch <= epoch] == []
