@@ -62,13 +62,16 @@ class BranchResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rescued:
-    """What was read; ``read_before`` branches were there already. ``unread`` are replicas that cannot be read."""
+    """What was read; ``read_before`` branches were there already. ``unread`` are replicas that cannot be read;
+    ``gone`` are those of them that told their log when the plan was made.
+    """
 
     directory: Path
     results: tuple[BranchResult, ...]
     unread: tuple[UnreadReplica, ...]
     read_before: int
     seconds: float
+    gone: tuple[UnreadReplica, ...] = ()
 
     @property
     def size(self) -> int:
@@ -81,8 +84,10 @@ class Rescued:
 
     @property
     def problems(self) -> Mapping[TopicPartition, str]:
-        """The partitions of which a branch was not read as a whole, each with the first reason."""
+        """The partitions of which something that the plan saw was not read, each with the first reason."""
         found: dict[TopicPartition, str] = {}
+        for one in self.gone:
+            found.setdefault(one.tp, f"broker {one.broker} told its log to the plan, and not now: {one.why}")
         for result in self.results:
             if result.problem is not None:
                 where = f"{result.branch.part} on broker {result.branch.broker}"
@@ -151,9 +156,14 @@ async def rescue_plan(
     directory = await asyncio.to_thread(RescueDirectory, request.directory, header, branches, unread, now)
     try:
         run = _RescueRun(backend, directory, request.rate, branches, progress)
-        return await run.run(unread)
+        return replace(await run.run(unread), gone=_told_before(plan, unread))
     finally:
         directory.close()
+
+
+def _told_before(plan: Plan, unread: Iterable[UnreadReplica]) -> tuple[UnreadReplica, ...]:
+    rows = {row.tp: row for row in plan.rows}
+    return tuple(one for one in unread if rows[one.tp].candidate(one.broker) is not None)
 
 
 async def _surveys(

@@ -135,8 +135,46 @@ def write_back(
     return write_back_rescue(run, change, ask=not yes, rows=rows)
 
 
+def show(
+    run: Run,
+    *,
+    directory: Directory,
+    records: Annotated[
+        int, typer.Option("--records", metavar="N", min=0, help="Show the first N records of each branch.")
+    ] = 0,
+    rows: Rows = 20,
+) -> int:
+    """Shows what a rescue directory holds: offsets, records, bytes, times, compression, and how transactions ended.
+    Every batch's checksum is checked. Keys and values are shown as text, or else in hexadecimal digits; records
+    that are compressed with snappy, lz4 or zstd are counted, and kafka-dump-log shows them. No cluster is asked.
+
+    \b
+    Examples:
+      ktriage rescue show ./rescue
+      ktriage rescue show ./rescue --records 5 --output json
+    """
+    from console.cli.recovery.rescue_show import show_rescue  # noqa: PLC0415  # not for --help
+
+    return show_rescue(run, directory, records=records, rows=rows, check=False)
+
+
+def verify(run: Run, *, directory: Directory, rows: Rows = 20) -> int:
+    """Checks a rescue directory: every file against the SHA-256 of its manifest, every batch against its own
+    checksum, and that every branch is complete. The exit status is 0 only if all of it is. No cluster is asked.
+
+    \b
+    Example:
+      ktriage rescue verify ./rescue
+    """
+    from console.cli.recovery.rescue_show import show_rescue  # noqa: PLC0415  # not for --help
+
+    return show_rescue(run, directory, records=0, rows=rows, check=True)
+
+
 VERBS = (
     Verb("read", "Read what a plan's elections cut off.", connected(read)),
+    Verb("show", "Show what a rescue directory holds.", connected(show, needed=False)),
+    Verb("verify", "Check a rescue directory's files and batches.", connected(verify, needed=False)),
     Verb(
         "write-back", "Write rescued records back to their source, or to a new topic.", connected(write_back)
     ),

@@ -54,6 +54,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("recover", "--all-offline-partitions", "--automated-recovery", "--simulate", "stale-long-tail"),
     ("plan", "--strategy", "aggressive", "tail.json", *TAIL),
     ("apply", "tail.json", "--rescue", "tail", *AGREED, *TAIL),
+    ("rescue", "show", "tail", "--records", "2"),
     ("rescue", "write-back", "tail", "--to-topic", "kept", *AGREED, *TAIL),
     ("quorum", "status", *QUORUM),
     ("quorum", "replication", *QUORUM),

@@ -161,3 +161,28 @@ def test_a_changed_segment_is_not_written_back(elected: Caller, tmp_path: Path) 
     ended = elected("ktriage", "rescue", "write-back", "saved", "--to-source", *AGREED, *TAIL)
     assert ended.status == 2 and "checksum" in ended.err
     assert max(log_ends(elected, "payments")) == 1300
+
+
+def test_what_was_read_can_be_looked_at_without_a_cluster(elected: Caller) -> None:
+    ended = elected("ktriage", "rescue", "show", "saved", "--records", "2", "--output", "json")
+    (branch,) = json.loads(ended.out)["branches"]
+    assert ended.status == 0 and (branch["records"], branch["problem"]) == (500, None)
+    assert [one["offset"] for one in branch["firstRecords"]] == [1000, 1001]
+    assert branch["firstRecords"][0]["value"] == "record 1000 of epoch 0"
+
+
+@pytest.mark.parametrize("changed", ["segment", "manifest", "missing"])
+def test_verify_finds_what_is_not_as_it_was_written(elected: Caller, tmp_path: Path, changed: str) -> None:
+    assert elected("ktriage", "rescue", "verify", "saved").status == 0
+    (segment,) = (tmp_path / "saved").glob("*/*/*.log")
+    manifest = segment.parent / "manifest.json"
+    if changed == "segment":
+        data = bytearray(segment.read_bytes())
+        data[15] ^= 1  # the leader epoch, which a batch's own checksum does not cover
+        segment.write_bytes(data)
+    elif changed == "manifest":
+        manifest.write_text(manifest.read_text().replace('"whole": true', '"whole": false'))
+    else:
+        manifest.unlink()
+    ended = elected("ktriage", "rescue", "verify", "saved")
+    assert ended.status == 1 and "not whole: payments-0" in ended.err

@@ -1,0 +1,89 @@
+"""What a rescued branch holds, by its batches' headers; every checksum is checked on the way."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from console.errors import InputError
+from console.rescue.record_fields import CannotUnpack, MalformedRecord, Record, records_of
+from console.rescue.rescued_branch import Ending, RescuedBranch, TransactionEndings
+
+_CHUNK = 1 << 20
+
+
+class BranchSummary(NamedTuple):
+    """Records of clients by how their transaction ended, and by compression. ``control`` are markers. ``first_ms``
+    and ``last_ms`` are the batches' timestamps (ms since the epoch), None if no batch has one.
+    """
+
+    batches: int
+    endings: Mapping[Ending, int]
+    codecs: Mapping[str, int]
+    control: int
+    producers: int
+    first_ms: int | None
+    last_ms: int | None
+
+    @property
+    def records(self) -> int:
+        return sum(self.endings.values())
+
+
+def summarise_branch(rescued: RescuedBranch) -> BranchSummary:
+    """Reads the whole branch. Raises InputError where it is damaged."""
+    transactions = TransactionEndings.of(rescued)
+    endings: Counter[Ending] = Counter()
+    codecs: Counter[str] = Counter()
+    producers: set[int] = set()
+    times: list[int] = []
+    batches = control = 0
+    for header, _ in rescued.batches():
+        batches += 1
+        if header.is_control:
+            control += header.record_count
+            continue
+        endings[transactions.ending(header)] += header.record_count
+        codecs[header.compression] += header.record_count
+        if header.producer_id >= 0:
+            producers.add(header.producer_id)
+        first = header.max_timestamp if header.is_log_append_time else header.base_timestamp
+        if first >= 0:
+            times = [min([first, *times[:1]]), max([header.max_timestamp, *times[1:]])]
+    first_ms, last_ms = times or (None, None)
+    return BranchSummary(batches, endings, codecs, control, len(producers), first_ms, last_ms)
+
+
+def check_segments(rescued: RescuedBranch) -> None:
+    """Compares every file with the manifest's SHA-256. Raises InputError where one is another."""
+    for segment in rescued.segments:
+        path = rescued.directory / segment.name
+        sha = hashlib.sha256()
+        try:
+            with path.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    sha.update(chunk)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        if sha.hexdigest() != segment.sha256:
+            raise InputError(f"{path}: its SHA-256 is not that of the manifest: it was changed")
+
+
+def first_records(rescued: RescuedBranch, most: int) -> Iterator[Record | str]:
+    """The first ``most`` records of clients; a line in their place where a batch cannot be unpacked here."""
+    left = most
+    for header, data in rescued.batches():
+        if left <= 0:
+            return
+        if header.is_control:
+            continue
+        try:
+            for record in records_of(data):
+                if left > 0:
+                    yield record
+                left -= 1
+        except (CannotUnpack, MalformedRecord) as error:
+            left -= header.record_count
+            yield f"{header.record_count:,} records from offset {header.base_offset:,} on: {error}"
