@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend, Progress
-from console.app.session.view import View
+from console.app.session.view import JudgedSurvey, View
 from console.operations.compacted_log_batches import with_batches_read
 from console.operations.leader_choice import choose
 from console.operations.partition_picture import Picture
@@ -37,11 +37,17 @@ class Comes(NamedTuple):
 CHOOSABLE = (Strategy.BALANCED, Strategy.COMPLETE, Strategy.AGGRESSIVE)
 
 
-def what_each_comes_to(surveys: Sequence[Survey], ranking: Ranking) -> tuple[Comes, ...]:
-    """The results of all strategies for comparison, the most careful first."""
+def what_each_comes_to(
+    surveys: Sequence[Survey], ranking: Ranking, verdicts: Mapping[TopicPartition, JudgedSurvey]
+) -> tuple[Comes, ...]:
+    """Every strategy beside the others, the most careful first; by the verdicts of the picture."""
+
+    def decided(survey: Survey, strategy: Strategy) -> DecisionKind:
+        held = verdicts.get(survey.tp)
+        return decide(survey, ranking, strategy, None if held is None else held.verdicts).verdict
+
     return tuple(
-        Comes(strategy, Counter(decide(survey, ranking, strategy).verdict for survey in surveys))
-        for strategy in CHOOSABLE
+        Comes(strategy, Counter(decided(survey, strategy) for survey in surveys)) for strategy in CHOOSABLE
     )
 
 

@@ -146,7 +146,9 @@ class Planner:
 
     async def _choose_many(self, surveys: Sequence[Survey]) -> None:
         how = self._session.choosing
-        comes = await asyncio.to_thread(leader_choice.what_each_comes_to, surveys, how.ranking)
+        comes = await asyncio.to_thread(
+            leader_choice.what_each_comes_to, surveys, how.ranking, self._session.view.verdicts
+        )
         mine = next((one for one in comes if one.strategy is how.strategy), None)
         if mine is None or mine.elects < len(surveys):
             answers = [AnswerOption(str(one.strategy), _comes_text(one)) for one in comes]
@@ -301,7 +303,7 @@ _AGAINST_ADVICE = (
     AnswerOption(CHOOSE, "choose a leader now all the same, and see what that loses"),
 )
 _STRATEGIES = {
-    Strategy.BALANCED: "balanced: never while an ISR or ELR member may come back",
+    Strategy.BALANCED: "balanced: as the evidence on acknowledged records says",
     Strategy.COMPLETE: "complete: only when every replica answered",
     Strategy.AGGRESSIVE: "aggressive: the best of those that answered",
 }
