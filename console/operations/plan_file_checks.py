@@ -1,4 +1,4 @@
-"""Plan files as commands take them: read, checked against the cluster, narrowed."""
+"""Plan files for commands: read, checked against the cluster, limited to a part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from recovery.plan.write import bare_json, digest, text_digest
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
-    """The part of a plan for a canary: the ``topics``, of them what loses ``most`` at most, of these the ``first``.
+    """The part of a plan for a canary: only ``topics``, of these only rows that lose at most ``most``, of
+    these the ``first``.
 
     ``successors``: the limit is also for who may be elected instead of the chosen leader.
     """
@@ -26,7 +27,7 @@ class PlanPart:
     successors: bool = True
 
     def of(self, plan: Plan) -> Plan:
-        """That part. Raises InputError where nothing is left."""
+        """That part. Raises InputError if nothing is left."""
         try:
             if self.topics:
                 plan = only(plan, self.topics)
@@ -41,7 +42,7 @@ class PlanPart:
         return plan
 
     def _within(self, plan: Plan, most: int) -> Plan:
-        """The rows that lose ``most`` at most. Raises PlanError where the plan has rows, and none does."""
+        """The rows that lose at most ``most``. Raises PlanError if the plan has rows, but none of these."""
         left = max_loss(plan, most, successors=self.successors)
         if left.rows or not plan.rows:
             return left
@@ -60,7 +61,7 @@ WHOLE = PlanPart()
 
 
 def refuse_other_cluster(plan: Plan | BarePlan, cluster_id: str, path: Path | None = None) -> None:
-    """Raises InputError where the plan was made for another cluster."""
+    """Raises InputError if the plan was made for another cluster."""
     if isinstance(plan, Plan) and plan.header.cluster_id != cluster_id:
         where = "" if path is None else f"{path}: "
         raise InputError(
@@ -69,7 +70,7 @@ def refuse_other_cluster(plan: Plan | BarePlan, cluster_id: str, path: Path | No
 
 
 def refuse_other_digest(plan: Plan | BarePlan, path: Path, wanted: str) -> None:
-    """Raises InputError where the file is not the one that was reviewed (two-person rule)."""
+    """Raises InputError if the file is not the reviewed one (two-person rule)."""
     found = plan_digest(plan)
     if found != wanted.strip().lower():
         raise InputError(f"{path}: its digest is {found}, not the reviewed one; nothing was sent")

@@ -25,12 +25,12 @@ CHOOSING = OFFLINE + REPLICAS + ELIGIBLE
 
 
 class Need(Enum):
-    """What a key needs in the console; without it the key does nothing, and says why."""
+    """What a key needs in the console; without it the key is disabled and says why."""
 
     FILES = auto()
     """It reads or writes a file (a copy too, for terminals that take none)."""
     IDLE = auto()
-    """Nothing else is under way."""
+    """No other task is running."""
     PLAN = auto()
     CLUSTER = auto()
     QUORUM_LEADER = auto()
@@ -40,7 +40,7 @@ class Need(Enum):
 
 
 class Action(NamedTuple):
-    """Something that can be done by a key of the console, by a command, or by both.
+    """An action of a console key, of a command, or of both.
 
     ``key`` as Textual names it, ``shown`` as a person types it, with a word (``label``) and a sentence (``what``).
     ``panes`` are those where it means something, ``group`` its heading in the help. ``foot`` orders the footer, 0
@@ -68,19 +68,19 @@ class Action(NamedTuple):
         return f"{named}{self.what} (key {self.shown})"
 
     def with_command(self, summary: str) -> Action:
-        """The same, by a command of its name too."""
+        """The same action, also as a command of that name."""
         return self._replace(command=self.name, summary=summary)
 
 
 def _command(name: str, summary: str, *, module: str = "", changes: bool = False) -> Action:
-    """By a command only."""
+    """An action that is only a command."""
     return Action(name, changes=changes, command=module or name, summary=summary)
 
 
 ACTIONS = (
-    _command("check", "What can be reached, called and seen of a cluster, before trouble comes."),
-    _command("status", "The whole cluster on one screen: what is broken, the worst first."),
-    _command("replicas", "Every replica's log, as its own broker describes it."),
+    _command("check", "Check before an incident: reachable brokers, supported requests, permissions."),
+    _command("status", "Show the whole cluster on one screen: what is broken, the worst first."),
+    _command("replicas", "Show every replica's log, as its own broker describes it."),
     _command("plan", "Choose a leader for each offline partition and write a plan file."),
     _command("review", "Show a plan: what it loses, and the requests that will be sent."),
     Action(
@@ -147,7 +147,7 @@ ACTIONS = (
         "m",
         "m",
         "compare",
-        "compare the plan with the cluster of now",
+        "compare the plan with the cluster as it is now",
         PLAN,
         "Plan",
         7,
@@ -158,25 +158,27 @@ ACTIONS = (
         "V",
         "V",
         "verify",
-        "whether the plan came out as it was meant",
+        "check the result of the plan",
         PLAN,
         "Plan",
         8,
         needs=(Need.IDLE, Need.PLAN, Need.CLUSTER),
-    ).with_command("Whether the partitions of a plan are led, usable and replicated."),
+    ).with_command("Check the leaders, min ISR and replication of a plan's partitions."),
     _command("rescue", "Read what an election would cut off, and write it back.", changes=True),
     _command("recover", "Recover offline partitions in one go (kafka-unclean-recovery).", changes=True),
     _command("elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", changes=True),
     _command("resume", "Finish what an earlier run left half done.", changes=True),
     _command(
-        "log-dirs", "Every log dir; what a failed one held, and what a failure would take.", module="log_dirs"
+        "log-dirs",
+        "Show log dirs: the replicas of a failed one, and the effect of a failure.",
+        module="log_dirs",
     ),
     _command("disk", "A dead broker's log dirs, read from its disk."),
-    _command("quorum", "The metadata quorum: see it, change its voters, replace a controller.", changes=True),
+    _command("quorum", "Show the metadata quorum, change its voters, replace a controller.", changes=True),
     _command("simulate", "Rehearse incidents on a simulated cluster."),
-    _command("snapshot", "Write a cluster's state as Parquet, once or again and again."),
+    _command("snapshot", "Write a cluster's state as Parquet, once or periodically."),
     _command("pipeline", "Plan, explain and rehearse over many clusters' snapshots, on Spark."),
-    _command("timeline", "What happened and when: the cluster's own metadata log in plain words."),
+    _command("timeline", "Show what happened and when, from the cluster's metadata log."),
     Action(
         "drop",
         "d",
@@ -214,7 +216,7 @@ ACTIONS = (
     Action(
         "mark_all", "a", "a", "mark all", "mark every row that is shown", ALL, "Table", 11, needs=(Need.ROW,)
     ),
-    Action("unmark", "u", "u", "unmark", "take every mark away", ALL, "Table"),
+    Action("unmark", "u", "u", "unmark", "remove all marks", ALL, "Table"),
     Action(
         "range", "v", "v", "range", "mark from the last mark to the cursor", ALL, "Table", needs=(Need.ROW,)
     ),
@@ -231,18 +233,22 @@ ACTIONS = (
         13,
         needs=(Need.ROW,),
     ),
-    Action("others", "O", "O", "others", "the other partitions too, or not", OFFLINE, "Table"),
-    Action("refresh", "r", "r", "refresh", "look at the cluster now", ALL, "Cluster", 14),
-    Action("pause", "p", "p", "pause", "look only when asked, or every 10 s again", ALL, "Cluster"),
-    Action("ranking", "K", "K", "ranking", "what makes a log the best", CHOOSING, "Cluster"),
-    Action("strategy", "T", "T", "strategy", "how much must be known to choose", CHOOSING, "Cluster"),
+    Action(
+        "others", "O", "O", "others", "show all partitions, or only those with a problem", OFFLINE, "Table"
+    ),
+    Action("refresh", "r", "r", "refresh", "refresh now", ALL, "Cluster", 14),
+    Action("pause", "p", "p", "pause", "refresh only on request, or every 10 s again", ALL, "Cluster"),
+    Action("ranking", "K", "K", "ranking", "choose the ranking: which log is the best", CHOOSING, "Cluster"),
+    Action(
+        "strategy", "T", "T", "strategy", "choose the strategy: how much must be known", CHOOSING, "Cluster"
+    ),
     Action("copy", "y", "y", "copy", "copy the row", ALL, "Take away", needs=(Need.FILES, Need.ROW)),
     Action(
         "copy_command",
         "Y",
         "Y",
         "copy $",
-        "copy the command line of what is shown",
+        "copy the command line that shows the same",
         ALL,
         "Take away",
         15,
@@ -259,12 +265,10 @@ ACTIONS = (
         needs=(Need.FILES, Need.ROW),
     ),
     Action("back", "escape", "Esc", "back", "back to where you came from", ALL, "Move", 16),
-    Action(
-        "clusters", "C", "C", "clusters", "leave this cluster for another", ALL, "Cluster", needs=(Need.IDLE,)
-    ),
+    Action("clusters", "C", "C", "clusters", "open another cluster", ALL, "Cluster", needs=(Need.IDLE,)),
     Action("palette", "colon", ":", "commands", "every command by name", ALL, "Help"),
-    Action("help", "question_mark", "?", "help", "every key, and why one does nothing now", ALL, "Help", 17),
-    Action("quit", "q", "q", "quit", "end the console", ALL, "Help", 18),
+    Action("help", "question_mark", "?", "help", "every key, and why a key is disabled", ALL, "Help", 17),
+    Action("quit", "q", "q", "quit", "quit the console", ALL, "Help", 18),
     *(
         Action(f"pane{number}", number, number, title, f"pane {number}: {title}", ALL, "Move")
         for number, title in PANES.items()

@@ -37,8 +37,8 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
     """Restores the assignment orders that the journal says may still stand as an election needed them, and those of
     a ``plan`` that was applied on another host, which ``file`` holds.
 
-    ``before_replacement``: only where a controller replacement is half done too, or ``file`` is one's plan, and
-    only the orders: what was sent to the voters is looked at by the replacement.
+    ``before_replacement``: only if a controller replacement is half done too, or ``file`` is the plan of one;
+    and only the orders, because the replacement checks what was sent to the voters.
     """
 
     plan: Plan | None = None
@@ -75,10 +75,10 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
     async def _with_found_orders(
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
     ) -> Unfinished:
-        """``prepared`` with the plan's orders that stand in partitions without a leader.
+        """``prepared`` with the plan's orders that partitions without a leader still have.
 
-        When the run on the other host sent its elections is not known here, so they count as sent now. The journal
-        keeps this moment: a later ``resume`` on this host does not begin to wait anew.
+        It is not known here when the run on the other host sent its elections, so they count as sent now. The
+        journal records this moment, so that a later ``resume`` on this host does not start the wait again.
         """
         known = {order.written.tp for order in prepared.orders}
         rows = {row.tp: row for row in self._planned if row.tp not in known and row.order != row.replicas}
@@ -142,7 +142,7 @@ def _waiting_lines(settled: SettledOrders, resume: str) -> tuple[str, str]:
         f"nobody leads {counted(len(waiting), 'partition')} ({some_of(sorted(waiting))}), and an election"
         f" of the earlier run may be carried out until {until:%H:%M:%S} UTC. Until then, or until somebody leads,"
         " the chosen replica stays first in the assignment; then the order is restored.",
-        f"waiting for it; Ctrl-C ends the waiting, and this command finishes it later: {resume}",
+        f"waiting for it; Ctrl-C ends the wait, and this command finishes it later: {resume}",
     )
 
 
@@ -159,7 +159,9 @@ async def _pause(settled: SettledOrders, run: ChangeRun[Unfinished]) -> None:
 
 
 def with_preconditions(plan: Plan | BarePlan, file: Path) -> Plan:
-    """The plan. Raises InputError for one that does not tell what the assignments were."""
+    """The plan. Raises InputError if it does not have the original assignments."""
     if isinstance(plan, BarePlan):
-        raise InputError(f"{file}: it holds leaders only, not what the assignments were; nothing was sent")
+        raise InputError(
+            f"{file}: the file names only leaders, not the original assignments; nothing was sent"
+        )
     return plan

@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SettledOrders:
-    """Every partition that was checked, once, and the number of other requests that were closed."""
+    """Every checked partition, once, and the number of other requests that were closed."""
 
     rows: tuple[Row, ...] = ()
     entries: int = 0
@@ -62,13 +62,15 @@ class SettledOrders:
         return {row.tp: row.until for row in self.rows if row.until is not None}
 
     def then(self, later: SettledOrders) -> SettledOrders:
-        """These results with those of a later look."""
+        """These results, updated with those of a later reading."""
         rows = {row.tp: row for row in (*self.rows, *later.rows)}
         return SettledOrders(tuple(rows.values()), self.entries + later.entries)
 
 
 class HalfDone(NotDone):
-    """``found`` is what an earlier run left; assignments are in the order of its election, and nothing was sent."""
+    """``found`` is what an earlier run left: assignments still have the order of its election, and nothing
+    was sent.
+    """
 
     def __init__(self, found: Unfinished, resume: str) -> None:
         super().__init__(f"an earlier run is unfinished and nothing was sent; finish it first: {resume}")
@@ -78,7 +80,7 @@ class HalfDone(NotDone):
 async def settle_first(
     backend: Backend, found: Unfinished, journal: Journal, stop: StopRequest, *, put_back: bool, resume: str
 ) -> SettledOrders:
-    """Before anything else is sent: what earlier runs left is finished, orders only where ``put_back`` says so.
+    """Before anything else is sent: finishes what earlier runs left; assignment orders only with ``put_back``.
 
     Otherwise an assignment that is still in our order would be taken for the original one. ``resume`` is the
     command that finishes them. Raises HalfDone where orders stand that are not to be put back, and
@@ -190,7 +192,7 @@ def _look(
     found: Partitions,
     moving: tuple[Reassignment, ...] | Unknown,
 ) -> Row | None:
-    """Why the order is not to be written back; None: it stands as it was written, or as it was before, and is.
+    """Why the order is not restored; None: it is restored, because it is the written one or the original one.
 
     Also where it seems to be in its own order: what the killed run had asked for may be carried out after the look.
     """

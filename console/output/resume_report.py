@@ -1,4 +1,4 @@
-"""What an earlier run left open, and the result of finishing it."""
+"""What an earlier run left unfinished, and the result of finishing it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SHOWN = 5
 
 
 def open_lines(found: Unfinished, running: LockHolder | None) -> Iterator[str]:
-    """The same for a command that only reads. The open entries of a run that is still going on are not shown
-    as left by an earlier run.
+    """The same for a command that only reads. The open entries of a running run are not shown as left by an
+    earlier run.
     """
     if running is None:
         yield from unfinished_lines(found)
@@ -43,10 +43,10 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
 
 
 def settled_lines(settled: SettledOrders) -> Iterator[str]:
-    """Counts, then every partition that could not be put back."""
+    """Counts, then every partition whose order could not be restored."""
     counts = Counter(row.fate for row in settled.rows)
     if not settled.rows and not settled.entries:
-        yield "nothing is unfinished, as far as this journal tells (--plan FILE finishes a run of another journal)"
+        yield "nothing is unfinished, according to this journal (--plan FILE finishes a run of another journal)"
         return
     if settled.rows:
         named = ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate])

@@ -103,7 +103,7 @@ def waiting(console: CommandRunner, *words: str) -> Iterator[subprocess.Popen[st
         said = []
         for line in process.stderr:
             said.append(line)
-            if "Ctrl-C ends the waiting" in line:
+            if "Ctrl-C ends the wait" in line:
                 break
         else:
             raise AssertionError("".join(said))

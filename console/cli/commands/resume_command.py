@@ -19,7 +19,7 @@ def resume(
         typer.Option(
             "--plan",
             metavar="FILE",
-            help="The plan that the unfinished run was applying, for a run on another host.",
+            help="The plan of the unfinished run, if it ran on another host.",
         ),
     ] = None,
     confirmed: Annotated[
@@ -27,30 +27,31 @@ def resume(
         typer.Option(
             "--confirmed",
             metavar="STEP",
-            help="This step of a controller replacement is done on the hosts. May be repeated.",
+            help="Report this step of a controller replacement as done on the hosts. May be repeated.",
         ),
     ] = None,
     give_up: Annotated[
-        bool, typer.Option("--give-up", help="Forget the unfinished controller replacement. Nothing is sent.")
+        bool,
+        typer.Option("--give-up", help="Give up the unfinished controller replacement. Nothing is sent."),
     ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Change voters without asking for confirmation. Needs --reason.")
     ] = False,
     reason: Reason = None,
 ) -> int:
-    """Finishes what an earlier run left half done because it was killed or lost its network. First it restores the
-    replica order of assignments that an election had reordered, without asking. An assignment is written only
-    where its order is exactly the one that the earlier run wrote; what somebody else has changed since is
-    reported and left alone. The journal of this host says what is unfinished; for a run on another host, --plan
-    names the plan that it was applying. An order stays while nobody leads and an election of that run may still be
-    carried out: the command waits, at most 2.5 minutes (with --plan: from when this host first saw the order).
-    Ctrl-C ends the waiting; run the command again later.
+    """Finishes what an earlier run left half done because it was killed or lost its network. First it
+    restores the replica order of assignments that an election had reordered, without asking. An assignment is
+    written only if its order is exactly the one that the earlier run wrote; changes by somebody else are
+    reported and left alone. The journal of this host says what is unfinished; for a run on another host,
+    --plan names its plan. While a partition has no leader and an election of that run may still be carried
+    out, its order stays and the command waits, at most 2.5 minutes (with --plan: from when this host first
+    saw the order). Ctrl-C ends the wait; run the command again later.
 
-    Then it continues a controller replacement from where the cluster is now. Voters are changed after a person
-    has agreed, or, without a terminal, with --yes and --reason. A step that the cluster cannot show is reported
-    as done with --confirmed; the journal remembers that. --give-up forgets the replacement: nothing is sent,
-    the voters stay as they are. Through --bootstrap-controller only changes of voters are finished, through
-    brokers everything.
+    Then it continues a controller replacement from the current state of the cluster. Voters are changed after
+    a person has agreed, or, without a terminal, with --yes and --reason. Use --confirmed for a step that is
+    done but that the cluster cannot show; the journal records it. --give-up gives up the replacement: nothing
+    is sent, and the voters stay as they are. With --bootstrap-controller only changes of voters are finished,
+    through brokers everything.
 
     \b
     Examples:

@@ -244,7 +244,7 @@ def test_resume_waits_until_somebody_leads_also_where_no_broker_answers_for_a_mo
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 0, ended
     assert backend.readings == 4
-    assert "Ctrl-C ends the waiting" in ended.err
+    assert "Ctrl-C ends the wait" in ended.err
     assert backend.states[tp(0)].replicas == (1, 2, 3)
     assert unfinished(CLUSTER_ID).nothing
 
