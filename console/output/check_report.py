@@ -64,19 +64,19 @@ def _reach_table(reach: tuple[Reachability, ...]) -> Iterator[str]:
     columns = (
         TextColumn("BROKER", right=True),
         TextColumn("ADDRESS"),
-        TextColumn("FROM HERE"),
         TextColumn("CONTROLLER SAYS"),
         TextColumn("METADATA"),
+        TextColumn("FROM HERE", below=True),
     )
     rows = [
         (
             str(r.broker),
             r.address + (" (--broker)" if r.overridden else ""),
+            "unknown" if r.fenced is None else "fenced" if r.fenced else "unfenced",
+            "unknown" if r.caught_up is None else "caught up" if r.caught_up else "behind",
             printable(str(r.problem))
             if r.problem
             else "reached" + ("" if r.verified else ", its id unknown"),
-            "unknown" if r.fenced is None else "fenced" if r.fenced else "unfenced",
-            "unknown" if r.caught_up is None else "caught up" if r.caught_up else "behind",
         )
         for r in reach
     ]

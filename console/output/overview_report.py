@@ -68,9 +68,9 @@ def overview_lines(view: Overview, limit: int, now: float) -> Iterator[str]:
     yield from health_lines(overview_health(view))
     yield from count_lines(view)
     yield from offline_lines(view.offline_times, overview_counts(view)["offline"], now)
-    yield from _titled("BROKERS IN TROUBLE", _broker_rows(view))
-    yield from _titled("QUORUM", _quorum_rows(view))
-    yield from _titled("FAILED LOG DIRS", _dir_rows(view.failed_dirs()))
+    yield from _titled("BROKERS IN TROUBLE", _BROKERS, _broker_rows(view))
+    yield from _titled("QUORUM", _QUORUM, _quorum_rows(view))
+    yield from _titled("FAILED LOG DIRS", _DIRS, _dir_rows(view.failed_dirs()))
     troubled = [survey for survey in view.surveys if in_trouble(survey)]
     if troubled:
         yield ""
@@ -145,34 +145,50 @@ def _quorum_line(view: Overview) -> str:
     return "; ".join((*parts, f"{observers}: {len(lagging_observers(quorum))} behind"))
 
 
-def _titled(title: str, rows: Iterable[str]) -> Iterator[str]:
+_BROKERS = (
+    TextColumn("BROKER", right=True),
+    TextColumn("ADDRESS"),
+    TextColumn("RACK"),
+    TextColumn("CONTROLLER SAYS"),
+    TextColumn("LOG DIRS"),
+    TextColumn("FROM HERE", below=True),
+)
+_QUORUM = (
+    TextColumn("ROLE"),
+    TextColumn("NODE", right=True),
+    TextColumn("LAG"),
+    TextColumn("IN SYNC"),
+    TextColumn("STATE"),
+)
+_DIRS = (TextColumn("BROKER", right=True), TextColumn("DIR"), TextColumn("ERROR", below=True))
+
+
+def _titled(title: str, columns: Sequence[TextColumn], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """The rows below a heading, cut off with a word on how many are left; nothing where there is none."""
-    lines = list(rows)
-    if lines:
+    if rows:
         yield ""
         yield title
-        yield from (f"  {line}" for line in lines[:AT_MOST])
-        if len(lines) > AT_MOST:
-            yield f"  … and {len(lines) - AT_MOST:,} more (--output json shows all)"
+        yield from table(columns, rows[:AT_MOST], "  ")
+        if len(rows) > AT_MOST:
+            yield f"  … and {len(rows) - AT_MOST:,} more (--output json shows all)"
 
 
-def _broker_rows(view: Overview) -> list[str]:
+def _broker_rows(view: Overview) -> list[tuple[str, ...]]:
     troubled = [b for b in view.brokers() if b.broker.fenced or b.problem is not None or b.failed_dirs]
-    rows = [
+    return [
         (
             str(b.broker.id),
             f"{b.broker.host}:{b.broker.port}",
             b.broker.rack or "",
             "fenced" if b.broker.fenced else "",
+            f"{b.failed_dirs:,} failed" if b.failed_dirs else "",
             "answers" if b.problem is None else printable(str(b.problem)),
-            f"{b.failed_dirs} failed log dirs" if b.failed_dirs else "",
         )
         for b in troubled
     ]
-    return _aligned(rows)
 
 
-def _quorum_rows(view: Overview) -> list[str]:
+def _quorum_rows(view: Overview) -> list[tuple[str, ...]]:
     """All voters, and the observers that are behind."""
     quorum, found = view.quorum, voters_health(view)
     if isinstance(quorum, Unknown) or isinstance(found, Unknown):
@@ -183,7 +199,7 @@ def _quorum_rows(view: Overview) -> list[str]:
         for voter in sorted(voters(quorum), key=lambda voter: voter.replica.key not in silent)
     ]
     behind = lagging_observers(quorum)
-    return _aligned([*rows, *((*_quorum_row(observer, "observer"), "") for observer in behind)])
+    return [*rows, *((*_quorum_row(observer, "observer"), "") for observer in behind)]
 
 
 def _quorum_row(view: QuorumView, role: str) -> tuple[str, ...]:
@@ -200,15 +216,8 @@ def _silence(view: QuorumView, silent: Container[ReplicaKey]) -> str:
     return str(MemberState.SILENT) if view.replica.key in silent else ""
 
 
-def _dir_rows(dirs: Iterable[LogDir]) -> list[str]:
-    return _aligned([(f"broker {d.broker}", printable(d.path), printable(d.error or "")) for d in dirs])
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Columns without headings."""
-    if not rows:
-        return []
-    return list(table([TextColumn("") for _ in rows[0]], rows))[1:]
+def _dir_rows(dirs: Iterable[LogDir]) -> list[tuple[str, ...]]:
+    return [(str(d.broker), printable(d.path), printable(d.error or "")) for d in dirs]
 
 
 def overview_document(view: Overview) -> Iterator[str]:

@@ -23,7 +23,7 @@ _COLUMNS = (
     TextColumn("LAG", right=True),
     TextColumn("BEHIND", right=True),
     TextColumn("LAST FETCH", right=True),
-    TextColumn("DIRECTORY ID"),
+    TextColumn("DIRECTORY ID", below=True),
     TextColumn("UUID", below=True),
     TextColumn("ENDPOINT", below=True),
 )

@@ -70,8 +70,13 @@ def table(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], indent: 
             yield next(lines)
             yield from _under(columns, row, below, indent, most)
         else:
-            yield indent + row[used[0]]
+            yield indent + _block_title(columns[used[0]], row[used[0]])
             yield from _under(columns, row, used[1:], indent, most)
+
+
+def _block_title(column: TextColumn, cell: str) -> str:
+    """What a row of its own begins with: a bare number says what it numbers."""
+    return f"{column.title.lower()} {cell}" if column.right else cell
 
 
 def _under(

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from recovery.assignment_order import blocked_by_last_known_leader, needs_reorder
 from recovery.loss import count, loss
-from recovery.model import Lineage, PartitionState, Standing, Survey, TopicPartition, Unknown, Why
+from recovery.model import NO_EPOCH, Lineage, PartitionState, Standing, Survey, TopicPartition, Unknown, Why
 from recovery.plan.make import standing_words
 from recovery.plan.plan_review import candidate_harm
 from recovery.plan.planned_log import lost_of_planned_log
@@ -247,8 +247,11 @@ def _changed_log(row: PlanRow, now: Survey) -> Judgement | None:
             return _stale(row, Reason.CANDIDATE_LOG, f"{what}, now at {log.log_end_offset}")
         last = log.lineage.last_epoch if isinstance(log.lineage, Lineage) else None
         if last is not None and candidate.last_epoch is not None and last != candidate.last_epoch:
-            what = f"the last record's epoch on broker {candidate.broker} was {candidate.last_epoch}"
-            return _stale(row, Reason.CANDIDATE_LOG, f"{what}, now {last}")
+            before, after = (
+                ("none" if epoch == NO_EPOCH else epoch) for epoch in (candidate.last_epoch, last)
+            )
+            what = f"the last record's epoch on broker {candidate.broker} was {before}"
+            return _stale(row, Reason.CANDIDATE_LOG, f"{what}, now {after}")
     return None
 
 

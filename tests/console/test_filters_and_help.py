@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+from collections.abc import Hashable
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from backends.base.answers import SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
+from console.app.main_screen.table_actions import row_name
 from console.app.picker import places
 from console.operations.registry import KEYS
 from console.simulator_backend import scenario
@@ -280,3 +283,32 @@ async def test_rows_are_grouped_by_topic_then_by_broker_then_not() -> None:
             await robot.hears(said)
             assert robot.desk.table.grouping == grouping
             await robot.settled()
+
+
+async def test_a_filter_is_named_with_what_it_shows_and_a_wrong_one_marks_nothing() -> None:
+    async with console("zone-power-loss") as robot:
+        await robot.filters("payments-1")
+        await robot.sees("filter 'payments-1': 1 of 8 shown")
+        await robot.press("slash")
+        robot.desk.query_one("#filter-input", Input).value = "/("
+        await robot.sees("no regex", "filter /(/: 0 of 8 shown")
+        await robot.press("enter")
+        await robot.sees("no regex")
+        await robot.press("escape")
+        await robot.settled()
+        assert "shown" not in robot.screen
+        assert not robot.desk.table.marks
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        (TopicPartition("orders", 3), "orders-3"),
+        ((2, "/kafka/1"), "2:/kafka/1"),
+        ((101, "dku1K2nfGJkS0qSwPbHu7A"), "101 dku1K2nfGJkS0qSwPbHu7A"),
+        ((3, ""), "3"),
+        (2, "2"),
+    ],
+)
+def test_a_row_is_named_as_a_person_names_it(key: Hashable, name: str) -> None:
+    assert row_name(key) == name

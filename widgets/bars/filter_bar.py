@@ -18,7 +18,9 @@ from widgets.text_lines import Lines
 
 
 class FilterBar(Horizontal):
-    """Hidden until it is opened. Enter keeps the filter, escape takes it away."""
+    """Hidden until it is opened. Enter keeps the filter, escape takes it away. One that cannot be used lets no row
+    in, and keeps the bar open.
+    """
 
     DEFAULT_CSS = """
     FilterBar { height: 1; display: none; }
@@ -31,7 +33,7 @@ class FilterBar(Horizontal):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "drop", "No filter", show=False)]
 
     class FilterChanged(Message):
-        """Another filter was typed; None: no filter. An invalid one is not posted."""
+        """Another filter was typed; None: no filter."""
 
         def __init__(self, parse_filter: RowFilter | None) -> None:
             super().__init__()
@@ -70,16 +72,17 @@ class FilterBar(Horizontal):
     @when_ready
     def on_input_changed(self, message: Input.Changed) -> None:
         message.stop()
-        found = self.value
         self.query_one("#filter-hint", Lines).show(self._hint)
-        if found is None or found.problem() is None:
-            self.post_message(self.FilterChanged(found))
+        self.post_message(self.FilterChanged(self.value))
 
     @when_ready
     def on_input_submitted(self, message: Input.Submitted) -> None:
         message.stop()
+        found = self.value
+        if found is not None and found.problem() is not None:
+            return
         self.close()
-        self.post_message(self.FilterBarClosed(kept=self.value is not None))
+        self.post_message(self.FilterBarClosed(kept=found is not None))
 
     def action_drop(self) -> None:
         self.query_one(Input).value = ""

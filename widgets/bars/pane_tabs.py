@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from textual import events
 from textual.message import Message
 
@@ -91,7 +92,16 @@ class Crumbs(Lines):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, focusable=False)
 
-    def update(self, parts: Sequence[str]) -> None:
-        """Shows the path; its end is never cut off."""
+    def update(self, parts: Sequence[str], filtered: str = "", *, wrong: bool = False) -> None:
+        """Shows the path, and the filter that hides rows, "" for none; both ends are never cut off. ``wrong``: the
+        filter cannot be used.
+        """
         way = " > ".join(printable(part) for part in parts)
-        self.show(lambda width: [line(Piece(fit(way, width).rstrip(), Tone.INFO))])
+        tail = f"  filter {printable(filtered)}" if filtered else ""
+
+        def crumbs(width: int) -> list[Line]:
+            shown = fit(tail, min(cell_len(tail), width * 2 // 3)).rstrip()
+            head = fit(way, width - cell_len(shown)).rstrip()
+            return [line(Piece(head, Tone.INFO), Piece(shown, Tone.BAD if wrong else Tone.KEY))]
+
+        self.show(crumbs)

@@ -20,6 +20,7 @@ from widgets.text import Line, Piece, Tone, fit, fold, line, width_of
 PATTERNS = "█▒░▓=#"
 TONES = (Tone.EPOCH_0, Tone.EPOCH_1, Tone.EPOCH_2, Tone.EPOCH_3, Tone.EPOCH_4, Tone.EPOCH_5)
 NOT_ASKED = "·"
+UNKNOWN_LOSS = "?"
 NOT_KNOWN = "?"
 CUT = "x"
 WATERMARK = "H"
@@ -52,7 +53,7 @@ def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
         )
     )
     lines += [_choice_line(choice, axis, width) for choice in choices]
-    return lines + _legend(bars, width)
+    return lines + _legend(bars, width, unknown=any(choice.lost.at_most is None for choice in choices))
 
 
 def _ranked(survey: Survey, ranking: Ranking) -> list[int]:
@@ -234,7 +235,9 @@ def _choice(survey: Survey, broker: int) -> _Choice:
 
 def _choice_line(choice: _Choice, axis: Axis, width: int) -> Line:
     label = Piece(fit(f"elect {choice.broker}", LABEL), Tone.DIM if choice.why_not else Tone.STRONG)
-    cells: list[tuple[str, Tone]] = [("·", Tone.DIM)] * axis.width + [(" ", Tone.PLAIN)]
+    # Where nobody knows what else is lost, it must not look like nothing.
+    end = (" ", Tone.PLAIN) if choice.lost.at_most is not None else (UNKNOWN_LOSS, Tone.WARN)
+    cells: list[tuple[str, Tone]] = [("·", Tone.DIM)] * axis.width + [end]
     for first, left, wide in axis.stretches():
         if any(span.start <= first < span.end for span in (*choice.lost.head, *choice.lost.tail)):
             cells[left : left + wide] = [(CUT, Tone.CUT)] * wide
@@ -246,7 +249,7 @@ def _choice_line(choice: _Choice, axis: Axis, width: int) -> Line:
     )
 
 
-def _legend(bars: Sequence[Bar], width: int) -> list[Line]:
+def _legend(bars: Sequence[Bar], width: int, *, unknown: bool) -> list[Line]:
     """What the signs mean, folded between entries only."""
     spans = [span for _, log in bars if isinstance(log.lineage, Lineage) for span in log.lineage.spans]
     newest = sorted({span.epoch for span in spans if span.end > span.start})[-len(PATTERNS) :]
@@ -254,6 +257,8 @@ def _legend(bars: Sequence[Bar], width: int) -> list[Line]:
     entries.append((WATERMARK, Tone.MATCH, "high watermark (a lower bound)"))
     if any(isinstance(log.lineage, Lineage) and log.lineage.floor > log.log_start_offset for _, log in bars):
         entries.append((NOT_ASKED, Tone.DIM, "epoch not asked"))
+    if unknown:
+        entries.append((UNKNOWN_LOSS, Tone.WARN, "may lose what a silent replica holds"))
     lines, row = [], [Piece(" " * LABEL)]
     for sign, tone, meaning in entries:
         text = f" {meaning}  "

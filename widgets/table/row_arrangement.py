@@ -61,11 +61,10 @@ class TableQuery(Generic[Row]):
         return self.sorted_by(column, column.id == self.sort_id and not self.reverse)
 
     def filtered_by(self, wanted: RowFilter | None) -> TableQuery[Row]:
-        """With that filter, an empty one counts as none; unchanged where it cannot be used."""
+        """With that filter; an empty one counts as none."""
         if wanted is not None and not wanted.pattern:
             wanted = None
-        same = wanted == self.filter or (wanted is not None and wanted.problem() is not None)
-        return self if same else replace(self, filter=wanted)
+        return self if wanted == self.filter else replace(self, filter=wanted)
 
     def grouped_by(self, grouping: Grouping[Row] | None) -> TableQuery[Row]:
         """Under these headings, all of them unfolded; None: without headings."""
@@ -162,8 +161,10 @@ def _sought(rows: Sequence[Row], wanted: TableQuery[Row]) -> Generator[None, Non
 
 
 def _filtered(rows: Sequence[Row], wanted: TableQuery[Row]) -> Generator[None, None, Sequence[int]]:
-    if wanted.filter is None or not wanted.filter.pattern or wanted.filter.problem() is not None:
+    if wanted.filter is None or not wanted.filter.pattern:
         return range(len(rows))
+    if wanted.filter.problem() is not None:
+        return ()  # all rows would look like what was asked for, and could be marked
     keeps, text = wanted.filter.keeps(), wanted.search
     kept: list[int] = []
     for start in range(0, len(rows), SLICE):

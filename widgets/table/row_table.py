@@ -292,7 +292,11 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
 
     def _why_empty(self) -> str:
         rows = len(self._rows)
-        return f"no {self.noun} for {self.filter}; the filter hides all {rows:,}" if rows else self.empty
+        if not rows:
+            return self.empty
+        problem = None if self.filter is None else self.filter.problem()
+        why = f"no {self.noun} for {self.filter}" if problem is None else problem
+        return f"{why}; the filter hides all {rows:,}"
 
     def _lay_out(self) -> None:
         """Widths by what is seen; a change of the layout draws everything anew."""

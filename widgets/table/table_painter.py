@@ -35,7 +35,8 @@ class TablePainter:
     def highlight(self, query: TableQuery[Any]) -> None:
         """Highlights what the filter of ``query`` finds."""
         found = query.filter
-        self._matches = None if found is None or found.inverse else found.finder()
+        plain = found is None or found.inverse or found.problem() is not None
+        self._matches = None if found is None or plain else found.finder()
 
     def lay_out(self, arrangement: Arrangement[Any], top: int, height: int, width: int) -> None:
         """Chooses the columns and their widths by the rows on ``height`` lines from ``top`` on."""

@@ -78,7 +78,7 @@ class SimulatedSurvey:
 
     async def run(self, progress: Progress | None) -> None:
         """Run until every replica is settled, at the latest until the duration is over."""
-        total = sum(map(len, self._left.values()))
+        total, unasked = sum(map(len, self._left.values())), self._settled
         while self._left:
             remaining = self._deadline - self._asking.now
             if remaining <= 0:
@@ -86,7 +86,7 @@ class SimulatedSurvey:
             before = self._settled
             self._round(min(TIMEOUT, remaining))
             if progress is not None:
-                progress("asking brokers", self._settled, total)
+                progress("asking brokers", self._settled - unasked, total)
             await asyncio.sleep(0)  # a survey of 600,000 logs takes seconds; here it can be cancelled
             if self._left and self._settled == before:
                 self._asking.wait(min(RETRY, max(self._deadline - self._asking.now, 0)))

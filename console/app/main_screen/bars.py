@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from textual.widget import Widget
 
@@ -16,6 +16,7 @@ from recovery.wording.cluster_health_text import quorum_badge
 from widgets.bars.message_bars import CommandBar
 from widgets.bars.pane_tabs import Crumbs, PaneTabs, Tab
 from widgets.bars.title_bar import TitleBar
+from widgets.table import RowTable
 
 
 class BarsView(NamedTuple):
@@ -25,6 +26,7 @@ class BarsView(NamedTuple):
 
     pane: str
     trail: tuple[str, ...]
+    table: RowTable[Any]
     command_line: str
     actions: Sequence[tuple[Action, str]]
     guide: str | None
@@ -34,7 +36,10 @@ def draw_bars(screen: Widget, session: Session, view: BarsView) -> None:
     """Gives each bar of ``screen`` its current value; the bars repaint what changed."""
     screen.query_one(TitleBar).update(title(session))
     screen.query_one(PaneTabs).update(_tabs(session), view.pane)
-    screen.query_one(Crumbs).update(view.trail)
+    found = view.table.filter
+    shown = f"{view.table.counts.shown:,} of {view.table.counts.rows:,} shown"
+    wrong = found is not None and found.problem() is not None
+    screen.query_one(Crumbs).update(view.trail, f"{found}: {shown}" if found else "", wrong=wrong)
     screen.query_one(CommandBar).update(view.command_line)
     footer = screen.query_one(KeyFooter)
     footer.update(view.actions, view.pane)

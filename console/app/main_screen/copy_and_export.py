@@ -8,8 +8,10 @@ from pathlib import Path
 from console.app.main_screen.clipboard_copy import save_copy
 from console.app.main_screen.question_dialogs import TextQuestion
 from console.app.main_screen.screen_calls import Ask, Begin, Handlers, Say
+from console.app.main_screen.table_actions import row_name
 from console.new_files import write_new
 from console.paths import state_dir, unused
+from recovery.wording.quantity_text import counted
 from widgets.base_pane import Pane
 from widgets.text import Tone
 
@@ -58,8 +60,8 @@ class CopyAndExport:
     def _copy_rows(self) -> None:
         table = self._open_pane()[1].table
         marked = len(table.marks)
-        keys = [str(key) for key in table.marks] if marked else [str(table.cursor_key)]
-        what = f"{marked:,} marked rows" if marked else f"{table.cursor_key}"
+        keys = [row_name(key) for key in table.marks] if marked else [row_name(table.cursor_key)]
+        what = counted(marked, "marked row") if marked else keys[0]
         self._copy("\n".join(sorted(keys)), what)
 
     def _export(self) -> None:

@@ -79,6 +79,7 @@ class MainScreen(Screen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = []
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-tall")]  # noqa: RUF012  # as Textual declares it
 
     def __init__(self, owner: Owner, opening: Opening, *, guide: bool = False) -> None:
         super().__init__()
@@ -230,7 +231,11 @@ class MainScreen(Screen[None]):
             self._draw_pane()  # the data has become too old, or the cluster was lost
         guide = step(pane, session.view, session.draft, session.safety) if self._guide else None
         trail = self.navigation.trail(short_name(session.target))
-        draw_bars(self, session, BarsView(pane, trail, self.command_line(), tuple(self.actions()), guide))
+        draw_bars(
+            self,
+            session,
+            BarsView(pane, trail, self.table, self.command_line(), tuple(self.actions()), guide),
+        )
         self.pane_of(pane).fade(session.poller.state.link is Link.LOST)
 
     def command_line(self) -> str:

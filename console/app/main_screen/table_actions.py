@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 from console.app.main_screen.screen_calls import Handlers, Say
-from recovery.model import PartitionState
+from recovery.model import PartitionState, TopicPartition
 from widgets.bars.filter_bar import FilterBar
 from widgets.partitions import PartitionRow
 from widgets.table import RowFilter, RowTable
@@ -122,11 +122,22 @@ class TableActions:
 
 def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState]) -> str:
     """Why the row under the cursor is gone, as far as ``states`` show it, and where the cursor is now."""
-    gone = f"{event.key} is no longer in this list."
+    name = row_name(event.key)
+    gone = f"{name} is no longer in this list."
     if isinstance(event.row, PartitionRow) and event.row.state.offline:
         now = next((state for state in states if state.tp == event.key), None)
         if now is not None and not now.offline:
-            gone = f"{event.key} has a leader again (broker {now.leader})."
+            gone = f"{name} has a leader again (broker {now.leader})."
     if not event.table.counts.shown:
         return f"{gone} The list is empty."
-    return gone if event.now is None else f"{gone} The cursor is on {event.now}."
+    return gone if event.now is None else f"{gone} The cursor is on {row_name(event.now)}."
+
+
+def row_name(key: Hashable) -> str:
+    """A row as a person names it, by its table's key: ``orders-3``, ``2:/kafka/1`` (a log dir), ``101 dku1K2nf``
+    (a controller and its directory id).
+    """
+    if isinstance(key, TopicPartition) or not isinstance(key, tuple):
+        return str(key)
+    number, where = key
+    return f"{number}:{where}" if str(where).startswith("/") else f"{number} {where}".strip()

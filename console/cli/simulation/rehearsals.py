@@ -25,6 +25,7 @@ from backends.simulator.simulation import Simulation
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.json_document import document
+from console.output.text_table import TextColumn, table
 from console.program import Program
 from console.signals import Stopped, StopRequest
 from console.simulator_backend import scenario as scenario_of
@@ -50,8 +51,8 @@ def list_scenarios(program: Program, *, json: bool) -> int:
         rows = [{"name": s.name, "title": s.title, "offline": s.offline} for s in found]
         program.screen.out(document("simulate-list", {"scenarios": rows}))
     else:
-        width = max(len(scenario.name) for scenario in found)
-        program.screen.out(f"{scenario.name:<{width}}  {scenario.title}" for scenario in found)
+        columns = (TextColumn("SCENARIO"), TextColumn("WHAT HAPPENS", below=True))
+        program.screen.out(table(columns, [(scenario.name, scenario.title) for scenario in found]))
         program.screen.say("next: ktriage simulate show SCENARIO")
     return Status.DONE
 

@@ -44,7 +44,7 @@ def test_what_is_broken_is_the_first_row_of_its_table(tmp_path: Path) -> None:
 
     leader_lost = "controller-disk-failure-leader"
     assert "does not fetch" in first_row(told(leader_lost, "quorum", "status"), "ROLE")
-    assert "does not fetch" in first_row(told(leader_lost, "status"), "QUORUM")
+    assert "does not fetch" in first_row(told(leader_lost, "status"), "  ROLE")
     assert "DOWN" in first_row(told("two-of-three-voters-lost", "quorum", "status"), "  NODE")
     assert "KAFKA_STORAGE_ERROR" in first_row(told("disk-failure", "log-dirs"), "BROKER")
     silent = first_row(told("last-replica-standing", "log-dirs"), "BROKER")

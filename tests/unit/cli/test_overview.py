@@ -98,7 +98,7 @@ def test_a_fenced_broker_that_is_down_is_a_finding_and_not_a_failure_to_ask() ->
     fenced = (*BROKERS[:2], BROKERS[2]._replace(fenced=True))
     seen = view(OFFLINE, brokers=fenced, silent={3: SILENT}, log_dirs={3: SILENT})
     assert "1 fenced, 1 unreachable from here" in text(seen)
-    assert "fenced  not answered: connection refused" in text(seen)
+    assert "fenced not answered: connection refused" in " ".join(text(seen).split())
     assert not_asked(seen) == ()
 
 
@@ -165,7 +165,7 @@ def test_a_voter_that_fetches_and_is_late_is_behind_and_a_quorum_that_cannot_com
 def test_a_failed_log_dir_is_named_with_its_broker() -> None:
     seen = text(view(ONLINE, log_dirs={2: dirs(2, "KAFKA_STORAGE_ERROR")}))
     assert "log dirs: 1 failed" in seen
-    assert "broker 2  /data  KAFKA_STORAGE_ERROR" in seen
+    assert "FAILED LOG DIRS" in seen and " 2  /data  KAFKA_STORAGE_ERROR" in seen
 
 
 def test_json_holds_every_partition_with_every_log_and_all_else() -> None:

@@ -72,6 +72,18 @@ def test_tabs_lose_what_is_told_before_they_lose_the_pane() -> None:
         assert all(str(n) in plain(row) for n in range(1, 7))
 
 
+@pytest.mark.parametrize("width", [40, 80])
+async def test_a_filter_stands_behind_the_path_and_a_wrong_one_is_red(width: int) -> None:
+    crumbs = Crumbs()
+    async with Harness(crumbs).run_test(size=(width, 5)) as pilot:
+        crumbs.update(["prod-eu", "a-long-way-to-some-partition"], "'ord': 2 of 9 shown")
+        await pilot.pause()
+        assert "2 of 9 shown" in text_of(pilot.app)
+        crumbs.update(["prod-eu"], "/(/: 0 of 9 shown", wrong=True)
+        await pilot.pause()
+        assert crumbs.lines[0][-1].tone is Tone.BAD
+
+
 async def test_a_tab_is_chosen_by_the_mouse() -> None:
     chosen: list[str] = []
 
@@ -122,7 +134,7 @@ async def test_a_filter_is_typed_kept_and_dropped() -> None:
         assert app.filters[-1] is None and app.closed == [True, False]
 
 
-async def test_a_mistyped_expression_is_said_and_filters_nothing() -> None:
+async def test_a_mistyped_expression_is_said_and_cannot_be_kept() -> None:
     bar = FilterBar()
     app = Filtered(bar)
     async with app.run_test(size=(80, 5)) as pilot:
@@ -131,7 +143,13 @@ async def test_a_mistyped_expression_is_said_and_filters_nothing() -> None:
         await pilot.press("(")
         await pilot.pause()
         assert "no regex" in text_of(app)
-        assert app.filters[-1] == RowFilter("a", regex=True)
+        assert app.filters[-1] == RowFilter("a(", regex=True), "it lets no row in"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.closed == [] and "no regex" in text_of(app), "the bar stays until it is mended"
+        await pilot.press("backspace", "enter")
+        await pilot.pause()
+        assert app.filters[-1] == RowFilter("a", regex=True) and app.closed == [True]
 
 
 async def test_an_error_is_one_line_and_stays() -> None:
