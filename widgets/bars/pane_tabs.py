@@ -100,7 +100,7 @@ class Crumbs(Lines):
         tail = f"  filter {printable(filtered)}" if filtered else ""
 
         def crumbs(width: int) -> list[Line]:
-            shown = fit(tail, min(cell_len(tail), width * 2 // 3)).rstrip()
+            shown = fit(tail, min(cell_len(tail), max(width - 10, 0))).rstrip()
             head = fit(way, width - cell_len(shown)).rstrip()
             return [line(Piece(head, Tone.INFO), Piece(shown, Tone.BAD if wrong else Tone.KEY))]
 
