@@ -65,8 +65,9 @@ class SurveyRow:
         """Of the logs whose last record's epoch is known; where they differ, each with what the others tell."""
         settled = self.settled()
         told = {broker: probing.lineage(probe) for broker, probe in settled.items()}
-        if len(set(settled.values())) <= 1:
-            return told
+        first = next(iter(settled.values()), None)
+        if all(probe == first for probe in settled.values()):
+            return told  # equal logs, as most are
         return reconciled(
             {broker: KnownLog(settled[broker].log_start_offset, lineage) for broker, lineage in told.items()}
         )
