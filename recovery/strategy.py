@@ -170,19 +170,6 @@ def clean_electors(survey: Survey) -> tuple[int, ...]:
     return tuple(broker for broker in survey.state.replicas if broker in members)
 
 
-def return_words(broker: int, count: int) -> str:
-    """What bringing that broker back achieves, whether or not it is known how the broker went down.
-
-    Without the ELR, Kafka elects the last ISR member however it died. With the ELR, a member of ISR or ELR that
-    returns from an unclean shutdown is removed from both, and is elected all the same if it was the last leader.
-    """
-    get = "1 partition then gets" if count == 1 else f"{count:,} partitions then get"
-    return (
-        f"bring broker {broker} back with its disk intact. {get} a leader without an unclean"
-        " election (certain after a clean stop, likely after a crash)"
-    )
-
-
 def _must_wait(
     survey: Survey, ranking: Ranking, strategy: Strategy, ranked: tuple[Candidate, ...]
 ) -> tuple[tuple[int, ...], str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
+from backends.base.answers import LogDir
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
@@ -22,6 +24,10 @@ LOG_SECONDS = 5.0
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
+LogDirs = Mapping[int, Sequence[LogDir] | Unknown]
+"""Each broker's log dirs, or why they are not known."""
+
+
 class JudgedPartitions(NamedTuple):
     """Of each partition without a leader. ``metadata_log``: why it was not used; None: it was."""
 
@@ -30,7 +36,10 @@ class JudgedPartitions(NamedTuple):
 
 
 async def judged(
-    backend: Backend, elr_enabled: bool | Unknown, surveys: Iterable[Survey]
+    backend: Backend,
+    elr_enabled: bool | Unknown,
+    surveys: Iterable[Survey],
+    log_dirs: LogDirs = MappingProxyType({}),
 ) -> JudgedPartitions:
     """The verdicts of every partition without a leader. Raises BackendError.
 
@@ -52,7 +61,8 @@ async def judged(
         key = (topic, survey._replace(state=survey.state._replace(partition=0)))
         told = alike.get(key) if isinstance(history, Unknown) else None
         if told is None:
-            told = judged_partition(survey, elr_enabled, configs.get(topic, NOT_ASKED), history)
+            config = configs.get(topic, NOT_ASKED)
+            told = judged_partition(survey, elr_enabled, config, history, log_dirs)
             alike[key] = told
         found[survey.tp] = told
     return JudgedPartitions(found, history if isinstance(history, Unknown) else None)
@@ -63,13 +73,32 @@ def judged_partition(
     elr_enabled: bool | Unknown,
     config: Mapping[str, str] | Unknown,
     history: MetadataHistory | Unknown,
+    log_dirs: LogDirs = MappingProxyType({}),
 ) -> PartitionVerdicts:
-    """The verdicts of one partition, from its topic's configuration and the metadata log."""
+    """The verdicts of one partition, from its topic's configuration, the metadata log and the brokers' log dirs."""
     compacted = config if isinstance(config, Unknown) else "compact" in config.get("cleanup.policy", "")
     in_sync = history if isinstance(history, Unknown) else in_sync_history(history, survey)
     return partition_verdicts(
-        PartitionFacts(survey, elr_enabled, _flag(config), compacted=compacted, in_sync=in_sync)
+        PartitionFacts(
+            survey,
+            elr_enabled,
+            _flag(config),
+            failed_disks=_failed_disks(survey, log_dirs),
+            compacted=compacted,
+            in_sync=in_sync,
+        )
     )
+
+
+def _failed_disks(survey: Survey, log_dirs: LogDirs) -> frozenset[int]:
+    """The brokers that did not report this log, and have a log dir that failed."""
+    found = set()
+    for replica in survey.replicas:
+        dirs = log_dirs.get(replica.broker, ())
+        failed = not isinstance(dirs, Unknown) and any(one.error for one in dirs)
+        if failed and isinstance(replica.log, Unknown):
+            found.add(replica.broker)
+    return frozenset(found)
 
 
 def _flag(config: Mapping[str, str] | Unknown) -> bool | Unknown:

@@ -11,6 +11,7 @@ from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend
 from console.operations.partition_picture import Picture
 from console.operations.record_times import with_times
+from recovery.advice import FirstStep, advise, first_steps
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
@@ -42,6 +43,13 @@ class Choices:
         return Counter(row.decision.verdict for row in self.rows)
 
     @property
+    def steps(self) -> tuple[FirstStep, ...]:
+        """What to do first, whatever strategy the plan was made by."""
+        ranking = self.plan.header.ranking
+        found = ((row.tp, advise(row.survey, ranking, row.decision.judged)) for row in self.rows)
+        return first_steps((tp, advice) for tp, advice in found if advice is not None)
+
+    @property
     def waits(self) -> bool:
         """Whether nobody is chosen for a partition because a broker may come back."""
         return any(row.verdict is DecisionKind.WAIT for row in self.plan.not_elected)
@@ -52,7 +60,7 @@ async def choose(
 ) -> Choices:
     """Decides for every partition, by the ranking and the strategy of the header; the most important first."""
     surveys = importance.ordered(picture.surveys)
-    told = await judged(backend, picture.cluster.elr_enabled, surveys)
+    told = await judged(backend, picture.cluster.elr_enabled, surveys, picture.log_dirs)
     rows = tuple(
         LeaderChoice(survey, decide(survey, header.ranking, header.strategy, told.verdicts.get(survey.tp)))
         for survey in surveys

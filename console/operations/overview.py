@@ -29,8 +29,10 @@ from console.operations.cluster_health import (
     problems_of,
     topics_of,
 )
+from console.operations.first_advice import first_advice
 from console.operations.offline_times import OfflineTimes, OfflineTimesReader
 from console.operations.partition_picture import tasks
+from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, led_under, no_answer
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum, QuorumReplica
@@ -64,6 +66,7 @@ class Overview:
 
     ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
     ``configs`` are those of topics with an offline partition. ``offline_times`` are in seconds since 1970.
+    ``steps`` are what to do first.
     """
 
     cluster: ClusterInfo
@@ -74,6 +77,7 @@ class Overview:
     quorum: Quorum | Unknown
     configs: Configs = field(default_factory=dict)
     offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
+    steps: tuple[FirstStep, ...] = ()
 
     def brokers(self) -> tuple[BrokerView, ...]:
         """Every listed broker, by id."""
@@ -116,6 +120,7 @@ async def overview(
         quorum.result(),
         configs.result(),
         times.result(),
+        await first_advice(backend, cluster, offline_of(found), log_dirs.result(), duration),
     )
 
 

@@ -45,7 +45,7 @@ class Picture:
     ``marks`` says for each topic what an unclean election affects in addition to records. ``hidden``,
     ``visible_only``, ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` and
     ``health``, that of the whole cluster, are None where they were not asked. ``evidence`` is what became of
-    disks that were read; None: there were none.
+    disks that were read; None: there were none. ``log_dirs`` are empty where they were not asked.
     """
 
     cluster: ClusterInfo
@@ -60,6 +60,7 @@ class Picture:
     leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
     health: ClusterHealth | None = None
     evidence: EvidenceUse | None = None
+    log_dirs: LogDirs = field(default_factory=dict)
 
     @property
     def unseen(self) -> bool:
@@ -128,6 +129,7 @@ async def examine(
         selected.not_compared,
         selected.leaders_not_told,
         found,
+        log_dirs=dirs_asked.result() if dirs_asked else {},
     )
 
 

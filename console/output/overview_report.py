@@ -34,6 +34,7 @@ from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum_health import MemberState
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Survey, Unknown
+from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import age, counted, printable
 
@@ -66,6 +67,7 @@ def overview_lines(view: Overview, limit: int, now: float) -> Iterator[str]:
     ``now`` in seconds since 1970.
     """
     yield from health_lines(overview_health(view))
+    yield from steps_lines(view.steps)
     yield from count_lines(view)
     yield from offline_lines(view.offline_times, overview_counts(view)["offline"], now)
     yield from _titled("BROKERS IN TROUBLE", _BROKERS, _broker_rows(view))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from console.operations.leader_choice import Choices
@@ -22,9 +21,8 @@ from console.output.plan_json import (
 from console.output.plan_table import elected_lines, plan_lines
 from console.output.survey_json import cluster_json, contact_json, survey_json, unknown_json
 from console.output.survey_report import count_lines, leaders_not_told_json, replica_lines, survey_counts
-from recovery.model import Survey
 from recovery.plan.plan_review import summarise
-from recovery.strategy import clean_electors, return_words
+from recovery.wording.advice_text import steps_lines
 
 
 def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
@@ -37,17 +35,8 @@ def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
         yield from replica_lines(picture, rows)
     if choices.rows:
         yield ""
-        yield from waiting_lines(picture.surveys)
+        yield from steps_lines(choices.steps)
         yield from plan_lines(choices.plan, rows)
-
-
-def waiting_lines(surveys: Iterable[Survey]) -> Iterator[str]:
-    """The brokers whose return would give a leader without an unclean election: waiting may cost nothing."""
-    returns = Counter(
-        broker for survey in surveys if survey.state.offline for broker in clean_electors(survey)
-    )
-    for broker, count in returns.most_common():
-        yield return_words(broker, count)
 
 
 def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:

@@ -17,7 +17,7 @@ def verdict_text(verdict: Verdict) -> str:
     if verdict.appended:
         parts.append(f"{verdict.appended:,} offsets that were only appended are lost")
     if verdict.kind is VerdictKind.OPEN and verdict.decided_by:
-        parts.append(f"decided by {' or '.join(map(_decider, verdict.decided_by))}")
+        parts.append(f"decided by {' or '.join(map(decider_text, verdict.decided_by))}")
     return "; ".join(parts)
 
 
@@ -71,7 +71,8 @@ def _names(condition: Condition) -> Iterator[str]:
         yield f"{'broker' if count == 1 else 'brokers'} {both(condition.brokers)}"
 
 
-def _decider(decider: Decider) -> str:
+def decider_text(decider: Decider) -> str:
+    """What would decide an open verdict, such as ``the disk of broker 3``."""
     names = both(decider.brokers) if decider.every else either(decider.brokers)
     match decider.kind:
         case DeciderKind.BROKER_ANSWER:

@@ -7,10 +7,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.advice import Advice, advise
 from recovery.loss import Loss, loss
 from recovery.model import NO_EPOCH, PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, DecisionKind, Strategy, clean_electors, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, decide
 from widgets.loss_tone import last_epoch
 
 UNKNOWN_LEADER = -2
@@ -36,6 +37,7 @@ class PartitionRow(NamedTuple):
     it is when the partition went offline, by the metadata log.
     ``now`` is the broker that could be elected at once (the suggested one, or the best there is while the
     suggestion is to wait), and ``loss`` what that loses; ``last_epoch`` is that of its log.
+    ``advice`` is what to do first, None where it was not judged.
     ``leader_unknown`` says why its leader is not known although it has one; ``state`` then has only its name.
     """
 
@@ -49,6 +51,7 @@ class PartitionRow(NamedTuple):
     since: float | None
     leader_unknown: Unknown | None = None
     exact: bool = False
+    advice: Advice | None = None
 
     @property
     def health(self) -> PartitionHealth:
@@ -82,11 +85,6 @@ class PartitionRow(NamedTuple):
             return None
         return sum(1 for replica in self.survey.replicas if not isinstance(replica.log, Unknown))
 
-    @property
-    def clean(self) -> tuple[int, ...]:
-        """The brokers whose return elects without an unclean election; of an offline partition only."""
-        return clean_electors(self.survey) if self.survey is not None and self.state.offline else ()
-
 
 def partition_row(
     survey: Survey,
@@ -107,6 +105,7 @@ def partition_row(
         None if now is None else loss(survey, now),
         None if now is None else last_epoch(survey.log(now)),
         since,
+        advice=advise(survey, ranking, judged),
     )
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from textual.app import ComposeResult
 
 from recovery.model import TopicPartition
-from recovery.strategy import DecisionKind, return_words
+from recovery.strategy import DecisionKind
+from recovery.wording.advice_text import advice_lines, steps_lines
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
@@ -21,6 +22,9 @@ from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 from widgets.unknown_min_isr import unknown_min_isr_lines
+
+SHOWN_STEPS = 2
+"""So many steps of what to do first stand above the table; a short screen has few lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +121,22 @@ class PartitionsPane(Pane):
         return [
             *fold(tuple(parts), width, "  "),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
-            *self._returns(width),
+            *self._steps(width),
         ]
 
-    def _returns(self, width: int) -> list[Line]:
-        """Waiting may cost nothing: whose return elects without an unclean election."""
-        ends = sorted(self._counts.returns.items(), key=lambda item: (-item[1], item[0]))
+    def _steps(self, width: int) -> list[Line]:
+        """What to do first, in order."""
         lines = []
-        for broker, count in ends[:2]:
-            text = f"Try first: {return_words(broker, count)}"
-            lines += fold(line(Piece(text, Tone.GOOD)), width, "  ")
+        for text in steps_lines(self._counts.steps, SHOWN_STEPS):
+            lines += fold(line(Piece(text, Tone.STRONG)), width, "  ")
         return lines
 
     def _why(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         if not isinstance(row, PartitionRow):
             return []
-        reason = line(Piece(f"{row.state.tp}: ", Tone.STRONG), Piece(_reason(row)))
+        first = "" if row.advice is None else f"{' '.join(advice_lines(row.advice))} "
+        reason = line(Piece(f"{row.state.tp}: {first}", Tone.STRONG), Piece(_reason(row)))
         return [*fold(reason, width, "  "), *self.left_out(width)]
 
 

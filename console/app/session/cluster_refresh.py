@@ -132,7 +132,7 @@ class ClusterRefresh:
                 found[state.tp] = old
                 continue
             config = view.configs.get(state.topic, Unknown(Why.NOT_ANSWERED, "not told"))
-            told = judged_partition(survey, elr, config, history)
+            told = judged_partition(survey, elr, config, history, view.log_dirs or {})
             if old is not None and old.verdicts == told:
                 told = old.verdicts  # the same object keeps the same row
             found[state.tp] = JudgedSurvey(survey, changes, told)

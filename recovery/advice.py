@@ -1,0 +1,153 @@
+"""What to do first: one rule for the console, the command line, the plan and its markdown.
+
+It follows from the decision of the careful strategy (balanced) and from the verdicts: who can be elected now
+without losing an acknowledged record, and whom Kafka elects by itself when a broker returns. Waiting is not always
+the safe choice: a broker that returns may have a shorter log, and be elected at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.acknowledged.verdict import (
+    Decider,
+    PartitionVerdicts,
+    SelfElection,
+    SelfElectionKind,
+    Verdict,
+)
+from recovery.model import Survey, TopicPartition
+from recovery.ranking import Ranking
+from recovery.strategy import Decision, DecisionKind, Strategy, decide
+
+
+class AdviceKind(StrEnum):
+    """What to do first for an offline partition, in the order in which it is to be done.
+
+    - ELECT: one replica that can be elected now holds every acknowledged record.
+    - UNFENCE: a broker that answers and is still fenced has a better log than those that can be elected.
+    - BRING_BACK: Kafka elects a broker that is away as soon as it returns, without an unclean election.
+    - ASK: a broker that is away is not elected by itself, and its log, or its disk, would decide.
+    - COMPARE: the log that ranks best lacks records that were committed: a person compares the branches.
+    - CHOOSE: nobody is proved to hold every acknowledged record, and nobody's return is expected to help.
+    """
+
+    ELECT = "elect"
+    UNFENCE = "unfence"
+    BRING_BACK = "bring back"
+    ASK = "ask"
+    COMPARE = "compare"
+    CHOOSE = "choose"
+
+
+class Advice(NamedTuple):
+    """``brokers``: whom to elect, or whose return to bring about; nobody for COMPARE and CHOOSE.
+
+    ``keep_down``: brokers that Kafka would elect by itself when they return, although their logs are not known to
+    hold every acknowledged record: do the step before they are started. ``check_disk``: those of ``brokers`` that
+    Kafka elects whatever their logs lost. ``verdict`` is that of the broker to elect.
+    """
+
+    kind: AdviceKind
+    brokers: tuple[int, ...] = ()
+    keep_down: tuple[SelfElection, ...] = ()
+    check_disk: tuple[int, ...] = ()
+    verdict: Verdict | None = None
+    decided_by: tuple[Decider, ...] = ()
+
+
+def advise(survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None) -> Advice | None:
+    """The advice for one partition. None: it has a leader, or was not judged."""
+    return advice(decide(survey, ranking, Strategy.BALANCED, judged))
+
+
+def advice(decision: Decision) -> Advice | None:
+    """As :func:`advise`, from the decision of balanced."""
+    judged = decision.judged
+    if judged is None:
+        return None
+    unsafe = tuple(one for one in judged.self_elections if not _safe(one))
+    match decision.verdict:
+        case DecisionKind.ELECT:
+            down = tuple(one for one in unsafe if one.broker != decision.leader)
+            verdict = judged.candidates.get(decision.leader)
+            if verdict is None or not verdict.none:
+                deciders = () if verdict is None else verdict.decided_by
+                return Advice(AdviceKind.CHOOSE, (), down, (), None, deciders)
+            return Advice(AdviceKind.ELECT, (decision.leader,), down, (), verdict)
+        case DecisionKind.WAIT | DecisionKind.NO_CANDIDATE:
+            return _wait(decision, judged, unsafe)
+        case DecisionKind.REFUSED if any(verdict.at_least for verdict in judged.candidates.values()):
+            return Advice(AdviceKind.COMPARE, (), unsafe)
+        case _:
+            return None
+
+
+def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
+    returning = {one.broker: one for one in judged.self_elections}
+    failed = {broker for broker, one in returning.items() if one.failed_disk}
+    awaited = [broker for broker in decision.waits_for if broker not in failed]
+    members = tuple(broker for broker in awaited if broker in returning and returning[broker].kind in _CLEAN)
+    answered = tuple(broker for broker in awaited if broker in judged.candidates)
+    best = judged.best(decision.waits_for) or judged.best(tuple(judged.candidates))
+    deciders = () if best is None else best.decided_by
+    if members:
+        down = tuple(one for one in unsafe if one.broker not in members)
+        check = tuple(broker for broker in members if not returning[broker].checks_records)
+        return Advice(AdviceKind.BRING_BACK, members, down, check, None, deciders)
+    if answered and decision.verdict is DecisionKind.WAIT:
+        return Advice(AdviceKind.UNFENCE, answered, unsafe, (), None, deciders)
+    if awaited and decision.verdict is DecisionKind.WAIT:
+        return Advice(AdviceKind.ASK, tuple(awaited), unsafe, (), None, deciders)
+    return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, deciders)
+
+
+_CLEAN = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER)
+
+
+def _safe(one: SelfElection) -> bool:
+    """Whether its own election is known to lose nothing that was acknowledged."""
+    return not one.failed_disk and one.verdict is not None and one.verdict.none and not one.verdict.doubtful
+
+
+class FirstStep(NamedTuple):
+    """The same advice for so many ``partitions``; ``example`` is the first of them."""
+
+    advice: Advice
+    partitions: int
+    example: TopicPartition
+
+
+def first_steps(found: Iterable[tuple[TopicPartition, Advice]]) -> tuple[FirstStep, ...]:
+    """What to do, in order: elections first, since a broker that returns may take them away; then whose return
+    helps the most partitions; then what needs a person's choice.
+    """
+    groups: dict[tuple[object, ...], list[tuple[TopicPartition, Advice]]] = {}
+    for tp, one in found:
+        groups.setdefault(_group(one), []).append((tp, one))
+    steps = [
+        FirstStep(_merged([one for _, one in group]), len(group), group[0][0]) for group in groups.values()
+    ]
+    order = list(AdviceKind)
+    return tuple(sorted(steps, key=lambda step: (order.index(step.advice.kind), -step.partitions)))
+
+
+def _group(one: Advice) -> tuple[object, ...]:
+    """Elections stand together whoever is elected; returns by the broker."""
+    return (one.kind,) if one.kind is AdviceKind.ELECT else (one.kind, one.brokers)
+
+
+def _merged(group: list[Advice]) -> Advice:
+    """One advice that holds for all of the group, with every warning once."""
+    brokers = tuple(sorted({broker for one in group for broker in one.brokers}))
+    down: dict[tuple[int, bool, bool], SelfElection] = {}
+    for one in group:
+        for warned in one.keep_down:
+            down.setdefault((warned.broker, warned.failed_disk, warned.checks_records), warned)
+    check = tuple(sorted({broker for one in group for broker in one.check_disk}))
+    worst = next((one.verdict for one in group if one.verdict is not None and one.verdict.doubtful), None)
+    verdict = worst or next((one.verdict for one in group if one.verdict is not None), None)
+    deciders = tuple(dict.fromkeys(decider for one in group for decider in one.decided_by))
+    return Advice(group[0].kind, brokers, tuple(down.values()), check, verdict, deciders)

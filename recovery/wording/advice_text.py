@@ -1,0 +1,137 @@
+"""What to do first, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from recovery.acknowledged.verdict import (
+    ConditionKind,
+    SelfElection,
+    SelfElectionKind,
+    Verdict,
+)
+from recovery.advice import Advice, AdviceKind, FirstStep
+from recovery.wording.quantity_text import both, either
+from recovery.wording.verdict_text import decider_text
+
+FEW = 3
+"""So many brokers are named; more are not."""
+
+
+def steps_lines(steps: Sequence[FirstStep], shown: int = 3) -> Iterator[str]:
+    """What to do, in order, a line each; of more than ``shown`` steps the rest is counted."""
+    for number, step in enumerate(steps[:shown], 1):
+        first = "Do first: " if number == 1 else "Then: "
+        yield first + " ".join(step_lines(step))
+    left = sum(step.partitions for step in steps[shown:])
+    if left:
+        yield f"Then: {_partitions(left)} in other ways (see the plan)."
+
+
+def step_lines(step: FirstStep) -> tuple[str, ...]:
+    """The step, then what would undo it: one sentence or two each."""
+    return (_action(step.advice, step.partitions), *_warnings(step.advice))
+
+
+def advice_lines(advice: Advice) -> tuple[str, ...]:
+    """As :func:`step_lines`, for one partition."""
+    return (_action(advice, 1), *_warnings(advice))
+
+
+def _action(advice: Advice, count: int) -> str:
+    match advice.kind:
+        case AdviceKind.ELECT:
+            return _elect(advice, count)
+        case AdviceKind.BRING_BACK:
+            return _bring_back(advice, count)
+        case AdviceKind.UNFENCE:
+            who = both(advice.brokers)
+            better = f"for {_partitions(count)} its log is better"
+            return f"Wait until broker {who} is unfenced: {better}. Then plan again."
+        case AdviceKind.ASK:
+            who = either(advice.brokers)
+            return (
+                f"Start broker {who}, or read its disk (ktriage disk scan): for {_partitions(count)} its log"
+                " decides who holds every acknowledged record."
+            )
+        case AdviceKind.COMPARE:
+            some = "This partition's" if count == 1 else f"For {count:,} partitions the"
+            return f"{some} best-ranked log lacks records that were committed: compare both branches, then choose."
+        case AdviceKind.CHOOSE:
+            return (
+                f"No replica of {_partitions(count)} is proved to hold every acknowledged record."
+                f"{_decide(advice)}"
+            )
+
+
+def _elect(advice: Advice, count: int) -> str:
+    one = advice.brokers[0] if len(advice.brokers) == 1 else None
+    who = f"Elect {one} now" if one is not None else "Elect now"
+    holds = "it holds" if count == 1 else f"{count:,} partitions have a replica that holds"
+    if count > 1 and one is not None:
+        holds = f"for {count:,} partitions it holds"
+    return f"{who}: {holds} every acknowledged record{_if(advice.verdict)}."
+
+
+def _if(verdict: Verdict | None) -> str:
+    """The conditions that something seen makes uncertain; those that merely were not checked stand in the plan."""
+    if verdict is None or not verdict.conditions:
+        return ""
+    doubtful = [condition for condition in verdict.conditions if condition.doubtful]
+    if any(condition.kind is ConditionKind.RECORDS_KEPT for condition in doubtful):
+        return ", unless its host lost power before it restarted"
+    if any(condition.kind is ConditionKind.NO_COMPACTION_HOLES for condition in doubtful):
+        return ", unless compaction removed some from its log"
+    return " (conditions in the plan)"
+
+
+def _bring_back(advice: Advice, count: int) -> str:
+    who = f"broker {either(advice.brokers)}"
+    get = "the partition then gets" if count == 1 else f"{count:,} partitions then get"
+    text = f"Bring {who} back with its disk intact: {get} a leader without an unclean election."
+    if advice.check_disk:
+        text += " If its host lost power, read its disk first (ktriage disk scan):"
+        text += " Kafka elects it whatever it lost."
+    return text
+
+
+def _warnings(advice: Advice) -> Iterator[str]:
+    """Whom not to start before the step is done, the worst reason first."""
+    failed = [one.broker for one in advice.keep_down if one.failed_disk]
+    if failed:
+        whose, it, returns = _of(failed)
+        yield f"{whose} FAILED: choose a leader before {it} {returns} with an empty disk."
+    others = [one for one in advice.keep_down if not one.failed_disk]
+    if others and advice.kind in (AdviceKind.ELECT, AdviceKind.COMPARE):
+        yield f"Do not start broker {either([one.broker for one in others])} first: {_why(others)}."
+    elif others:
+        yield f"Do not start broker {either([one.broker for one in others])} before: {_why(others)}."
+
+
+def _of(brokers: list[int]) -> tuple[str, str, str]:
+    if len(brokers) == 1:
+        return f"Broker {brokers[0]}'s disk", "it", "returns"
+    return f"The disks of brokers {both(brokers)}", "they", "return"
+
+
+def _why(others: list[SelfElection]) -> str:
+    kinds = {one.kind for one in others}
+    if SelfElectionKind.UNCLEAN_TOPIC in kinds:
+        return "with unclean.leader.election.enable Kafka elects whoever returns first, whatever it lacks"
+    if any(not one.checks_records for one in others):
+        return "Kafka elects it at once, and it may be shorter if its host lost power"
+    return "Kafka elects it at once, and it is not known what its log holds"
+
+
+def _decide(advice: Advice) -> str:
+    texts = list(dict.fromkeys(decider_text(decider) for decider in advice.decided_by))
+    return f" What would decide it: {either_of(texts)}." if texts else ""
+
+
+def either_of(texts: list[str]) -> str:
+    """``a``, ``a or b``, ``a, b or c``."""
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+
+
+def _partitions(count: int) -> str:
+    return "this partition" if count == 1 else f"{count:,} partitions"

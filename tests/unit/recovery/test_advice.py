@@ -1,0 +1,87 @@
+"""What to do first, case by case (advice_cases.yaml)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from recovery.acknowledged.candidate_verdicts import partition_verdicts
+from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.advice import Advice, AdviceKind, advice, first_steps
+from recovery.model import ReplicaLog, Standing, TopicPartition, Unknown
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, decide
+from recovery.wording.advice_text import advice_lines, step_lines
+from tests.unit.recovery.surveys import SILENT, log, survey
+
+CASES: list[dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "advice_cases.yaml").read_text(encoding="utf-8")
+)["cases"]
+
+
+def replica_log(case: Mapping[str, Any], broker: int) -> ReplicaLog | Unknown:
+    spans = case["logs"][broker]
+    if spans == "silent":
+        return SILENT
+    return log(*(tuple(span) for span in spans))._replace(high_watermark=case.get("marks", {}).get(broker, 0))
+
+
+def advised(case: Mapping[str, Any]) -> Advice | None:
+    standings = {broker: Standing(name) for broker, name in case.get("standings", {}).items()}
+    asked = survey(
+        {broker: replica_log(case, broker) for broker in case["logs"]},
+        leader=case.get("leader", -1),
+        isr=tuple(case.get("isr", ())),
+        elr=None if case.get("elr", ()) is None else tuple(case.get("elr", ())),
+        standings=standings,
+    )._replace(min_isr=case.get("min isr", 2))
+    facts = PartitionFacts(
+        asked,
+        elr_enabled=case.get("elr enabled", False),
+        unclean_elections=case.get("unclean elections", False),
+        failed_disks=frozenset(case.get("failed disks", ())),
+        compacted=False,
+    )
+    return advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, partition_verdicts(facts)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_every_incident_gets_the_advice_that_its_evidence_supports(case: Mapping[str, Any]) -> None:
+    found = advised(case)
+    if "advice" not in case:
+        assert found is None
+        return
+    assert found is not None
+    assert (found.kind.value, found.brokers) == (case["advice"], tuple(case.get("brokers", ())))
+    assert [one.broker for one in found.keep_down] == case.get("keep down", [])
+    assert list(found.check_disk) == case.get("check disk", list(found.check_disk))
+    said = " ".join(advice_lines(found))
+    for sentence in case.get("says", ()):
+        assert sentence in said
+
+
+def test_every_kind_of_advice_has_its_case() -> None:
+    assert {case["advice"] for case in CASES if "advice" in case} == {kind.value for kind in AdviceKind}
+
+
+def test_elections_come_before_the_return_of_a_broker_that_would_take_them_away() -> None:
+    named = {case["name"]: case for case in CASES}
+    elect = advised(
+        next(case for name, case in named.items() if name.startswith("the last ISR member is down"))
+    )
+    back = advised(next(case for name, case in named.items() if name.startswith("two ISR members are down")))
+    assert elect is not None
+    assert back is not None
+    found = [(TopicPartition("t", 0), back), (TopicPartition("t", 1), back), (TopicPartition("u", 7), elect)]
+    steps = first_steps(found)
+    assert [(step.advice.kind, step.partitions, str(step.example)) for step in steps] == [
+        (AdviceKind.ELECT, 1, "u-7"),
+        (AdviceKind.BRING_BACK, 2, "t-0"),
+    ]
+    assert step_lines(steps[1])[0].startswith(
+        "Bring broker 2 back with its disk intact: 2 partitions then get"
+    )
