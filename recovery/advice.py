@@ -43,7 +43,7 @@ class AdviceKind(StrEnum):
 
 
 class Advice(NamedTuple):
-    """``brokers``: whom to elect, or whose return to bring about; nobody for COMPARE and CHOOSE.
+    """``brokers``: whom to elect, or whose return helps; nobody for CHOOSE.
 
     ``keep_down``: brokers that Kafka would elect by itself when they return, although their logs are not known to
     hold every acknowledged record: do the step before they are started. ``check_disk``: those of ``brokers`` that
@@ -79,8 +79,12 @@ def advice(decision: Decision) -> Advice | None:
             return Advice(AdviceKind.ELECT, (decision.leader,), down, (), verdict)
         case DecisionKind.WAIT | DecisionKind.NO_CANDIDATE:
             return _wait(decision, judged, unsafe)
+        case DecisionKind.REFUSED if any(one.failed_disk for one in unsafe):
+            best = judged.best(tuple(judged.candidates))
+            return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, () if best is None else best.decided_by)
         case DecisionKind.REFUSED if any(verdict.at_least for verdict in judged.candidates.values()):
-            return Advice(AdviceKind.COMPARE, (), unsafe)
+            members = tuple(one.broker for one in judged.self_elections if one.checks_records)
+            return Advice(AdviceKind.COMPARE, members, unsafe)
         case _:
             return None
 
@@ -108,8 +112,12 @@ _CLEAN = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER)
 
 
 def _safe(one: SelfElection) -> bool:
-    """Whether its own election is known to lose nothing that was acknowledged."""
-    return not one.failed_disk and one.verdict is not None and one.verdict.none and not one.verdict.doubtful
+    """Whether its own election is expected to lose nothing that was acknowledged: Kafka elects it only after a clean
+    shutdown, or its log is known to hold everything.
+    """
+    if one.failed_disk:
+        return False
+    return one.checks_records or (one.verdict is not None and one.verdict.none and not one.verdict.doubtful)
 
 
 class FirstStep(NamedTuple):

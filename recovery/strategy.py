@@ -114,8 +114,20 @@ def _by_verdict(
     deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
     silent = tuple(broker for broker in survey.state.replicas if broker in deciders)
     if not silent:
-        return None  # nobody is left who could tell more
+        return _failed_disk(chosen, judged, told)
     return _no_election(DecisionKind.WAIT, f"{told}; wait for {_either(silent)}", waits_for=silent)
+
+
+def _failed_disk(chosen: Candidate, judged: PartitionVerdicts, told: str) -> Decision | None:
+    """Refuses where only a disk that failed could tell more; None where nothing could: the best is elected."""
+    failed = tuple(one.broker for one in judged.self_elections if one.failed_disk)
+    if not failed:
+        return None
+    why = (
+        f"the disk of broker {_either(failed)} FAILED, and it returns with an empty one; {told}. Read that disk, or"
+        f" elect {chosen.broker} before (--strategy aggressive)"
+    )
+    return _no_election(DecisionKind.REFUSED, why)
 
 
 def _both_branches(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Verdict) -> str:

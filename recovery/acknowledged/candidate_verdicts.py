@@ -140,7 +140,9 @@ class _Partition:
             found.append(Decider(DeciderKind.LINEAGE, unread, every=True))
         if mute:
             brokers, every = self._needed(mute)
-            found.append(Decider(DeciderKind.BROKER_ANSWER, brokers, every))
+            failed = self.facts.failed_disks | self.facts.emptied_disks
+            if whole := tuple(broker for broker in brokers if broker not in failed):
+                found.append(Decider(DeciderKind.BROKER_ANSWER, whole, every))
             found.append(Decider(DeciderKind.BROKER_DISK, brokers, every))
         if isinstance(survey.min_isr, Unknown):
             found.append(Decider(DeciderKind.MIN_ISR))

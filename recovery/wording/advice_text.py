@@ -30,12 +30,17 @@ def steps_lines(steps: Sequence[FirstStep], shown: int = 3) -> Iterator[str]:
 
 def step_lines(step: FirstStep) -> tuple[str, ...]:
     """The step, then what would undo it: one sentence or two each."""
-    return (_action(step.advice, step.partitions), *_warnings(step.advice))
+    return _worst_first(step.advice, step.partitions)
 
 
 def advice_lines(advice: Advice) -> tuple[str, ...]:
     """As :func:`step_lines`, for one partition."""
-    return (_action(advice, 1), *_warnings(advice))
+    return _worst_first(advice, 1)
+
+
+def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:
+    action, warnings = _action(advice, count), tuple(_warnings(advice))
+    return (*warnings, action) if advice.kind is AdviceKind.CHOOSE else (action, *warnings)
 
 
 def _action(advice: Advice, count: int) -> str:
@@ -55,13 +60,20 @@ def _action(advice: Advice, count: int) -> str:
                 " decides who holds every acknowledged record."
             )
         case AdviceKind.COMPARE:
-            some = "This partition's" if count == 1 else f"For {count:,} partitions the"
-            return f"{some} best-ranked log lacks records that were committed: compare both branches, then choose."
+            whose = "The" if count == 1 else f"For {count:,} partitions the"
+            return f"{whose} best-ranked log lacks records that were committed: {_compare(advice)}."
         case AdviceKind.CHOOSE:
             return (
                 f"No replica of {_partitions(count)} is proved to hold every acknowledged record."
                 f"{_decide(advice)}"
             )
+
+
+def _compare(advice: Advice) -> str:
+    if advice.brokers:
+        who = f"broker {either(advice.brokers)}"
+        return f"bring {who} back with its disk intact; if that cannot be, compare both branches, then choose"
+    return "compare both branches, then choose"
 
 
 def _elect(advice: Advice, count: int) -> str:
