@@ -71,22 +71,32 @@ def advice(decision: Decision) -> Advice | None:
     unsafe = tuple(one for one in judged.self_elections if not _safe(one))
     match decision.verdict:
         case DecisionKind.ELECT:
-            down = tuple(one for one in unsafe if one.broker != decision.leader)
-            verdict = judged.candidates.get(decision.leader)
-            if verdict is None or not verdict.none:
-                deciders = () if verdict is None else verdict.decided_by
-                return Advice(AdviceKind.CHOOSE, (), down, (), None, deciders)
-            return Advice(AdviceKind.ELECT, (decision.leader,), down, (), verdict)
+            return _elect(decision, judged, unsafe)
         case DecisionKind.WAIT | DecisionKind.NO_CANDIDATE:
             return _wait(decision, judged, unsafe)
-        case DecisionKind.REFUSED if any(one.failed_disk for one in unsafe):
-            best = judged.best(tuple(judged.candidates))
-            return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, () if best is None else best.decided_by)
-        case DecisionKind.REFUSED if any(verdict.at_least for verdict in judged.candidates.values()):
-            members = tuple(one.broker for one in judged.self_elections if one.checks_records)
-            return Advice(AdviceKind.COMPARE, members, unsafe)
+        case DecisionKind.REFUSED:
+            return _refused(judged, unsafe)
         case _:
             return None
+
+
+def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
+    down = tuple(one for one in unsafe if one.broker != decision.leader)
+    verdict = judged.candidates.get(decision.leader)
+    if verdict is not None and verdict.none:
+        return Advice(AdviceKind.ELECT, (decision.leader,), down, (), verdict)
+    return Advice(AdviceKind.CHOOSE, (), down, (), None, () if verdict is None else verdict.decided_by)
+
+
+def _refused(judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice | None:
+    """None where the verdicts are not the reason: a reassignment is in progress, or a permission is missing."""
+    if any(one.failed_disk for one in unsafe):
+        best = judged.best(tuple(judged.candidates))
+        return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, () if best is None else best.decided_by)
+    if any(verdict.at_least for verdict in judged.candidates.values()):
+        members = tuple(one.broker for one in judged.self_elections if one.checks_records)
+        return Advice(AdviceKind.COMPARE, members, unsafe)
+    return None
 
 
 def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
@@ -112,7 +122,7 @@ _CLEAN = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER)
 
 
 def _safe(one: SelfElection) -> bool:
-    """Whether its own election is expected to lose nothing that was acknowledged: Kafka elects it only after a clean
+    """Whether its own election is expected to lose no acknowledged record: Kafka elects it only after a clean
     shutdown, or its log is known to hold everything.
     """
     if one.failed_disk:

@@ -21,8 +21,9 @@ FEW = 3
 def steps_lines(steps: Sequence[FirstStep], shown: int = 3) -> Iterator[str]:
     """What to do, in order, a line each; of more than ``shown`` steps the rest is counted."""
     for number, step in enumerate(steps[:shown], 1):
-        first = "Do first: " if number == 1 else "Then: "
-        yield first + " ".join(step_lines(step))
+        first = "Do first" if number == 1 else "Then"
+        where = f" ({step.example})" if step.partitions == 1 else ""
+        yield f"{first}{where}: {' '.join(step_lines(step))}"
     left = sum(step.partitions for step in steps[shown:])
     if left:
         yield f"Then: {_partitions(left)} in other ways (see the plan)."

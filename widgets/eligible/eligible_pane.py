@@ -32,11 +32,13 @@ class EligibleView:
 def _ends(row: EligibleRow) -> str:
     if not row.survey.state.offline:
         return "online"
-    return f"return of {either(row.clean)}" if row.clean else "nobody's return"
+    return either(row.clean) if row.clean else "nobody"
 
 
 def _ends_tone(row: EligibleRow) -> Tone:
-    return Tone.GOOD if row.clean or not row.survey.state.offline else Tone.WARN
+    if not row.survey.state.offline:
+        return Tone.GOOD
+    return Tone.STRONG if row.clean else Tone.WARN
 
 
 def _waits(row: EligibleRow) -> str:
@@ -53,7 +55,7 @@ COLUMNS: tuple[TableColumn[EligibleRow], ...] = (
         tone=Tone.STRONG,
         flex=True,
     ),
-    TableColumn("ends", "ENDS WITHOUT LOSS", _ends, tone=_ends_tone),
+    TableColumn("ends", "ELECTED ON RETURN", _ends, tone=_ends_tone),
     TableColumn("isr", "ISR", lambda r: ids(r.survey.state.isr)),
     TableColumn("elr", "ELR", lambda r: elr_text(r.survey.state.elr)),
     TableColumn("lastKnownElr", "LASTKNOWNELR", lambda r: elr_text(r.survey.state.last_known_elr)),

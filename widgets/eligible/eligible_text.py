@@ -60,14 +60,14 @@ def returns(rows: Iterable[EligibleRow]) -> Returns:
 
 
 def summary(found: Returns, width: int) -> list[Line]:
-    """Shown first: which broker's return brings how many partitions online without loss."""
+    """Shown first: which broker's return brings how many partitions online without an unclean election."""
     lines = unknown_min_isr_lines(found.unknown_min_isr, width)
     if not found.offline:
         return [line(Piece("  no partition waits for a leader", Tone.GOOD)), *lines]
     for broker, count, disk in found.brokers[:SHOWN]:
         text = f"  The return of {broker} ends {count:,} of {found.offline:,} without an unclean election"
         tone = Tone.BAD if disk in (DiskWord.EMPTY, DiskWord.FAILED_DIR) else Tone.PLAIN
-        lines += fold(line(Piece(text, Tone.GOOD), Piece(f" ({disk.short})", tone)), width, "    ")
+        lines += fold(line(Piece(text, Tone.STRONG), Piece(f" ({disk.short})", tone)), width, "    ")
     if found.nobody:
         text = (
             f"  For {found.nobody:,} of {found.offline:,} nobody's return ends it without an unclean election"
@@ -116,8 +116,11 @@ def _clean_return(row: EligibleRow, width: int) -> list[Line]:
     if not row.clean:
         text = "Nobody's return ends this without an unclean election: ISR and ELR name nobody who is away."
         return fold(line(Piece(text, Tone.WARN)), width, "  ")
-    text = f"The return of {either(row.clean)} ends this without a loss, if its disk is whole."
-    lines = fold(line(Piece(text, Tone.GOOD)), width, "  ")
+    text = f"The return of broker {either(row.clean)} elects a leader without an unclean election."
+    lines = fold(line(Piece(text, Tone.STRONG)), width, "  ")
+    if not row.rules.elr:
+        text = "The ELR is off: Kafka elects it whatever its log lost, for example when its host lost power."
+        lines += fold(line(Piece(text, Tone.WARN)), width, "  ")
     alike: dict[tuple[Piece, ...], list[int]] = {}
     for broker in row.clean:
         alike.setdefault(_empty_disk(row, broker), []).append(broker)

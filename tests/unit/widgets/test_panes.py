@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
+from recovery.acknowledged.candidate_verdicts import partition_verdicts
+from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.controller.rules import ControllerRules
 from recovery.disks.values import DiskOutcome
 from recovery.model import Survey, TopicPartition, Unknown, Why
@@ -28,7 +30,12 @@ SIZE = (80, 24)
 
 
 def rows(strategy: Strategy = Strategy.BALANCED) -> PartitionsView:
-    made = [partition_row(one, Ranking.LAST_RECORD, strategy, NOW - 61) for one in examples.SURVEYS]
+    made = [
+        partition_row(
+            one, Ranking.LAST_RECORD, strategy, NOW - 61, partition_verdicts(PartitionFacts(one, True))
+        )
+        for one in examples.SURVEYS
+    ]
     return PartitionsView(worst_first(made), NOW, "offline and under min ISR")
 
 
@@ -48,17 +55,23 @@ async def test_offline_partitions_say_whom_to_elect_and_what_that_loses() -> Non
         assert "refused" in line_of(pilot, "secrets-0")
 
 
-async def test_waiting_stands_before_all_choices_that_lose() -> None:
+async def test_what_to_do_first_stands_before_what_each_choice_loses() -> None:
     pane = PartitionsPane()
     async with Harness(pane).run_test(size=SIZE) as pilot:
         pane.update(rows())
         await pilot.pause()
-        assert "Try first: bring broker 3 back with its disk intact" in text_of(pilot.app)
+        first, then = (" ".join(text_of(pilot.app).split()).index(word) for word in ("Do first: ", "Then ("))
+        assert first < then
+        assert "Elect now: 3 partitions have a replica that holds every acknowledged" in text_of(pilot.app)
         assert "wait for 3" in line_of(pilot, "orders-7")
         assert "if 1: unknown" in line_of(pilot, "orders-7"), "what electing at once would lose"
         pane.table.move_to(PAYMENTS)
         await pilot.pause()
-        assert "Lost by electing 2 now: 500 or more" in " ".join(text_of(pilot.app).split())
+        said = " ".join(text_of(pilot.app).split())
+        assert (
+            "payments-0: Elect 2 now: it holds every acknowledged record, unless its host lost power" in said
+        )
+        assert "loses 500 or more" in said
 
 
 async def test_what_is_in_the_plan_is_marked_by_a_word() -> None:
@@ -144,7 +157,9 @@ async def test_the_controller_is_explained_in_plain_words() -> None:
         assert "The controller now: elects 3 as soon as it is unfenced" in screen
         for strategy in ("None", "Balanced", "Aggressive"):
             assert strategy in screen
-        assert screen.index("The return of 3 ends this without a loss") < screen.index("What it would do")
+        assert screen.index(
+            "The return of broker 3 elects a leader without an unclean election"
+        ) < screen.index("What it would do")
 
 
 async def test_a_broker_that_could_come_back_empty_is_warned_of() -> None:
