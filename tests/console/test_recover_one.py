@@ -32,7 +32,8 @@ async def test_the_last_replica_standing_is_recovered_from_the_keyboard(home: Pa
         await robot.sees("Guide: recovered")
     (lines,) = records(home)
     assert lines[0]["reason"] == "broker 2 lost its unflushed records"
-    assert [line["kind"] for line in lines] == ["run", "before", "after", "end"]
+    assert [line["kind"] for line in lines] == ["run", "before", "after", "before", "after", "end"]
+    assert [line["action"] for line in lines if line["kind"] == "before"] == ["no-rescue", "elect"]
 
 
 async def test_a_partition_that_is_led_and_refuses_writes_is_not_called_recovered() -> None:
