@@ -5,6 +5,9 @@ Every topic has a stale long tail on broker 1; broker 2 has the newest records a
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,15 +15,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live import incident_steps
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts
+from tests.unit.cli.command_process import command_line, environment
 
 CLUSTER = ClusterSpec()
 COMMON, TAIL, KEPT = 1000, 500, 300
 CODECS = ("gzip", "snappy", "lz4", "zstd")
-LARGE = Counts(200, 3000, 30)
+LARGE = Counts(200, 30_000, 30)
 AGREED = ("--yes", "--reason", "a test")
 
 
@@ -108,3 +112,43 @@ def test_every_compression_comes_back_as_it_was(console: CommandRunner, incident
     assert ended.status == 0, ended
     for topic in CODECS:
         assert values(incident, topic) == expected(Counts(100, 50, 30))
+
+
+def test_a_rescue_that_is_killed_goes_on_where_it_was(console: CommandRunner, incident: KafkaCluster) -> None:
+    plan(console, "large")
+    words = ("rescue", "read", "plan.json", "--to", "saved", "--rate", "20kB", *console.connection)
+    killed = subprocess.Popen(
+        command_line("ktriage", *words),
+        env=environment(console.home),
+        cwd=console.home,
+        stderr=subprocess.DEVNULL,
+    )
+    saved = console.home / "saved"
+    wait_until(lambda: any(path.stat().st_size for path in saved.glob("*/*/*.partial")), "a batch on disk")
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert console("rescue", "verify", "saved").status == 1, "it is marked as not whole"
+    (partial,) = saved.glob("*/*/*.partial")
+    began = partial.read_bytes()
+    ended = console("rescue", "read", "plan.json", "--to", "saved")
+    assert ended.status == 0, ended
+    (segment,) = saved.glob("*/*/*.log")
+    assert segment.read_bytes().startswith(began)
+    assert console("rescue", "verify", "saved").status == 0
+    assert console("apply", "plan.json", "--rescue", "saved", *AGREED).status == 0
+    assert console("rescue", "write-back", "saved", "--to-topic", "large-rescued", *AGREED).status == 0
+    assert values(incident, "large-rescued") == expected(Counts(0, LARGE.tail, 0))
+
+
+def test_a_broker_that_dies_leaves_its_partition_unelected(
+    console: CommandRunner, incident: KafkaCluster
+) -> None:
+    """The last one here: broker 1 holds the tail and is dead when it is to be read."""
+    plan(console, "small")
+    incident_steps.kill(incident, 1)
+    ended = console("apply", "plan.json", "--rescue", "saved", *AGREED)
+    assert ended.status == 1 and "broker 1 told its log to the plan, and not now" in ended.err, ended
+    assert console.sent() == ["rescue"]
+    incident_steps.start(incident, 1)
+    told = json.loads((console.home / "saved" / "rescue.json").read_text())
+    assert {one["broker"] for one in told["unread"]} == {1, 3}
