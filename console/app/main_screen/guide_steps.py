@@ -61,8 +61,7 @@ def _choosing(pane: str) -> str:
         return "Guide: a partition has no leader. Press Enter to see what each replica still has."
     if pane == REPLICAS:
         return (
-            "Guide: compare the replicas' last epochs and log ends: what a choice cuts off is drawn below."
-            " Waiting for a broker may cost nothing, unless it lost its disk. Press c, and choose the"
-            " second answer to continue the exercise."
+            "Guide: what each choice cuts off is drawn below, and pane 1 says what to do first and why. Waiting is"
+            " not always safe: a broker that returns may be elected at once with a shorter log. Press c to choose."
         )
     return "Guide: press 1 for the offline partitions, and Enter there to see one."
