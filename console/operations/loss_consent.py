@@ -53,9 +53,14 @@ def loss_question(plan: Plan, title: str, *, native: bool = False) -> Question:
     """The question before the elections of this plan, on the cluster that ``title`` names. ``native``: it has
     designated elections of its own.
     """
-    consent, number = consent_to(plan), summarise(plan).elect
+    consent, summary = consent_to(plan), summarise(plan)
+    number = summary.elect
     elections = "1 election" if number == 1 else f"{number:,} elections"
     where = f"cluster {plan.header.cluster_id} ({title})"
     text = f"{elections} will be run on {where}. To go on, type {consent.means}:"
-    warnings = tuple(risk_lines(plan, WORST_SUCCESSORS, native=native))
+    acknowledged = str(summary.acknowledged)
+    warnings = (
+        *([f"acknowledged records: {acknowledged}"] if acknowledged else []),
+        *risk_lines(plan, WORST_SUCCESSORS, native=native),
+    )
     return Question(text, (consent.phrase,), consent.otherwise, warnings, needs_reason=consent.lossy)

@@ -63,6 +63,8 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool = False) -> Iter
     yield f"{summary.elect:,} to elect" + (f"; {others}" if others else "")
     if not summary.elect:
         return
+    if acknowledged := str(summary.acknowledged):
+        yield f"acknowledged records: {acknowledged}"
     unbounded = f" ({summary.unknown:,} of them with no known bound)" if summary.unknown else ""
     yield (
         f"of these {summary.lossless:,} lose nothing for certain, {summary.may_lose:,} may lose something"

@@ -39,6 +39,8 @@ def _counts(summary: Summary, risk: Risk) -> list[str]:
         f" may lose something: {summary.may_lose:,}",
         f"- Offsets lost: {summary.loss}" + _unknown(summary),
     ]
+    if acknowledged := str(summary.acknowledged):
+        lines.append(f"- Acknowledged records: {acknowledged}")
     if risk.rows:
         lines.append(f"- {risk_text(risk)[0].upper()}{risk_text(risk)[1:]}")
     if summary.not_elected:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
+from recovery.acknowledged.verdict import VerdictKind
 from recovery.loss import Loss
 from recovery.model import Standing, TopicPartition
 from recovery.plan.topic_marks import Mark
@@ -17,6 +18,26 @@ from recovery.wording.loss_text import harm_text, lost_ranges, range_text
 from recovery.wording.verdict_text import verdict_text
 
 
+class AcknowledgedLoss(NamedTuple):
+    """How many rows lose which part of the acknowledged records: ``none`` (of these ``doubtful`` by something that
+    was seen), ``some`` (``at_least`` offsets in all), ``unknown``; rows that nobody judged are in none of them.
+    """
+
+    none: int
+    doubtful: int
+    some: int
+    at_least: int
+    unknown: int
+
+    def __str__(self) -> str:
+        """Such as ``none lost in 3 (1 in doubt), 500 or more lost in 1, not known for 2``; "" if nobody judged."""
+        doubt = f" ({self.doubtful:,} in doubt)" if self.doubtful else ""
+        parts = [f"{self.at_least:,} or more lost in {self.some:,}"] if self.some else []
+        parts += [f"not known for {self.unknown:,}"] if self.unknown else []
+        parts += [f"none lost in {self.none:,}{doubt}"] if self.none else []
+        return ", ".join(parts)
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A plan in counts of partitions, and its loss in offsets.
@@ -24,7 +45,8 @@ class Summary:
     ``may_lose`` is every row of which it is not certain that nothing is lost: the number that is typed to
     confirm. ``unknown`` of them have no known upper bound; then ``at_most`` is None. ``disagree`` counts
     rows whose leader is not whom the other ranking would choose, and ``not_best`` those where a candidate that
-    can be elected ranks before the designated one, as somebody's edit may have it.
+    can be elected ranks before the designated one, as somebody's edit may have it. ``acknowledged``: the verdicts
+    on the designated leaders.
     """
 
     topics: int
@@ -37,6 +59,7 @@ class Summary:
     at_most: int | None
     disagree: int
     not_best: int
+    acknowledged: AcknowledgedLoss
 
     @property
     def loss(self) -> str:
@@ -75,6 +98,19 @@ def summarise(plan: Plan) -> Summary:
         None if unknown else sum(loss.at_most or 0 for loss in losses),
         sum(row.other_ranking_leader is not None for row in plan.rows),
         sum(map(_passes_over, plan.rows)),
+        _acknowledged(plan.rows),
+    )
+
+
+def _acknowledged(rows: Iterable[PlanRow]) -> AcknowledgedLoss:
+    verdicts = [row.chosen.verdict for row in rows if row.chosen.verdict is not None]
+    kinds = Counter(verdict.kind for verdict in verdicts)
+    return AcknowledgedLoss(
+        kinds[VerdictKind.NONE],
+        sum(verdict.none and verdict.doubtful for verdict in verdicts),
+        kinds[VerdictKind.SOME],
+        sum(verdict.at_least for verdict in verdicts),
+        kinds[VerdictKind.OPEN],
     )
 
 

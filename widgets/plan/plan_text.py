@@ -54,7 +54,13 @@ def summary(view: PlanView, totals: Summary | None, width: int) -> list[Line]:
         width,
         "  ",
     )
-    return [*lines, *_compared(view, width), *_progress(view, width)]
+    return [*lines, *_acknowledged(totals, width), *_compared(view, width), *_progress(view, width)]
+
+
+def _acknowledged(totals: Summary, width: int) -> list[Line]:
+    counts = totals.acknowledged
+    tone = Tone.BAD if counts.some else Tone.WARN if counts.unknown or counts.doubtful else Tone.GOOD
+    return fold(line(Piece(f"  acknowledged records: {counts}", tone)), width, "    ") if str(counts) else []
 
 
 _HARMLESS = (RowDecision.SEND, RowDecision.ALREADY_ONLINE)

@@ -218,6 +218,8 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
     if len(rows) > WORST:
         target.append(f"… and {len(rows) - WORST:,} more partitions")
     warnings = []
+    if acknowledged := str(summary.acknowledged):
+        warnings.append(f"acknowledged records: {acknowledged}")
     by_hand = [row for row in rows if row.leader != row.candidates[0].broker]
     if by_hand:
         warnings.append(f"{len(by_hand):,} of {summary.elect:,} elect another leader than the suggested one")

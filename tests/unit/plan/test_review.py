@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.edit import with_leader
@@ -295,3 +296,32 @@ def test_marks_stand_beside_the_row_that_loses() -> None:
     plan = make_plan(HEADER, [decided(stale_long_tail())], {"orders": (Mark.COMPACTED,)})
     assert "| compacted |" in markdown(plan, "p", "n")
     assert review_row(plan.rows[0]).marks == "compacted"
+
+
+def judged_row(leader_verdict: Verdict | None, partition: int) -> PlanRow:
+    """A row whose designated leader has that verdict."""
+    row = plan_of(equal_logs(partition=partition)).rows[0]
+    told = tuple(
+        candidate._replace(verdict=leader_verdict) if candidate.broker == row.leader else candidate
+        for candidate in row.candidates
+    )
+    return row._replace(candidates=told)
+
+
+def test_a_plan_says_first_what_it_loses_of_the_acknowledged_records() -> None:
+    doubt = (Condition(ConditionKind.RECORDS_KEPT, (1,), doubtful=True),)
+    verdicts = (
+        Verdict(VerdictKind.NONE, at_most=0),
+        Verdict(VerdictKind.NONE, at_most=0, conditions=doubt),
+        Verdict(VerdictKind.SOME, 500),
+        Verdict(VerdictKind.OPEN),
+        None,
+    )
+    plan = Plan(HEADER, tuple(judged_row(verdict, number) for number, verdict in enumerate(verdicts)), ())
+    said = "500 or more lost in 1, not known for 1, none lost in 2 (1 in doubt)"
+    assert str(summarise(plan).acknowledged) == said
+    assert (
+        f"- Acknowledged records: {said}"
+        in markdown(plan, "plan.json", "ktriage apply plan.json").splitlines()
+    )
+    assert not str(summarise(plan_of(equal_logs())).acknowledged), "nobody judged"
