@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recovery.acknowledged.verdict import Verdict, VerdictKind
 from recovery.loss import Branch, Loss, branches
 from recovery.model import Lineage, ReplicaLog, Unknown
 from widgets.text import Tone
@@ -27,3 +28,12 @@ def last_epoch(log: ReplicaLog | Unknown | None) -> int | None:
     if not isinstance(log, ReplicaLog) or not isinstance(log.lineage, Lineage):
         return None
     return log.lineage.last_epoch
+
+
+def verdict_tone(verdict: Verdict | None) -> Tone:
+    """Good: no acknowledged record is lost. Bad: some are, or there is no bound."""
+    if verdict is None:
+        return Tone.DIM
+    if verdict.kind is VerdictKind.NONE:
+        return Tone.WARN if verdict.doubtful else Tone.GOOD
+    return Tone.BAD if verdict.kind is VerdictKind.SOME or verdict.at_most is None else Tone.WARN

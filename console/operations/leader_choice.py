@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend
+from console.operations.acknowledged_losses import with_verdicts
 from console.operations.partition_picture import Picture
 from console.operations.record_times import with_times
 from recovery.advice import FirstStep, advise, first_steps
@@ -59,11 +59,11 @@ async def choose(
     backend: Backend, picture: Picture, header: Header, importance: Importance = NO_TIERS
 ) -> Choices:
     """Decides for every partition, by the ranking and the strategy of the header; the most important first."""
-    surveys = importance.ordered(picture.surveys)
-    told = await judged(backend, picture.cluster.elr_enabled, surveys, picture.log_dirs)
+    picture = await with_verdicts(backend, picture)
+    verdicts = picture.verdicts
     rows = tuple(
-        LeaderChoice(survey, decide(survey, header.ranking, header.strategy, told.verdicts.get(survey.tp)))
-        for survey in surveys
+        LeaderChoice(survey, decide(survey, header.ranking, header.strategy, verdicts.get(survey.tp)))
+        for survey in importance.ordered(picture.surveys)
     )
     plan = make_plan(header, rows, picture.marks)
     return Choices(picture, rows, await with_times(backend, plan, picture.surveys))

@@ -19,6 +19,7 @@ from console.operations.cluster_health import (
 )
 from console.operations.compacted_log_batches import with_batches_read
 from console.operations.partition_selection import Selection, Which, select
+from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.cluster_health import ClusterHealth, QuorumState
 from recovery.disk_evidence import EvidenceUse
 from recovery.membership.quorum import Quorum
@@ -45,7 +46,8 @@ class Picture:
     ``marks`` says for each topic what an unclean election affects in addition to records. ``hidden``,
     ``visible_only``, ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` and
     ``health``, that of the whole cluster, are None where they were not asked. ``evidence`` is what became of
-    disks that were read; None: there were none. ``log_dirs`` are empty where they were not asked.
+    disks that were read; None: there were none. ``log_dirs`` are empty where they were not asked, ``verdicts``
+    where nobody judged.
     """
 
     cluster: ClusterInfo
@@ -61,6 +63,7 @@ class Picture:
     health: ClusterHealth | None = None
     evidence: EvidenceUse | None = None
     log_dirs: LogDirs = field(default_factory=dict)
+    verdicts: Mapping[TopicPartition, PartitionVerdicts] = field(default_factory=dict)
 
     @property
     def unseen(self) -> bool:

@@ -65,7 +65,9 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         "notElected": [not_elected_json(row) for row in plan.not_elected],
     }
     if show:
-        fields["replicas"] = [survey_json(survey, calls) for survey in picture.surveys]
+        fields["replicas"] = [
+            survey_json(survey, calls, picture.verdicts.get(survey.tp)) for survey in picture.surveys
+        ]
     if elected is not None:
         fields["elected"] = elected_json(elected)
         fields["elections"] = [result_json(result) for result in elected.results]

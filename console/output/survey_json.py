@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from backends.base.answers import ClusterInfo, Contact
+from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.cluster_health import ClusterHealth
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import Lineage, Replica, Survey, Unknown
+from recovery.plan.verdict_json import verdict_json
 from recovery.wording.cluster_health_text import health_line
 from recovery.wording.replica_text import replica_sets
 
@@ -35,8 +37,13 @@ def health_json(health: ClusterHealth) -> dict[str, object]:
     }
 
 
-def survey_json(survey: Survey, calls: Mapping[int, str]) -> dict[str, object]:
-    """A partition with all its replicas (docs/output.md, "partition")."""
+def survey_json(
+    survey: Survey, calls: Mapping[int, str], verdicts: PartitionVerdicts | None = None
+) -> dict[str, object]:
+    """A partition with all its replicas (docs/output.md, "partition"), and what each choice of leader loses of the
+    acknowledged records; None: nobody judged.
+    """
+    candidates = {} if verdicts is None else verdicts.candidates
     state = survey.state
     return {
         "topic": state.topic,
@@ -52,6 +59,9 @@ def survey_json(survey: Survey, calls: Mapping[int, str]) -> dict[str, object]:
         "minIsr": _value(survey.min_isr),
         "reassigning": _value(survey.reassigning),
         "logs": [_log_json(survey, replica, calls) for replica in survey.replicas],
+        "acknowledged": [
+            {"broker": broker, **verdict_json(verdict)} for broker, verdict in candidates.items()
+        ],
     }
 
 

@@ -11,6 +11,7 @@ from console.output.evidence_report import evidence_json, evidence_lines
 from console.output.json_document import document
 from console.output.replica_table import contact_lines, partition_lines, replica_table
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
+from console.output.verdict_table import verdict_lines
 from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum import Quorum
 from recovery.model import Survey, Unknown
@@ -34,6 +35,7 @@ def replica_lines(picture: Picture, limit: int) -> Iterator[str]:
     yield from partition_lines(surveys)
     yield ""
     yield from replica_table(surveys, picture.contacts)
+    yield from verdict_lines(surveys, picture.verdicts)
     left = len(picture.surveys) - len(surveys)
     if left:
         yield f"… and {left:,} more partitions (--rows 0, or --output json, shows all)"
@@ -135,7 +137,9 @@ def picture_document(picture: Picture) -> Iterator[str]:
             "leadersNotTold": leaders_not_told_json(picture),
             "contacts": [contact_json(contact) for contact in picture.contacts],
             "evidence": evidence_json(picture.evidence),
-            "partitions": [survey_json(survey, calls) for survey in picture.surveys],
+            "partitions": [
+                survey_json(survey, calls, picture.verdicts.get(survey.tp)) for survey in picture.surveys
+            ],
         },
     )
 

@@ -22,7 +22,7 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def short_verdict(verdict: Verdict | None) -> str:
-    """For a column: ``none``, ``none?`` with unchecked conditions, ``500 or more``, ``up to 40``, ``unknown``."""
+    """For a column: ``none``, ``none, in doubt``, ``500 or more``, ``up to 40``, ``unknown``."""
     if verdict is None:
         return "not judged"
     if verdict.kind is VerdictKind.NONE:

@@ -11,7 +11,8 @@ from recovery.plan.values import PlanCandidate, PlanRow
 from recovery.ranking import Ranking
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import offset
-from widgets.loss_tone import loss_tone
+from recovery.wording.verdict_text import verdict_text
+from widgets.loss_tone import loss_tone, verdict_tone
 from widgets.text import Line, Piece, Tone, fold, line
 
 
@@ -111,6 +112,8 @@ def choice_lines(choice: CandidateChoice, width: int, indent: str = "  ") -> lis
     which = lost_ranges(candidate.loss)
     if which:
         head.append(Piece(f"  {which}", Tone.DIM))
+    if candidate.verdict is not None:
+        head += [Piece("; "), Piece(verdict_text(candidate.verdict), verdict_tone(candidate.verdict))]
     if choice.why_not and not choice.problem:
         head.append(Piece(f"  not suggested: {choice.why_not}", Tone.DIM))
     return fold(line(*head), width, indent + " " * 8)

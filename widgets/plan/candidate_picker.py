@@ -9,13 +9,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
+from recovery.acknowledged.verdict import Verdict
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 from recovery.wording.loss_text import short_loss
 from recovery.wording.quantity_text import offset
+from recovery.wording.verdict_text import short_verdict
 from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.lifecycle import screen_is_open, when_ready
-from widgets.loss_tone import loss_tone
+from widgets.loss_tone import loss_tone, verdict_tone
 from widgets.plan.candidate_choices import CandidateChoice, choice_lines, choices
 from widgets.table import RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
@@ -38,6 +40,15 @@ def _loses_tone(choice: CandidateChoice) -> Tone:
     return Tone.BAD if candidate is None else loss_tone(candidate.loss, candidate.last_epoch)
 
 
+def _verdict(choice: CandidateChoice) -> Verdict | None:
+    return None if choice.candidate is None else choice.candidate.verdict
+
+
+def _loses_acknowledged(choice: CandidateChoice) -> str:
+    verdict = _verdict(choice)
+    return "" if verdict is None else short_verdict(verdict)
+
+
 COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (
     TableColumn(
         "broker", "BROKER", lambda c: str(c.broker), sort=lambda c: c.broker, right=True, tone=Tone.STRONG
@@ -57,6 +68,7 @@ COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (
         priority=1,
     ),
     TableColumn("loses", "LOSES", _loses, tone=_loses_tone),
+    TableColumn("acknowledged", "LOSES ACKED", _loses_acknowledged, tone=lambda c: verdict_tone(_verdict(c))),
     TableColumn("role", "ROLE", lambda c: c.role, tone=Tone.KEY, flex=True),
 )
 

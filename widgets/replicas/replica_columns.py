@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from recovery.acknowledged.verdict import Verdict
 from recovery.model import Broker, Lineage, PartitionState, Replica, ReplicaLog, Standing, Unknown
 from recovery.wording.quantity_text import age, human_bytes, offset, printable
 from recovery.wording.replica_text import replica_sets
-from widgets.loss_tone import last_epoch
+from recovery.wording.verdict_text import short_verdict
+from widgets.loss_tone import last_epoch, verdict_tone
 from widgets.table import TableColumn
 from widgets.text import Tone
 
 
 class ReplicaRow(NamedTuple):
-    """One replica with what is known of its broker; ``age`` of the answer in seconds, None not known."""
+    """One replica with what is known of its broker; ``age`` of the answer in seconds, None not known. ``verdict``:
+    what electing it loses of the acknowledged records; None: nobody judged.
+    """
 
     state: PartitionState
     replica: Replica
     broker: Broker | None
     call: str
     age: float | None
+    verdict: Verdict | None = None
 
     @property
     def log(self) -> ReplicaLog | None:
@@ -81,6 +86,13 @@ COLUMNS: tuple[TableColumn[ReplicaRow], ...] = (
         lambda r: _of(r, "log_end_offset"),
         sort=lambda r: _raw(r, "log_end_offset"),
         right=True,
+    ),
+    TableColumn(
+        "acknowledged",
+        "LOSES ACKED",
+        lambda r: "" if r.verdict is None else short_verdict(r.verdict),
+        tone=lambda r: verdict_tone(r.verdict),
+        priority=1,
     ),
     TableColumn(
         "logStart",

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 
 from textual.app import ComposeResult
 
+from recovery.acknowledged.verdict import PartitionVerdicts, Verdict
 from recovery.loss import loss
 from recovery.model import Broker, Survey, Unknown
 from recovery.ranking import Ranking, rank
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import ids, printable
 from recovery.wording.replica_text import elr_text
+from recovery.wording.verdict_text import verdict_text
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready
-from widgets.loss_tone import last_epoch, loss_tone
+from widgets.loss_tone import last_epoch, loss_tone, verdict_tone
 from widgets.replicas.log_diagram import losses, picture
 from widgets.replicas.replica_columns import COLUMNS, ReplicaRow
 from widgets.table import RowTable
@@ -25,13 +27,19 @@ from widgets.text_lines import Lines
 
 @dataclass(frozen=True, slots=True)
 class ReplicasView:
-    """One partition. ``calls`` and ``ages`` (seconds) by broker: how its answer was got, and how old it is."""
+    """One partition. ``calls`` and ``ages`` (seconds) by broker: how its answer was got, and how old it is.
+    ``verdicts``: what each choice loses of the acknowledged records; None: nobody judged.
+    """
 
     survey: Survey
     ranking: Ranking
     brokers: Mapping[int, Broker] = field(default_factory=dict)
     calls: Mapping[int, str] = field(default_factory=dict)
     ages: Mapping[int, float] = field(default_factory=dict)
+    verdicts: PartitionVerdicts | None = None
+
+    def verdict(self, broker: int) -> Verdict | None:
+        return None if self.verdicts is None else self.verdicts.candidates.get(broker)
 
 
 class ReplicasPane(Pane):
@@ -104,7 +112,14 @@ class ReplicasPane(Pane):
             lost = loss(view.survey, broker)
             which = lost_ranges(lost)
             tone = loss_tone(lost, last_epoch(view.survey.log(broker)))
-            told_of = Piece(f"elect {broker}: "), Piece(f"loses {harm}", tone), Piece(which and f": {which}")
+            told_of = [
+                Piece(f"elect {broker}: "),
+                Piece(f"loses {harm}", tone),
+                Piece(which and f": {which}"),
+            ]
+            verdict = view.verdict(broker)
+            if verdict is not None:
+                told_of += [Piece("; "), Piece(verdict_text(verdict), verdict_tone(verdict))]
             lines += fold(line(*told_of), width, "    ")
         refused = rank(view.survey, view.ranking)
         if isinstance(refused, Unknown):
@@ -120,6 +135,7 @@ def _rows(view: ReplicasView) -> tuple[ReplicaRow, ...]:
             view.brokers.get(replica.broker),
             view.calls.get(replica.broker, ""),
             view.ages.get(replica.broker),
+            view.verdict(replica.broker),
         )
         for replica in view.survey.replicas
     )

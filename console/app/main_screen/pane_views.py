@@ -91,7 +91,9 @@ def _replicas(session: Session, partition: TopicPartition | None) -> ReplicasVie
     asked = view.surveyed.get(partition)
     age = 0.0 if asked is None or view.at is None else max(0.0, view.at - asked)
     ages = {replica.broker: age for replica in survey.replicas}
-    return ReplicasView(survey, session.choosing.ranking, view.brokers, view.calls, ages)
+    held = view.verdicts.get(partition)
+    verdicts = None if held is None else held.verdicts
+    return ReplicasView(survey, session.choosing.ranking, view.brokers, view.calls, ages, verdicts)
 
 
 def _eligible(view: View) -> EligibleView:

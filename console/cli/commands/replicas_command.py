@@ -51,7 +51,9 @@ def replicas(
     """Shows the log of every replica as its own broker describes it, even if the partition has no leader:
     last epoch, log end, log start, last checkpointed high watermark, epochs, log dir and size. Also shows
     whether the replica is in ISR, ELR or LastKnownELR, whether the controller could elect it, and which
-    request gave these values, or why a value is missing. Nothing is changed. If no partitions are selected,
+    request gave these values, or why a value is missing. For a partition without a leader, also shows what
+    electing each replica loses of the records that producers with acks=all were told are written. Nothing is
+    changed. If no partitions are selected,
     all that this user may see are shown, the worst first.
 
     \b
@@ -62,6 +64,7 @@ def replicas(
       ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
     """
     from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
+    from console.operations.acknowledged_losses import with_verdicts  # noqa: PLC0415
     from console.operations.disk_evidence import with_evidence  # noqa: PLC0415
     from console.operations.partition_picture import Depths, Picture, examine  # noqa: PLC0415
     from console.output.survey_report import picture_document, picture_lines  # noqa: PLC0415
@@ -76,7 +79,7 @@ def replicas(
         cluster = await backend.open()
         asked = Depths(recovery_duration_ms / 1000, depth)
         picture = await examine(backend, cluster, chosen, asked, run.screen.progress, health=True)
-        return await with_evidence(backend, picture, disks)
+        return await with_verdicts(backend, await with_evidence(backend, picture, disks))
 
     picture = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows

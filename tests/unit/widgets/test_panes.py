@@ -143,6 +143,21 @@ async def test_replicas_show_the_controllers_view_beside_ours() -> None:
         assert "not allowed: needs DESCRIBE on topic audit" in text_of(pilot.app)
 
 
+async def test_replicas_show_what_each_choice_loses_of_the_acknowledged_records() -> None:
+    pane = ReplicasPane()
+    told = examples.stale_long_tail()
+    verdicts = partition_verdicts(PartitionFacts(told, compacted=False))
+    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=(80, 24)) as pilot:
+        view = ReplicasView(told, Ranking.LAST_RECORD, examples.BROKERS, verdicts=verdicts)
+        pane.update(view)
+        await pilot.pause()
+        exported = json.loads("".join(pane.export("json")))
+        assert [row["acknowledged"] for row in exported] == ["300 or more", "none, in doubt", ""]
+        assert "LOSES ACKED" in line_of(pilot, "LAST EPOCH")
+        screen = " ".join(text_of(pilot.app).split())
+        assert "loses no acknowledged record, if min ISR was never lower and" in screen
+
+
 def eligible(survey: Survey, disk: DiskWord, *, elr: bool = True) -> EligibleRow:
     return EligibleRow(survey, ControllerRules(elr=elr), {3: disk})
 

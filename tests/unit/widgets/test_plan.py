@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from textual.pilot import Pilot
 
+from recovery.acknowledged.candidate_verdicts import partition_verdicts
+from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.model import TopicPartition
 from recovery.plan.compare import compare
 from recovery.plan.edit import with_leader
+from recovery.plan.make import plan_row
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+from recovery.strategy import Strategy, decide
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
@@ -125,6 +129,24 @@ async def test_nobody_is_called_chosen_before_an_operator_chose() -> None:
     screen = await shown(PlanView(by_hand, edited=frozenset({PAYMENTS})), "", size=(120, 40))
     assert "1  chosen  epoch 0" in screen
     assert "2  suggested" in screen
+
+
+async def test_the_leader_dialog_shows_what_each_choice_loses_of_the_acknowledged_records() -> None:
+    told = examples.stale_long_tail()
+    verdicts = partition_verdicts(PartitionFacts(told, compacted=False))
+    decision = decide(told, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, verdicts)
+    app = Harness(PlanPane())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(CandidatePicker(plan_row(told, decision, Ranking.LAST_RECORD), Ranking.LAST_RECORD))
+        await pilot.pause()
+        screen = text_of(app)
+        assert "LOSES ACKED" in screen
+        assert "300, NEWER  300 or more" in screen.replace(" or more, NEWER", ", NEWER")
+        await pilot.press("down")
+        await pilot.pause()
+        assert "loses 300 or more offsets that a high watermark proves committed" in " ".join(
+            text_of(app).replace("│", " ").split()
+        )
 
 
 def test_a_fenced_replica_says_so_and_that_it_is_better() -> None:
