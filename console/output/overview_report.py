@@ -17,6 +17,7 @@ from console.operations.overview import (
     voters_behind,
     voters_health,
 )
+from console.output.advice_json import steps_json
 from console.output.json_document import document
 from console.output.quorum_report import key_json, strength_json
 from console.output.replica_table import partition_lines
@@ -230,6 +231,7 @@ def overview_document(view: Overview) -> Iterator[str]:
         {
             "cluster": cluster_json(view.cluster),
             "health": health_json(overview_health(view)),
+            "steps": steps_json(view.steps),
             "counts": overview_counts(view),
             "offlineSince": [
                 {"topic": tp.topic, "partition": tp.partition, "sinceMs": round(since * 1000)}
