@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
@@ -18,7 +19,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.rehearsal import NullRecorder
 from backends.simulator.simulation import Simulation
 from backends.simulator.world import World
-from pipeline.drills.incident import END, SHAPES, scenario
+from pipeline.drills.incident import END, OPERATOR_AGAIN_AT, SHAPES, scenario
 from pipeline.drills.recovery_arms import Arm, ArmSetup, arm_setup
 from recovery.model import EpochSpan, TopicPartition
 from recovery.plan.make import plan_row
@@ -53,8 +54,9 @@ class DrillRow(NamedTuple):
     """The results of a case. Offsets: ``lost_acknowledged`` with acks=all, ``lost_other`` anything else that
     was written and is not in the leader's log. ``unavailable_s``: partition-seconds of virtual time without a
     leader. ``offline``: partitions without a leader when the operator started; ``decisions``: those for which
-    a person had to choose; ``waits``: those for which the strategy said to wait. ``offline_after``:
-    partitions offline at the end. ``error``: the case could not be run; its numbers mean nothing.
+    a person had to choose, each look counted; ``waits``: those for which the strategy said to wait.
+    ``offline_after``: partitions offline at the end. ``error``: the case could not be run; its numbers mean
+    nothing.
     """
 
     scenario: str
@@ -99,9 +101,13 @@ async def _run(case: DrillCase) -> DrillRow:
     costs = _Costs(simulation.world)
     simulation.advance_to(incident.operator_at)
     offline = len(simulation.offline())
-    verdicts: Mapping[str, int] = {}
+    verdicts: Counter[str] = Counter()
     if way.person and offline:
-        verdicts = await _recover(backend, way)
+        verdicts.update(await _recover(backend, way))
+    if way.person and case.scenario in SHAPES:
+        simulation.advance_to(round(OPERATOR_AGAIN_AT * SECOND))
+        if simulation.offline():
+            verdicts.update(await _recover(backend, way))
     simulation.advance_to(end)
     acknowledged = sum(lost.records for lost in simulation.checker.lost)
     return DrillRow(
@@ -110,8 +116,8 @@ async def _run(case: DrillCase) -> DrillRow:
         max(0, costs.lost(simulation) - acknowledged),
         costs.leaderless(simulation.now),
         offline,
-        sum(verdicts.values()),
-        verdicts.get(DecisionKind.WAIT.value, 0),
+        verdicts.total(),
+        verdicts[DecisionKind.WAIT.value],
         len(simulation.offline()),
         len(simulation.checker.broken),
         simulation.world.loop.steps,
@@ -130,7 +136,8 @@ async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int
             await backend.elect(False, [state.tp for state in states], NullRecorder())
             return {DecisionKind.ELECT.value: len(states)}
         surveyed = await backend.survey(SurveyRequest(states, SURVEY_SECONDS))
-        told = await judged(backend, (await backend.cluster()).elr_enabled, surveyed.surveys)
+        elr = (await backend.cluster()).elr_enabled
+        told = await judged(backend, elr, surveyed.surveys, await backend.log_dirs())
         chosen = [
             (survey, decide(survey, way.ranking, way.strategy, told.verdicts.get(survey.tp)))
             for survey in surveyed.surveys
@@ -143,10 +150,7 @@ async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int
         await backend.designate(rows, way.ranking, NullRecorder(), attempts=1, stop=False)
     except BackendError:
         return {DecisionKind.NO_CANDIDATE.value: len(backend.simulation.offline())}
-    verdicts: dict[str, int] = {}
-    for _, decision in chosen:
-        verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1
-    return verdicts
+    return Counter(decision.verdict.value for _, decision in chosen)
 
 
 class _Costs:

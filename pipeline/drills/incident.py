@@ -16,10 +16,11 @@ from pkgutil import get_data
 from random import Random
 from typing import Literal
 
+from backends.base.judged_partitions import UNCLEAN_ELECTION
 from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.scenario.build import Scenario
-from backends.simulator.scenario.faults import BrokerFault, DiskFault, ElectionFault, Fault
+from backends.simulator.scenario.faults import BrokerFault, ConfigFault, DiskFault, ElectionFault, Fault
 from backends.simulator.scenario.files import names, parse, read
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from recovery.controller.rules import ControllerRules
@@ -30,19 +31,26 @@ BROKERS = (1, 2, 3)
 RECORDS = 100
 OPERATOR_AT = 17.0
 REST_BACK_AT = 20.0
-END = 27.0
+OPERATOR_AGAIN_AT = 24.0
+"""When the operator looks again: those who were waited for are back, or will not help."""
+END = 30.0
 
 
 class IncidentShape(StrEnum):
     """KILLS: processes die, the page cache stays. POWER: what was not flushed is lost. DISKS: as POWER, and
     one broker's disk does not come back. LONG_TAIL: an unclean election during the failures, so that a stale
-    log is the longest.
+    log is the longest. NO_ELR: as POWER, on a cluster without the ELR. SELF_ELECTING: as POWER, with
+    unclean.leader.election.enable on the topic. FAILED_DISK: a log dir fails under a broker that goes on running,
+    and is replaced when the rest come back.
     """
 
     KILLS = "kills"
     POWER = "power"
     DISKS = "disks"
     LONG_TAIL = "long-tail"
+    NO_ELR = "no-elr"
+    SELF_ELECTING = "self-electing"
+    FAILED_DISK = "failed-disk"
 
 
 _Do = Literal["kill", "power-off", "start"]
@@ -56,7 +64,9 @@ def scenario(name: str, seed: int, rules: ControllerRules, min_isr: int | None) 
     Raises ScenarioError for a name that is neither.
     """
     if name in SHAPES:
-        return _drawn(IncidentShape(name), seed, rules, min_isr or 1)
+        shape = IncidentShape(name)
+        elr = rules.elr and shape is not IncidentShape.NO_ELR
+        return _drawn(shape, seed, replace(rules, elr=elr), min_isr or 1)
     found = _known(name)
     topology = replace(found.topology, config=replace(found.topology.config, rules=rules))
     if min_isr is not None:
@@ -85,7 +95,7 @@ def _drawn(shape: IncidentShape, seed: int, rules: ControllerRules, min_isr: int
         name,
         "",
         "",
-        _topology(name, random, rules, min_isr),
+        _topology(name, random, rules, min_isr, log_dirs=2 if shape is IncidentShape.FAILED_DISK else 1),
         faults,
         round(OPERATOR_AT * SECOND),
         (),
@@ -94,10 +104,11 @@ def _drawn(shape: IncidentShape, seed: int, rules: ControllerRules, min_isr: int
     )
 
 
-def _topology(name: str, random: Random, rules: ControllerRules, min_isr: int) -> Topology:
+def _topology(name: str, random: Random, rules: ControllerRules, min_isr: int, *, log_dirs: int) -> Topology:
     assignments = tuple(tuple(random.sample(BROKERS, 3)) for _ in range(PARTITIONS))
     config = Config(
         rules=rules,
+        high_watermark_needs_min_isr=rules.elr,
         broker_heartbeat_interval=SECOND,
         broker_session_timeout=3 * SECOND,
         replica_lag_time_max=2 * SECOND,
@@ -113,7 +124,7 @@ def _topology(name: str, random: Random, rules: ControllerRules, min_isr: int) -
         ProducerSpec(TOPIC, partitions, -1, random.choice((5, 20)), interval, stop=stop),
         ProducerSpec(TOPIC, partitions, 1, random.choice((5, 50)), 2 * interval, 100 * MILLISECOND, stop),
     )
-    brokers = tuple(BrokerSpec(number) for number in BROKERS)
+    brokers = tuple(BrokerSpec(number, log_dirs=log_dirs) for number in BROKERS)
     topics = (TopicSpec(TOPIC, PARTITIONS, assignments, records=RECORDS),)
     return Topology(name, brokers, topics, (100,), min_isr, config, producers=producers)
 
@@ -121,6 +132,11 @@ def _topology(name: str, random: Random, rules: ControllerRules, min_isr: int) -
 def _faults(shape: IncidentShape, random: Random) -> Iterator[Fault]:
     if shape is IncidentShape.LONG_TAIL:
         yield from _long_tail(random)
+        return
+    if shape is IncidentShape.SELF_ELECTING:
+        yield ConfigFault(at=0.5, do="set-config", topic=TOPIC, name=UNCLEAN_ELECTION, value="true")
+    if shape is IncidentShape.FAILED_DISK:
+        yield from _failed_disk(random)
         return
     order = random.sample(BROKERS, 3)
     kinds: tuple[_Do, ...] = ("kill",) if shape is IncidentShape.KILLS else ("kill", "power-off", "power-off")
@@ -140,6 +156,25 @@ def _faults(shape: IncidentShape, random: Random) -> Iterator[Fault]:
         if broker == gone:
             yield DiskFault(at=REST_BACK_AT - 0.5, do="replace-disk", node=f"broker-{broker}")
         yield _broker(REST_BACK_AT, "start", broker)
+
+
+def _failed_disk(random: Random) -> Iterator[Fault]:
+    """The others drop out one after another, and the log dir of the last one fails while its process runs."""
+    failing, *others = random.sample(BROKERS, 3)
+    kinds: tuple[_Do, ...] = ("kill", "power-off")
+    at = 2.0
+    for broker in others:
+        yield _broker(at, random.choice(kinds), broker)
+        at += random.choice((0.05, random.uniform(0.3, 4.5)))
+    log_dir = random.choice((0, 1))  # the other one keeps the process up
+    disk = f"broker-{failing}"
+    yield DiskFault(at=at + random.uniform(0.1, 3.0), do="break-disk", node=disk, log_dir=log_dir)
+    back = random.sample(others, random.choice((1, 2, 2)))
+    for broker in others:
+        yield _broker(random.uniform(13.5, 15.0) if broker in back else REST_BACK_AT, "start", broker)
+    yield _broker(REST_BACK_AT - 0.6, "kill", failing)
+    yield DiskFault(at=REST_BACK_AT - 0.5, do="replace-disk", node=disk, log_dir=log_dir)
+    yield _broker(REST_BACK_AT, "start", failing)
 
 
 def _long_tail(random: Random) -> Iterator[Fault]:

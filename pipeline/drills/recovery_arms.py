@@ -17,7 +17,9 @@ class Arm(StrEnum):
     operator. RANDOM_UNCLEAN is what an operator can do with Kafka's released tools: an unclean election,
     which takes the first live replica of the assignment, whatever its log contains. SPECIFICATION and
     LAST_RECORD read every log that can be read and elect the best (strategy aggressive), by the two rankings.
-    CAREFUL is last-record with the strategy balanced, which prefers to wait.
+    CAREFUL is last-record with the strategy balanced, which elects where the best candidate is proved to hold every
+    acknowledged record, and otherwise prefers to wait; WHOLE with complete, which waits for every replica. NOBODY:
+    released Kafka, and no operator.
     """
 
     NONE = "kafka-none"
@@ -27,6 +29,8 @@ class Arm(StrEnum):
     SPECIFICATION = "specification"
     LAST_RECORD = "last-record"
     CAREFUL = "last-record-balanced"
+    WHOLE = "last-record-complete"
+    NOBODY = "nobody"
 
 
 class ArmSetup(NamedTuple):
@@ -44,7 +48,8 @@ class ArmSetup(NamedTuple):
 
 
 def arm_setup(arm: Arm) -> ArmSetup:
-    """The setup of a recovery method. If a person decides, the controller behaves as released 4.3 with ELR."""
+    """The setup of a recovery method. If a person decides, or nobody, the controller behaves as released 4.3
+    with ELR."""
     shipped = ControllerRules()
     return {
         Arm.NONE: ArmSetup(_kip(UncleanRecoveryStrategy.NONE)),
@@ -54,6 +59,8 @@ def arm_setup(arm: Arm) -> ArmSetup:
         Arm.SPECIFICATION: ArmSetup(shipped, Ranking.SPECIFICATION, Strategy.AGGRESSIVE),
         Arm.LAST_RECORD: ArmSetup(shipped, Ranking.LAST_RECORD, Strategy.AGGRESSIVE),
         Arm.CAREFUL: ArmSetup(shipped, Ranking.LAST_RECORD, Strategy.BALANCED),
+        Arm.WHOLE: ArmSetup(shipped, Ranking.LAST_RECORD, Strategy.COMPLETE),
+        Arm.NOBODY: ArmSetup(shipped),
     }[arm]
 
 

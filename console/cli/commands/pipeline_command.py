@@ -193,8 +193,8 @@ def drill(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="A kind of incident (kills, power, disks, long-tail), or a scenario. May be repeated."
-            " Default: all kinds.",
+            help="A kind of incident (kills, power, disks, long-tail, no-elr, self-electing, failed-disk),"
+            " or a scenario. May be repeated. Default: all kinds.",
         ),
     ] = None,
     arm: Annotated[

@@ -41,6 +41,43 @@ def test_who_does_not_elect_uncleanly_stays_without_a_leader() -> None:
     assert arm_setup(Arm.NONE).rules.strategy is UncleanRecoveryStrategy.NONE
 
 
+def test_a_cluster_without_the_elr_has_none_with_any_arm() -> None:
+    for arm in Arm:
+        drawn = scenario(IncidentShape.NO_ELR.value, 1, arm_setup(arm).rules, 2)
+        assert not drawn.topology.config.rules.elr
+        assert not drawn.topology.config.high_watermark_needs_min_isr
+
+
+def test_waiting_for_the_last_isr_member_costs_time_that_a_proof_saves() -> None:
+    """Without the ELR: balanced elects where the best is proved to hold everything, complete waits for all."""
+    rows = {
+        arm: [run(DrillCase(IncidentShape.NO_ELR.value, arm.value, 2, seed)) for seed in (2, 6)]
+        for arm in (Arm.CAREFUL, Arm.WHOLE)
+    }
+    lost, offline = ({arm: sum(row[at] for row in found) for arm, found in rows.items()} for at in (4, 6))
+    assert lost[Arm.CAREFUL] <= lost[Arm.WHOLE]
+    assert offline[Arm.CAREFUL] < offline[Arm.WHOLE]
+
+
+def test_a_topic_that_elects_by_itself_leaves_nothing_to_an_operator() -> None:
+    rows = [run(DrillCase(IncidentShape.SELF_ELECTING.value, arm.value, 2, 1)) for arm in Arm]
+    assert {(row.lost_acknowledged, row.offline, row.decisions) for row in rows} == {(80, 0, 0)}
+
+
+def test_a_failed_disk_is_not_waited_for_until_it_returns_empty() -> None:
+    rows = {
+        arm: run(DrillCase(IncidentShape.FAILED_DISK.value, arm.value, 2, 4))
+        for arm in (Arm.CAREFUL, Arm.RANDOM_UNCLEAN)
+    }
+    assert all(row.offline == 1 for row in rows.values())
+    assert rows[Arm.CAREFUL].lost_acknowledged < rows[Arm.RANDOM_UNCLEAN].lost_acknowledged
+
+
+def test_an_operator_who_waited_looks_again() -> None:
+    row = run(DrillCase(IncidentShape.FAILED_DISK.value, Arm.CAREFUL.value, 2, 1))
+    assert (row.waits, row.decisions, row.offline_after) == (1, 2, 0)
+
+
 def test_a_scenario_of_the_tool_can_be_drilled() -> None:
     row = run(DrillCase("stale-long-tail", Arm.LAST_RECORD.value, None, 1))
     assert (row.error, row.min_isr, row.offline, row.offline_after) == ("", -1, 1, 0)
