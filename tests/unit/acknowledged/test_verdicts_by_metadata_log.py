@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.in_sync_history import InSyncHistory
+from recovery.acknowledged.metadata_log_proofs import proofs_from_history
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import (
     Condition,
@@ -29,6 +31,8 @@ from recovery.metadata_log.records import (
 )
 from recovery.model import ReplicaLog, Survey, Unknown
 from tests.unit.recovery.surveys import SILENT, log, survey
+
+NOBODY_ANSWERED: dict[int, ReplicaLog | Unknown] = {1: SILENT, 2: SILENT, 3: SILENT}
 
 
 class ControllerLog:
@@ -61,7 +65,9 @@ class ControllerLog:
 
     def isr(self, *isr: int, leader: int | None = None, recovering: bool = False) -> int:
         state = LeaderRecoveryState.RECOVERING if recovering else None
-        change = PartitionChange(leader=leader, isr=isr, leader_recovery_state=state)
+        return self.changes(PartitionChange(leader=leader, isr=isr, leader_recovery_state=state))
+
+    def changes(self, change: PartitionChange) -> int:
         return self.says(PartitionChangeRecord("id", 0, change))
 
     def min_isr(self, value: int) -> None:
@@ -75,6 +81,11 @@ class ControllerLog:
         state = found.state._replace(leader_epoch=held.leader_epoch, leader=held.leader)
         told = Survey(state, found.replicas, min_isr)
         return PartitionFacts(told, compacted=False, in_sync=in_sync_history(history, told))
+
+    def history(self, logs: dict[int, ReplicaLog | Unknown] | None = None) -> InSyncHistory:
+        found = self.facts(NOBODY_ANSWERED if logs is None else logs).in_sync
+        assert isinstance(found, InSyncHistory)
+        return found
 
     def verdict(self, broker: int, logs: dict[int, ReplicaLog | Unknown]) -> Verdict:
         return partition_verdicts(self.facts(logs)).candidates[broker]
@@ -203,3 +214,97 @@ def test_a_log_that_ends_in_another_state_is_not_used() -> None:
     assert isinstance(used, Unknown)
     found = partition_verdicts(replace(facts, survey=newer, in_sync=used)).candidates[2]
     assert ConditionKind.NO_UNCLEAN_ELECTION in {one.kind for one in found.conditions}
+
+
+# Each rule by itself: random incidents reach some of them too seldom to notice that one is broken.
+
+
+def unclean_election_of_3() -> ControllerLog:
+    """1 and 2 acknowledged without 3; then 2 was alone, below min ISR, and 3 was elected uncleanly."""
+    told = ControllerLog()
+    told.isr(1, 2)
+    told.isr(2, leader=2)
+    told.isr(2, leader=-1)
+    told.isr(3, leader=3, recovering=True)
+    told.isr(3, leader=-1)
+    return told
+
+
+def test_who_may_have_followed_an_unclean_leader_is_not_known_to_hold_everything() -> None:
+    before, after = ControllerLog(), unclean_election_of_3()
+    before.isr(1, 2)
+    before.isr(2, leader=2)
+    before.isr(2, leader=-1)
+    assert before.history().whole(2) is not None
+    assert after.history().whole(2) is None
+
+
+def test_after_an_unclean_election_a_higher_rank_proves_nothing() -> None:
+    told = unclean_election_of_3()
+    logs: dict[int, ReplicaLog | Unknown] = {**NOBODY_ANSWERED, 3: log((0, 0, 500), (2, 500, 600))}
+    facts = told.facts(logs)
+    (proof,) = proofs_from_history(facts, facts.known_logs(), told.history(logs))
+    assert (proof.broker, proof.ranks) == (3, False)
+
+
+def test_a_silent_replica_may_hold_the_branch_that_an_unclean_election_left() -> None:
+    """Nothing of the branch is to be seen, and 1 and 2 had it."""
+    logs: dict[int, ReplicaLog | Unknown] = {**NOBODY_ANSWERED, 3: log((0, 0, 500), (3, 500, 600))}
+    verdict = unclean_election_of_3().verdict(3, logs)
+    assert (verdict.kind, verdict.at_most) == (VerdictKind.OPEN, None)
+
+
+def test_who_is_elected_has_not_joined_the_leader_it_is() -> None:
+    told = unclean_election_of_3()
+    assert not told.history().joined_after(3, 0)
+    told.isr(3, leader=3)
+    told.isr(3, 2)
+    assert told.history().joined_after(2, 0)
+
+
+def placed_on(*directories: str) -> ControllerLog:
+    """2 has two log dirs, and leaves the ISR last but one; nothing is acknowledged without it."""
+    told = ControllerLog()
+    told.starts(2, ("a", "b"))
+    told.changes(PartitionChange(directories=directories))
+    told.isr(1, 2)
+    return told
+
+
+def test_the_loss_of_the_log_dir_that_held_the_replica_counts_and_of_another_does_not() -> None:
+    for left, held in (("b", False), ("a", True)):
+        told = placed_on("x", "a", "y")
+        told.starts(2, (left, "new"))
+        told.isr(1)
+        told.isr(1, leader=-1)
+        assert (told.history().whole(2) is not None) is held
+
+
+def test_a_replica_that_was_removed_and_added_again_begins_anew() -> None:
+    told = ControllerLog()
+    told.isr(1, 2)
+    told.changes(PartitionChange(isr=(1,), replicas=(1, 3)))
+    told.changes(PartitionChange(replicas=(1, 2, 3)))
+    told.isr(1, leader=-1)
+    assert told.history().whole(2) is None
+    verdict = told.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT})
+    assert verdict.kind is VerdictKind.OPEN
+
+
+def test_min_isr_is_never_above_the_number_of_replicas() -> None:
+    told = ControllerLog(min_isr=3)
+    told.changes(PartitionChange(isr=(1, 2), replicas=(1, 2)))
+    told.changes(PartitionChange(replicas=(1, 2, 3)))
+    told.isr(1, 2, leader=-1)
+    history = told.history()
+    assert history.acknowledges(history.newest - 2)
+
+
+def test_a_min_isr_of_the_brokers_own_files_is_named_as_not_checked() -> None:
+    told = ControllerLog()
+    told.says(ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", None))
+    told.isr(1, 2)
+    told.isr(1)
+    told.isr(1, leader=-1)
+    verdict = told.verdict(2, ONE_AHEAD)
+    assert verdict.conditions == (Condition(ConditionKind.MIN_ISR_NEVER_LOWER),)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import (
@@ -123,3 +125,27 @@ def test_what_retention_removed_is_no_loss() -> None:
     told = survey({1: log((0, 100, 900), start=100), 2: log((0, 0, 900)), 3: log((0, 0, 900))})
     verdict = partition_verdicts(PartitionFacts(told)).candidates[1]
     assert (verdict.kind, verdict.expired) == (VerdictKind.NONE, 100)
+
+
+def test_a_broker_whose_dir_was_replaced_is_no_witness_whatever_its_log_holds() -> None:
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT})
+    assert kinds(told, emptied_disks=frozenset({2})) == {1: VerdictKind.OPEN, 2: VerdictKind.OPEN}
+
+
+def test_an_elr_member_with_an_emptied_log_holds_nothing() -> None:
+    told = survey({1: log((0, 0, 900)), 2: log(), 3: SILENT}, elr=(2,))
+    assert kinds(told) == {1: VerdictKind.OPEN, 2: VerdictKind.OPEN}
+
+
+def test_while_replicas_are_reassigned_nothing_follows_from_overlap() -> None:
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT})._replace(reassigning=True)
+    assert kinds(told) == {1: VerdictKind.OPEN, 2: VerdictKind.OPEN}
+
+
+@pytest.mark.parametrize(("min_isr", "tolerated"), [(2, 0), (3, 1)])
+def test_so_many_witnesses_may_have_lost_unflushed_records(min_isr: int, tolerated: int) -> None:
+    """Each acknowledged record was on min ISR replicas, and only one of them is silent."""
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT})._replace(min_isr=min_isr)
+    verdict = partition_verdicts(PartitionFacts(told)).candidates[2]
+    kept = next(one for one in verdict.conditions if one.kind is ConditionKind.RECORDS_KEPT)
+    assert (set(kept.brokers), kept.tolerated) == ({1, 2}, tolerated)

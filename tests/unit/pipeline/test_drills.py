@@ -54,7 +54,8 @@ def test_waiting_for_the_last_isr_member_costs_time_that_a_proof_saves() -> None
         arm: [run(DrillCase(IncidentShape.NO_ELR.value, arm.value, 2, seed)) for seed in (2, 6)]
         for arm in (Arm.CAREFUL, Arm.WHOLE)
     }
-    lost, offline = ({arm: sum(row[at] for row in found) for arm, found in rows.items()} for at in (4, 6))
+    lost = {arm: sum(row.lost_acknowledged for row in found) for arm, found in rows.items()}
+    offline = {arm: sum(row.unavailable_s for row in found) for arm, found in rows.items()}
     assert lost[Arm.CAREFUL] <= lost[Arm.WHOLE]
     assert offline[Arm.CAREFUL] < offline[Arm.WHOLE]
 
