@@ -1,0 +1,224 @@
+"""The first advice on a real cluster without the ELR: read, followed, and the acknowledged records counted.
+
+Without the ELR the last ISR member leads as soon as it returns, whatever its log lost. The incidents share what
+happens to the brokers. Each has two partitions in the same state: with one of them the advice is followed, and the
+opposite happens to the other one. A consumer that knows nothing of ktriage counts what is left in both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka.log_files import cut_log, replica_directory
+from tests.live.command_runner import CommandRunner
+from tests.live.incident_steps import kill, produce, start, wait_all, wait_offline
+
+CLUSTER = ClusterSpec(controllers=1, brokers=4, log_dirs=2, elr=False)
+"""Broker 4 has no replica of an incident: it answers while all replicas are down."""
+
+EARLY, LATE, ALONE = 60, 540, 100
+
+
+class Advised(NamedTuple):
+    """The first step for one topic, and what the plan says of it."""
+
+    step: dict[str, Any]
+    plan: dict[str, Any]
+
+    @property
+    def down(self) -> dict[int, dict[str, Any]]:
+        """The brokers that are not to be started before the step."""
+        return {one["broker"]: one for one in self.step["keepDown"]}
+
+    def acknowledged(self, broker: int) -> dict[str, Any]:
+        """The verdict of the election of that broker."""
+        told = [one for row in self.plan["partitions"] for one in row["acknowledged"]]
+        return next(dict(one) for one in told if one["broker"] == broker)
+
+
+class Operator:
+    """Asks and does what an engineer does with ktriage on this cluster."""
+
+    def __init__(self, cluster: KafkaCluster, home: Path) -> None:
+        self.home = home
+        self.run = CommandRunner(home, cluster.bootstrap(), cluster.metadata.wait_caught_up)
+
+    def advised(self, topic: str, *words: str) -> Advised:
+        (self.home / f"{topic}.json").unlink(missing_ok=True)
+        _, plan = self.run.json("plan", "--topic", topic, *words, f"{topic}.json")
+        return Advised(plan["steps"][0], plan)
+
+    def elect(self, topic: str) -> None:
+        """Applies the plan of the last advice for this topic."""
+        ended = self.run("apply", f"{topic}.json", "--yes", "--reason", "a test")
+        assert ended.status == 0, str(ended)
+
+
+@pytest.fixture(scope="module")
+def operator(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Operator:
+    return Operator(cluster, tmp_path_factory.mktemp("operator"))
+
+
+def create(cluster: KafkaCluster, names: tuple[str, ...], replicas: list[int], **config: object) -> None:
+    settings = {key.replace("_", "."): str(value) for key, value in config.items()}
+    for name in names:
+        cluster.client.create_topic(name, [replicas], settings)
+
+
+def left(cluster: KafkaCluster, topic: str, partition: int = 0) -> dict[str, int]:
+    """How many records of each kind a consumer finds; each is there once."""
+    values = [record.value for record in cluster.client.consume(topic, partition)]
+    assert len(values) == len(set(values)), f"{topic} has records twice"
+    kinds = [value.rpartition("-")[0] for value in values]
+    return {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+
+
+class Night(NamedTuple):
+    """What was advised, by topic, and what was left in the end."""
+
+    advice: dict[str, Advised]
+    left: dict[str, dict[str, int]]
+
+
+STANDING = ("standing", "standing-waited")
+LOWERED = ("lowered", "lowered-forced")
+POWER = ("power", "power-elected")
+OBEYED, DISOBEYED = "selfelect-obeyed", "selfelect-disobeyed"
+
+
+@pytest.fixture(scope="module")
+def power_cut(cluster: KafkaCluster, operator: Operator) -> Night:
+    """3 falls out of the ISR, then 1, then 2 dies; some logs lose their tails; 1 returns, then 3, and at last 2."""
+    three = (*STANDING, *LOWERED, *POWER)
+    create(cluster, three, [1, 2, 3], min_insync_replicas=2)
+    unclean = {"unclean_leader_election_enable": "true", "min_insync_replicas": 1}
+    create(cluster, (OBEYED,), [1, 3], **unclean)
+    create(cluster, (DISOBEYED,), [1, 2], **unclean)
+    every = (*three, OBEYED, DISOBEYED)
+    for topic in every:
+        produce(cluster, topic, EARLY, "early")
+    kill(cluster, 3)
+    for topic in every:
+        produce(cluster, topic, LATE, "late")
+    kill(cluster, 1)
+    wait_all(cluster, (*three, DISOBEYED), lambda state: state.isr == (2,), "with 2 alone in the ISR")
+    for topic in LOWERED:
+        set_min_isr(cluster, topic, 1)
+    cluster.metadata.wait_caught_up()
+    for topic in (*LOWERED, DISOBEYED):
+        produce(cluster, topic, ALONE, "alone")
+    for topic in LOWERED:
+        set_min_isr(cluster, topic, 2)
+    kill(cluster, 2)
+    for topic in STANDING:
+        cut_log(cluster.node(2), topic, 0, EARLY)
+    for topic in POWER:
+        cut_log(cluster.node(1), topic, 0, EARLY)
+
+    advice = {topic: operator.advised(topic) for topic in (OBEYED, DISOBEYED)}
+    start(cluster, 1)
+    wait_all(cluster, (OBEYED, DISOBEYED), lambda state: state.leader == 1, "led by 1")
+    start(cluster, 3)
+    wait_offline(cluster, three)
+
+    advice |= {topic: operator.advised(topic) for topic in (STANDING[0], LOWERED[0], POWER[1])}
+    operator.elect(STANDING[0])
+    operator.elect(POWER[1])
+    advice[LOWERED[1]] = operator.advised(LOWERED[1], "--strategy", "aggressive")
+    operator.elect(LOWERED[1])
+    start(cluster, 2)
+    wait_all(cluster, every, lambda state: set(state.isr) == set(state.replicas), "fully replicated")
+    return Night(advice, {topic: left(cluster, topic) for topic in every})
+
+
+def set_min_isr(cluster: KafkaCluster, topic: str, value: int) -> None:
+    named = ("--entity-type", "topics", "--entity-name", topic)
+    cluster.tools("kafka-configs", "--alter", *named, "--add-config", f"min.insync.replicas={value}")
+
+
+def test_the_last_isr_member_that_lost_its_tail_is_not_waited_for(power_cut: Night) -> None:
+    advice = power_cut.advice[STANDING[0]]
+    assert (advice.step["kind"], advice.step["brokers"]) == ("elect", [1])
+    assert advice.down[2]["electedAs"] == "ISR member" and not advice.down[2]["checksRecords"]
+    assert advice.acknowledged(1)["verdict"] == "none"
+    assert advice.acknowledged(3)["atMost"] == LATE
+    assert power_cut.left[STANDING[0]] == {"early": EARLY, "late": LATE}
+    assert power_cut.left[STANDING[1]] == {"early": EARLY}, "broker 2 was started first"
+
+
+def test_records_acknowledged_under_a_lower_min_isr_are_waited_for(power_cut: Night) -> None:
+    advice, forced = (power_cut.advice[topic] for topic in LOWERED)
+    assert (advice.step["kind"], advice.step["brokers"]) == ("bring back", [2])
+    assert (advice.step["keepDown"], advice.step["checkDisk"]) == ([], [2])
+    verdict = forced.acknowledged(1)
+    assert (verdict["verdict"], verdict["atMost"]) == ("open", None)
+    assert power_cut.left[LOWERED[0]] == {"early": EARLY, "late": LATE, "alone": ALONE}
+    assert power_cut.left[LOWERED[1]] == {"early": EARLY, "late": LATE}, "broker 1 was elected"
+
+
+def test_a_follower_that_lost_its_tail_is_elected_on_the_named_condition_only(power_cut: Night) -> None:
+    """Nothing that a broker answers shows that its host lost power: that it did not is a condition."""
+    advice = power_cut.advice[POWER[1]]
+    verdict = advice.acknowledged(1)
+    kept = {"kind": "no unflushed records lost", "brokers": [1], "doubtful": True}
+    assert (verdict["verdict"], verdict["conditions"]) == ("none", [kept])
+    assert "unless its host lost power before it restarted" in advice.step["text"]
+    assert power_cut.left[POWER[0]] == {"early": EARLY, "late": LATE}, "broker 2 was brought back"
+    assert power_cut.left[POWER[1]] == {"early": EARLY}, "the condition did not hold"
+
+
+def test_a_self_electing_topic_names_who_is_started_first(power_cut: Night) -> None:
+    obeyed, disobeyed = (power_cut.advice[topic] for topic in (OBEYED, DISOBEYED))
+    assert (obeyed.step["kind"], obeyed.step["brokers"], list(obeyed.down)) == ("bring back", [1], [3])
+    assert (disobeyed.step["kind"], disobeyed.step["brokers"], list(disobeyed.down)) == (
+        "bring back",
+        [2],
+        [1],
+    )
+    assert disobeyed.down[1]["electedAs"] == "unclean.leader.election.enable"
+    assert power_cut.left[OBEYED] == {"early": EARLY, "late": LATE}
+    assert power_cut.left[DISOBEYED] == {"early": EARLY, "late": LATE}, f"{ALONE} were on broker 2"
+
+
+VAULT = "vault"
+
+
+def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operator) -> None:
+    """2, the last ISR member, runs on with a failed disk; later it returns with an empty one."""
+    cluster.bring_all_up()
+    cluster.client.create_topic(VAULT, [[1, 2, 3]] * 6, {"min.insync.replicas": "2"})
+    produce(cluster, VAULT, EARLY, "early")
+    kill(cluster, 3)
+    produce(cluster, VAULT, LATE, "late")
+    kill(cluster, 1)
+    wait_all(cluster, [VAULT], lambda state: state.isr == (2,), "with 2 alone in the ISR")
+    node = cluster.node(2)
+    lost = [p for p in range(6) if replica_directory(node, VAULT, p).parent == node.log_dirs[1]]
+    followed, opposite = lost[:2]
+    node.remove_log_dir(1)
+    for partition in lost:
+        cluster.metadata.wait_offline(VAULT, partition)
+    start(cluster, 1, 3)
+
+    _, status = operator.run.json("status")
+    assert status["health"]["failedLogDirs"] == 1
+    first = status["steps"][0]
+    assert (first["kind"], first["brokers"]) == ("elect", [1]), "the worst that is known comes first"
+    [down] = first["keepDown"]
+    assert (down["broker"], down["failedDisk"]) == (2, True)
+    assert "Broker 2's disk FAILED" in first["text"]
+    advice = operator.advised(VAULT, "--partition", str(followed))
+    assert advice.acknowledged(1)["verdict"] == "none"
+    assert advice.acknowledged(3)["atMost"] == LATE
+    operator.elect(VAULT)
+    node.kill()
+    cluster.replace_log_dir(2, 1)
+    start(cluster, 2)
+    for partition in (followed, opposite):
+        cluster.metadata.wait_isr(VAULT, partition, (1, 2, 3))
+    assert left(cluster, VAULT, followed) == {"early": EARLY, "late": LATE}
+    assert left(cluster, VAULT, opposite) == {}, "broker 2 led with its empty disk"
