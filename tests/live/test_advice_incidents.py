@@ -12,15 +12,20 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.log_files import cut_log, replica_directory
+from testbed.kafka.node import Node
 from tests.live.command_runner import CommandRunner
-from tests.live.incident_steps import kill, produce, start, wait_all, wait_offline
+from tests.live.incident_steps import elect_unclean, kill, produce, start, wait_all, wait_offline
+from tests.unit.cli.command_process import invoke
 
 CLUSTER = ClusterSpec(controllers=1, brokers=4, log_dirs=2, elr=False)
 """Broker 4 has no replica of an incident: it answers while all replicas are down."""
 
 EARLY, LATE, ALONE = 60, 540, 100
+COMMON, TAIL, KEPT = 1000, 500, 300
+AGREED = ("--yes", "--reason", "a test")
+AGGRESSIVE = ("--strategy", "aggressive")
 
 
 class Advised(NamedTuple):
@@ -52,9 +57,17 @@ class Operator:
         _, plan = self.run.json("plan", "--topic", topic, *words, f"{topic}.json")
         return Advised(plan["steps"][0], plan)
 
-    def elect(self, topic: str) -> None:
+    def scan(self, cluster: KafkaCluster, broker: int) -> str:
+        """The file of what stands on the disks of a dead broker."""
+        ended = invoke(
+            self.home, "ktriage", "disk", "scan", *map(str, cluster.node(broker).log_dirs), "--output", "json"
+        )
+        (self.home / "disk.json").write_text(ended.out)
+        return "disk.json"
+
+    def elect(self, topic: str, *words: str) -> None:
         """Applies the plan of the last advice for this topic."""
-        ended = self.run("apply", f"{topic}.json", "--yes", "--reason", "a test")
+        ended = self.run("apply", f"{topic}.json", *words, *AGREED)
         assert ended.status == 0, str(ended)
 
 
@@ -126,9 +139,10 @@ def power_cut(cluster: KafkaCluster, operator: Operator) -> Night:
     wait_offline(cluster, three)
 
     advice |= {topic: operator.advised(topic) for topic in (STANDING[0], LOWERED[0], POWER[1])}
+    advice[POWER[0]] = operator.advised(POWER[0], "--evidence", operator.scan(cluster, 2))
     operator.elect(STANDING[0])
     operator.elect(POWER[1])
-    advice[LOWERED[1]] = operator.advised(LOWERED[1], "--strategy", "aggressive")
+    advice[LOWERED[1]] = operator.advised(LOWERED[1], *AGGRESSIVE)
     operator.elect(LOWERED[1])
     start(cluster, 2)
     wait_all(cluster, every, lambda state: set(state.isr) == set(state.replicas), "fully replicated")
@@ -167,6 +181,8 @@ def test_a_follower_that_lost_its_tail_is_elected_on_the_named_condition_only(po
     kept = {"kind": "no unflushed records lost", "brokers": [1], "doubtful": True}
     assert (verdict["verdict"], verdict["conditions"]) == ("none", [kept])
     assert "unless its host lost power before it restarted" in advice.step["text"]
+    read = power_cut.advice[POWER[0]]
+    assert (read.step["kind"], read.step["brokers"]) == ("bring back", [2]), "its disk was read"
     assert power_cut.left[POWER[0]] == {"early": EARLY, "late": LATE}, "broker 2 was brought back"
     assert power_cut.left[POWER[1]] == {"early": EARLY}, "the condition did not hold"
 
@@ -182,6 +198,84 @@ def test_a_self_electing_topic_names_who_is_started_first(power_cut: Night) -> N
     assert disobeyed.down[1]["electedAs"] == "unclean.leader.election.enable"
     assert power_cut.left[OBEYED] == {"early": EARLY, "late": LATE}
     assert power_cut.left[DISOBEYED] == {"early": EARLY, "late": LATE}, f"{ALONE} were on broker 2"
+
+
+TAILS = ("tail", "tail-longest")
+MARKS = ("marks", "marks-elected")
+
+
+@pytest.fixture(scope="module")
+def two_branches(cluster: KafkaCluster, operator: Operator) -> Night:
+    """1 takes a tail alone; 2, elected uncleanly, takes newer records that 3 has too; 3 stays dead."""
+    cluster.bring_all_up()
+    create(cluster, TAILS, [1, 2, 3], min_insync_replicas=2)
+    create(cluster, MARKS, [1, 2, 3], min_insync_replicas=1)
+    every = (*TAILS, *MARKS)
+    for topic in every:
+        produce(cluster, topic, COMMON, "common")
+    kill(cluster, 2, 3)
+    wait_all(cluster, every, lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    for topic in every:
+        produce(cluster, topic, TAIL, "tail", acks="1" if topic in TAILS else "all")
+    marks = [(topic, COMMON + TAIL) for topic in MARKS]
+    wait_until(lambda: all(mark(cluster.node(1), *one) for one in marks), "the checkpoint of broker 1", 30)
+    kill(cluster, 1)
+    start(cluster, 2)
+    elect_unclean(cluster, every, 2)
+    start(cluster, 3)
+    wait_all(cluster, every, lambda state: set(state.isr) == {2, 3}, "in sync on 2 and 3")
+    for topic in every:
+        produce(cluster, topic, KEPT, "kept")
+    kill(cluster, 2)
+    wait_all(cluster, every, lambda state: state.leader == 3, "led by 3")
+    kill(cluster, 3)
+    start(cluster, 1, 2)
+    wait_offline(cluster, every)
+
+    advice = {topic: operator.advised(topic) for topic in (TAILS[0], MARKS[0])}
+    advice[TAILS[1]] = operator.advised(TAILS[1], *AGGRESSIVE, "--ranking", "specification")
+    operator.elect(TAILS[1])
+    operator.advised(MARKS[0], *AGGRESSIVE)
+    operator.elect(MARKS[0], "--rescue", "saved")
+    advice[MARKS[1]] = operator.advised(MARKS[1], *AGGRESSIVE)
+    operator.elect(MARKS[1])
+    start(cluster, 3)
+    wait_all(cluster, every, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
+    ended = operator.run("rescue", "write-back", "saved", "--to-source", *AGREED)
+    assert ended.status == 0, str(ended)
+    return Night(advice, {topic: left(cluster, topic) for topic in every})
+
+
+CHECKPOINT = "replication-offset-checkpoint"
+
+
+def mark(node: Node, topic: str, offset: int) -> bool:
+    """Whether the broker has checkpointed that high watermark."""
+    file = replica_directory(node, topic, 0).parent / CHECKPOINT
+    return f"{topic} 0 {offset}" in file.read_text().splitlines()
+
+
+def test_a_stale_long_tail_waits_for_the_newer_records(two_branches: Night) -> None:
+    advice, longest = (two_branches.advice[topic] for topic in TAILS)
+    assert (advice.step["kind"], advice.step["brokers"]) == ("bring back", [3])
+    assert (longest.acknowledged(1)["verdict"], longest.acknowledged(1)["atMost"]) == ("open", KEPT)
+    assert longest.acknowledged(2)["verdict"] != "some", "the tail was never committed"
+    assert two_branches.left[TAILS[0]] == {"common": COMMON, "kept": KEPT}, "nothing acknowledged is lost"
+    assert two_branches.left[TAILS[1]] == {"common": COMMON, "tail": TAIL}, "the longest log was elected"
+
+
+def test_a_high_watermark_that_contradicts_the_ranking_asks_for_a_rescue(two_branches: Night) -> None:
+    """Both branches were acknowledged, under a min ISR of 1: no choice keeps both."""
+    advice, elected = (two_branches.advice[topic] for topic in MARKS)
+    assert (advice.step["kind"], list(advice.down)) == ("compare", [3])
+    [refused] = advice.plan["notElected"]
+    assert refused["verdict"] == "refused" and "rescue one branch" in refused["reason"]
+    verdict = elected.acknowledged(2)
+    assert (verdict["verdict"], verdict["atLeast"]) == ("some", TAIL)
+    assert verdict["evidence"][0] == {"kind": "high watermark", "brokers": [1], "offset": COMMON + TAIL}
+    assert elected.acknowledged(1)["verdict"] != "none"
+    assert two_branches.left[MARKS[0]] == {"common": COMMON, "kept": KEPT, "tail": TAIL}, "one was rescued"
+    assert two_branches.left[MARKS[1]] == {"common": COMMON, "kept": KEPT}, "one was cut off"
 
 
 VAULT = "vault"
@@ -218,6 +312,11 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
     node.kill()
     cluster.replace_log_dir(2, 1)
     start(cluster, 2)
+    cluster.metadata.wait_partition(VAULT, opposite, lambda state: not state.offline, "on the new disk")
+    if cluster.metadata.partition(VAULT, opposite).leader == -1:
+        # Seen at times: it is unfenced in the ISR, with its new disk, and not elected. The next start elects it.
+        kill(cluster, 2)
+        start(cluster, 2)
     for partition in (followed, opposite):
         cluster.metadata.wait_isr(VAULT, partition, (1, 2, 3))
     assert left(cluster, VAULT, followed) == {"early": EARLY, "late": LATE}
