@@ -11,8 +11,10 @@ from backends.base.answers import LogDir
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
+from backends.metadata_log.copied_log import CopiedMetadataLog
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.metadata_log.history import MetadataHistory
@@ -28,11 +30,26 @@ LogDirs = Mapping[int, Sequence[LogDir] | Unknown]
 """Each broker's log dirs, or why they are not known."""
 
 
+class CopyUse(NamedTuple):
+    """What became of a copied metadata log. ``live``: why the active controller's was not read; None: it was, and
+    the copy was not needed. ``used`` counts the partitions that the copy was used for, and ``refused`` has the
+    reason for each of the others.
+    """
+
+    copy: CopiedMetadataLog
+    live: Unknown | None
+    used: int = 0
+    refused: tuple[Unknown, ...] = ()
+
+
 class JudgedPartitions(NamedTuple):
-    """Of each partition without a leader. ``metadata_log``: why it was not used; None: it was."""
+    """Of each partition without a leader. ``metadata_log``: why it was not used; None: it was. ``copied``: what
+    became of a copy of it; None: there was none.
+    """
 
     verdicts: Mapping[TopicPartition, PartitionVerdicts]
     metadata_log: Unknown | None
+    copied: CopyUse | None = None
 
 
 async def judged(
@@ -40,8 +57,10 @@ async def judged(
     elr_enabled: bool | Unknown,
     surveys: Iterable[Survey],
     log_dirs: LogDirs = MappingProxyType({}),
+    copy: CopiedMetadataLog | None = None,
 ) -> JudgedPartitions:
-    """The verdicts of every partition without a leader. Raises BackendError.
+    """The verdicts of every partition without a leader, by ``copy`` where the active controller's metadata log
+    cannot be read. Raises BackendError.
 
     The metadata log is read after the survey, so that it shows each restart of a broker that answered.
     """
@@ -50,7 +69,10 @@ async def judged(
         return JudgedPartitions({}, NOT_ASKED)
     topics = list(dict.fromkeys(survey.state.topic for survey in offline))
     configs = await backend.topic_configs(topics)
-    history = await _metadata_log(backend)
+    live = await _metadata_log(backend)
+    by_copy = copy is not None and isinstance(live, Unknown)
+    history = copy.history if copy is not None and by_copy else live
+    refused: list[Unknown] = []
     found: dict[TopicPartition, PartitionVerdicts] = {}
     alike: dict[Hashable, PartitionVerdicts] = {}
     for number, survey in enumerate(offline):
@@ -62,10 +84,16 @@ async def judged(
         told = alike.get(key) if isinstance(history, Unknown) else None
         if told is None:
             config = configs.get(topic, NOT_ASKED)
-            told = judged_partition(survey, elr_enabled, config, history, log_dirs)
+            in_sync = _in_sync(history, survey, copied=by_copy)
+            if by_copy and isinstance(in_sync, Unknown):
+                refused.append(in_sync)
+            told = _verdicts(survey, elr_enabled, config, in_sync, log_dirs)
             alike[key] = told
         found[survey.tp] = told
-    return JudgedPartitions(found, history if isinstance(history, Unknown) else None)
+    why = live if isinstance(live, Unknown) else None
+    used = len(found) - len(refused) if by_copy else 0
+    copied = None if copy is None else CopyUse(copy, why, used, tuple(refused))
+    return JudgedPartitions(found, why, copied)
 
 
 def judged_partition(
@@ -76,8 +104,23 @@ def judged_partition(
     log_dirs: LogDirs = MappingProxyType({}),
 ) -> PartitionVerdicts:
     """The verdicts of one partition, from its topic's configuration, the metadata log and the brokers' log dirs."""
+    return _verdicts(survey, elr_enabled, config, _in_sync(history, survey), log_dirs)
+
+
+def _in_sync(
+    history: MetadataHistory | Unknown, survey: Survey, *, copied: bool = False
+) -> InSyncHistory | Unknown:
+    return history if isinstance(history, Unknown) else in_sync_history(history, survey, copied=copied)
+
+
+def _verdicts(
+    survey: Survey,
+    elr_enabled: bool | Unknown,
+    config: Mapping[str, str] | Unknown,
+    in_sync: InSyncHistory | Unknown,
+    log_dirs: LogDirs,
+) -> PartitionVerdicts:
     compacted = config if isinstance(config, Unknown) else "compact" in config.get("cleanup.policy", "")
-    in_sync = history if isinstance(history, Unknown) else in_sync_history(history, survey)
     return partition_verdicts(
         PartitionFacts(
             survey,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from backends.base.protocol import Backend
+from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.operations.acknowledged_losses import with_verdicts
 from console.operations.partition_picture import Picture
 from console.operations.record_times import with_times
@@ -56,10 +57,17 @@ class Choices:
 
 
 async def choose(
-    backend: Backend, picture: Picture, header: Header, importance: Importance = NO_TIERS
+    backend: Backend,
+    picture: Picture,
+    header: Header,
+    importance: Importance = NO_TIERS,
+    copy: CopiedMetadataLog | None = None,
 ) -> Choices:
-    """Decides for every partition, by the ranking and the strategy of the header; the most important first."""
-    picture = await with_verdicts(backend, picture)
+    """Decides for every partition, by the ranking and the strategy of the header; the most important first.
+
+    ``copy`` is used where the active controller's metadata log cannot be read.
+    """
+    picture = await with_verdicts(backend, picture, copy)
     verdicts = picture.verdicts
     rows = tuple(
         LeaderChoice(survey, decide(survey, header.ranking, header.strategy, verdicts.get(survey.tp)))

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest, SurveyResult
+from backends.base.judged_partitions import CopyUse
 from backends.base.protocol import Backend, Progress
 from console.operations.cluster_health import (
     Configs,
@@ -47,7 +48,7 @@ class Picture:
     ``visible_only``, ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` and
     ``health``, that of the whole cluster, are None where they were not asked. ``evidence`` is what became of
     disks that were read; None: there were none. ``log_dirs`` are empty where they were not asked, ``verdicts``
-    where nobody judged.
+    where nobody judged. ``copied_log``: what became of a copied metadata log; None: there was none.
     """
 
     cluster: ClusterInfo
@@ -64,6 +65,7 @@ class Picture:
     evidence: EvidenceUse | None = None
     log_dirs: LogDirs = field(default_factory=dict)
     verdicts: Mapping[TopicPartition, PartitionVerdicts] = field(default_factory=dict)
+    copied_log: CopyUse | None = None
 
     @property
     def unseen(self) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from backends.base.answers import Depth, Outcome
 from backends.base.protocol import Backend, Progress
+from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
@@ -73,7 +74,7 @@ class ChoiceOptions:
     """Which partitions are recovered, and how their leaders are chosen; brokers have ``seconds`` to answer.
 
     ``words`` are the options that select the same partitions, for the next command. ``evidence``: the disks of
-    brokers that are down, as they were read.
+    brokers that are down, as they were read. ``copy``: a copied metadata log.
     """
 
     selection: Selection
@@ -83,6 +84,7 @@ class ChoiceOptions:
     words: tuple[str, ...] = ("--all-offline-partitions",)
     evidence: tuple[DiskReading, ...] = ()
     importance: Importance = NO_TIERS
+    copy: CopiedMetadataLog | None = None
 
     def plan_again(self, file: str, *, strategy: Strategy | None = None) -> tuple[str, ...]:
         """The words of the command that chooses as this run did, or by another ``strategy``, into ``file``."""
@@ -90,7 +92,8 @@ class ChoiceOptions:
         ranking = () if self.ranking is Ranking.LAST_RECORD else ("--ranking", str(self.ranking))
         by = () if strategy is Strategy.BALANCED else ("--strategy", str(strategy))
         evidence = (word for reading in self.evidence for word in ("--evidence", reading.source))
-        return "plan", *self.words, *ranking, *by, *evidence, file
+        copied = () if self.copy is None else ("--metadata-dir", str(self.copy.path))
+        return "plan", *self.words, *ranking, *by, *evidence, *copied, file
 
 
 async def survey_and_choose(
@@ -107,7 +110,7 @@ async def survey_and_choose(
 
         picture = await with_evidence(cluster, picture, options.evidence)
     header = plan_header(info.cluster_id, options.ranking, options.strategy)
-    return await choose(cluster, picture, header, options.importance)
+    return await choose(cluster, picture, header, options.importance, options.copy)
 
 
 @dataclass(frozen=True, slots=True)

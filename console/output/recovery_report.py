@@ -8,6 +8,7 @@ from pathlib import Path
 from console.operations.leader_choice import Choices
 from console.operations.recover_partitions import Recovery
 from console.output.advice_json import steps_json
+from console.output.copied_log_report import copied_log_json
 from console.output.evidence_report import evidence_json
 from console.output.json_document import document
 from console.output.plan_json import (
@@ -62,6 +63,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         "leadersNotTold": leaders_not_told_json(picture),
         "contacts": [contact_json(contact) for contact in picture.contacts],
         "evidence": evidence_json(picture.evidence),
+        "copiedLog": copied_log_json(picture.copied_log),
         "steps": steps_json(choices.steps),
         "partitions": [row_json(row) for row in plan.rows],
         "notElected": [not_elected_json(row) for row in plan.not_elected],

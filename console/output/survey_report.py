@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Which
+from console.output.copied_log_report import copied_log_json, copied_log_lines
 from console.output.evidence_report import evidence_json, evidence_lines
 from console.output.json_document import document
 from console.output.replica_table import contact_lines, partition_lines, replica_table
@@ -68,6 +69,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
     yield from hidden_lines(picture)
     yield from contact_lines(picture.contacts)
     yield from evidence_lines(picture.evidence)
+    yield from copied_log_lines(picture.copied_log)
 
 
 _NOUNS = {
@@ -137,6 +139,7 @@ def picture_document(picture: Picture) -> Iterator[str]:
             "leadersNotTold": leaders_not_told_json(picture),
             "contacts": [contact_json(contact) for contact in picture.contacts],
             "evidence": evidence_json(picture.evidence),
+            "copiedLog": copied_log_json(picture.copied_log),
             "partitions": [
                 survey_json(survey, calls, picture.verdicts.get(survey.tp)) for survey in picture.surveys
             ],

@@ -42,3 +42,8 @@ def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestar
             found.append(BrokerRestart(row.offset, row.time_ms, shutting_down, lost, mine))
         before, dirs, shutting_down = change, mine, change.in_controlled_shutdown
     return tuple(found)
+
+
+def unseen_restart(history: MetadataHistory) -> BrokerRestart:
+    """What a copied log cannot show: any broker may have started again after its end."""
+    return BrokerRestart(history.end_offset, history.end_ms or 0, True, frozenset(), frozenset())

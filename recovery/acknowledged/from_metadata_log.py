@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.acknowledged.broker_restarts import broker_restarts
+from recovery.acknowledged.broker_restarts import broker_restarts, unseen_restart
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.min_isr_over_time import BEFORE_THE_LOG, min_isr_over_time
 from recovery.controller.registration import Registration
@@ -10,9 +10,12 @@ from recovery.metadata_log.history import IN_SNAPSHOT, MetadataHistory, Partitio
 from recovery.model import PartitionState, Survey, Unknown, Why
 
 
-def in_sync_history(history: MetadataHistory, survey: Survey) -> InSyncHistory | Unknown:
+def in_sync_history(
+    history: MetadataHistory, survey: Survey, *, copied: bool = False
+) -> InSyncHistory | Unknown:
     """The partition's history, or why it cannot be used: it must end in the state that the survey found, and
-    every record of it must have been understood.
+    every record of it must have been understood. ``copied``: it may have gone on since, without a change of this
+    partition; every broker may have started again then.
     """
     state = survey.state
     counts = history.counts
@@ -30,10 +33,11 @@ def in_sync_history(history: MetadataHistory, survey: Survey) -> InSyncHistory |
     if first.batch == IN_SNAPSHOT:
         intervals = (intervals[0]._replace(offset=BEFORE_THE_LOG), *intervals[1:])
     brokers = sorted({broker for one in intervals for broker in one.registration.replicas})
+    unseen = (unseen_restart(history),) if copied else ()
     return InSyncHistory(
         intervals,
         min_isr_over_time(history, state.topic, brokers, survey.min_isr),
-        {broker: broker_restarts(history, broker) for broker in brokers},
+        {broker: (*broker_restarts(history, broker), *unseen) for broker in brokers},
         from_creation=first.batch != IN_SNAPSHOT,
     )
 

@@ -155,6 +155,11 @@ class MetadataHistory:
         return self._times[0] if self._times else None
 
     @property
+    def end_ms(self) -> int | None:
+        """The time of the newest change; None for an empty log."""
+        return self._times[-1] if self._times else None
+
+    @property
     def end_offset(self) -> int:
         """One beyond the newest change; 0 for an empty log."""
         return self._offsets[-1] + 1 if self._offsets else 0

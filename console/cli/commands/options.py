@@ -117,6 +117,15 @@ EvidenceFiles = Annotated[
         " broker's answer, and it cannot be chosen. May be repeated.",
     ),
 ]
+MetadataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--metadata-dir",
+        metavar="DIR",
+        help="A copy of __cluster_metadata-0 from any controller or broker, or the log dir that contains it. It"
+        " tells who was in sync when the active controller cannot be reached.",
+    ),
+]
 RankingOption = Annotated[
     Ranking,
     typer.Option(

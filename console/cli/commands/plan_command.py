@@ -13,6 +13,7 @@ from console.cli.commands.options import (
     AllOffline,
     DurationMs,
     EvidenceFiles,
+    MetadataDir,
     Partitions,
     PathToJsonFile,
     RankingOption,
@@ -41,6 +42,7 @@ def plan(
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.BALANCED,
     evidence: EvidenceFiles = None,
+    metadata_dir: MetadataDir = None,
     rows: Rows = 20,
 ) -> int:
     """Reads the log of every replica that its broker can still show, chooses a leader for each offline
@@ -52,6 +54,7 @@ def plan(
     own options: ktriage plan --from RESULT --help.
 
     --evidence FILE counts the disk of a broker that is down, read by ktriage disk scan, as that broker's answer.
+    --metadata-dir DIR is a copied metadata log, for when the active controller cannot be reached.
 
     \b
     Examples:
@@ -71,12 +74,20 @@ def plan(
     chosen = selection(topic, partition, path_to_json_file, offline=not (partition or path_to_json_file))
     from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery.recover_partitions import Report, choose_leaders  # noqa: PLC0415  # not for --help
+    from console.operations.acknowledged_losses import read_metadata_dir  # noqa: PLC0415
     from console.operations.recover_partitions import ChoiceOptions  # noqa: PLC0415
 
     chosen_by = words(topic, partition, path_to_json_file)
-    disks = read_evidence(evidence, ranking)
+    disks, copy = read_evidence(evidence, ranking), read_metadata_dir(metadata_dir)
     options = ChoiceOptions(
-        chosen, ranking, strategy, recovery_duration_ms / 1000, chosen_by, disks, run.target.importance
+        chosen,
+        ranking,
+        strategy,
+        recovery_duration_ms / 1000,
+        chosen_by,
+        disks,
+        run.target.importance,
+        copy,
     )
     report = Report("plan", rows=rows)
     return choose_leaders(run, options, report, file=file)

@@ -14,6 +14,7 @@ from console.cli.commands.options import (
     Attempts,
     DurationMs,
     EvidenceFiles,
+    MetadataDir,
     PathToJsonFile,
     RankingOption,
     Rows,
@@ -63,6 +64,7 @@ def recover(
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.AGGRESSIVE,
     evidence: EvidenceFiles = None,
+    metadata_dir: MetadataDir = None,
     rows: Rows = 20,
 ) -> int:
     """Recovers offline partitions whose ISR and ELR are gone: reads the log of every replica that its broker
@@ -94,11 +96,19 @@ def recover(
     )
     from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery import recover_partitions  # noqa: PLC0415
+    from console.operations.acknowledged_losses import read_metadata_dir  # noqa: PLC0415
     from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
 
-    disks = read_evidence(evidence, ranking)
+    disks, copy = read_evidence(evidence, ranking), read_metadata_dir(metadata_dir)
     options = ChoiceOptions(
-        chosen, ranking, strategy, recovery_duration_ms / 1000, words, disks, run.target.importance
+        chosen,
+        ranking,
+        strategy,
+        recovery_duration_ms / 1000,
+        words,
+        disks,
+        run.target.importance,
+        copy,
     )
     report = recover_partitions.Report("recover", show_replica_info, rows)
     if automated_recovery and not dry_run:

@@ -15,6 +15,7 @@ from console.cli.commands.options import (
     AllOffline,
     DurationMs,
     EvidenceFiles,
+    MetadataDir,
     Partitions,
     PathToJsonFile,
     RowsIfMany,
@@ -46,6 +47,7 @@ def replicas(
     ] = Depth.DIVERGENCE,
     recovery_duration_ms: DurationMs = 30_000,
     evidence: EvidenceFiles = None,
+    metadata_dir: MetadataDir = None,
     rows: RowsIfMany = None,
 ) -> int:
     """Shows the log of every replica as its own broker describes it, even if the partition has no leader:
@@ -64,7 +66,7 @@ def replicas(
       ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
     """
     from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
-    from console.operations.acknowledged_losses import with_verdicts  # noqa: PLC0415
+    from console.operations.acknowledged_losses import read_metadata_dir, with_verdicts  # noqa: PLC0415
     from console.operations.disk_evidence import with_evidence  # noqa: PLC0415
     from console.operations.partition_picture import Depths, Picture, examine  # noqa: PLC0415
     from console.output.survey_report import picture_document, picture_lines  # noqa: PLC0415
@@ -74,12 +76,13 @@ def replicas(
     )
 
     disks = read_evidence(evidence)
+    copy = read_metadata_dir(metadata_dir)
 
     async def job(backend: Backend, _stop: object) -> Picture:
         cluster = await backend.open()
         asked = Depths(recovery_duration_ms / 1000, depth)
         picture = await examine(backend, cluster, chosen, asked, run.screen.progress, health=True)
-        return await with_verdicts(backend, await with_evidence(backend, picture, disks))
+        return await with_verdicts(backend, await with_evidence(backend, picture, disks), copy)
 
     picture = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows

@@ -1,0 +1,114 @@
+"""``--metadata-dir``: a copied metadata log tells who was in sync when no controller can be reached.
+
+The last replica standing: 2 was the last in the ISR and is down, 0 and 1 answer, nobody leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from backends.base.answers import SurveyRequest
+from backends.base.judged_partitions import JudgedPartitions, judged
+from backends.metadata_log.copied_log import read_copy
+from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.scenario.files import read
+from console.cli.simulation.rehearsals import _write_metadata_log
+from console.output.copied_log_report import copied_log_lines
+from recovery.acknowledged.verdict import ConditionKind, Verdict
+from tests.unit.cli.command_process import Ended, invoke
+
+SCENARIO = "last-replica-standing"
+HOUR = 3_600_000
+
+
+class OutOfReach:
+    """The simulated cluster, as seen from where no controller can be reached."""
+
+    def __init__(self, backend: SimulatorBackend) -> None:
+        self._backend = backend
+        self.membership = None
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._backend, name)
+
+
+def copied_at(seconds: float | None, folder: Path) -> Path:
+    """The log as it was after so many seconds; None: when the operator comes."""
+    scenario = read(SCENARIO)
+    simulation = SimulatorBackend(scenario, 1).load(0)
+    simulation.advance_to(scenario.operator_at if seconds is None else round(seconds * 1_000_000))
+    _write_metadata_log(simulation, folder)
+    return folder
+
+
+async def _judged(folder: Path) -> JudgedPartitions:
+    scenario = read(SCENARIO)
+    backend = SimulatorBackend(scenario, 1)
+    backend.load(0).advance_to(scenario.operator_at)
+    states = tuple(state for state in (await backend.partitions()).states if state.offline)
+    surveyed = await backend.survey(SurveyRequest(states, 2.0))
+    copy = read_copy(folder, HOUR)
+    return await judged(OutOfReach(backend), False, surveyed.surveys, copy=copy)  # type: ignore[arg-type]
+
+
+def judged_by(folder: Path) -> tuple[JudgedPartitions, Verdict]:
+    found = asyncio.run(_judged(folder))
+    (verdicts,) = found.verdicts.values()
+    return found, verdicts.candidates[1]
+
+
+def test_a_copy_from_after_the_incident_takes_the_place_of_the_controller(tmp_path: Path) -> None:
+    """Any broker may have started again after the copy was made, so that stays a condition."""
+    found, verdict = judged_by(copied_at(None, tmp_path))
+    assert found.copied is not None
+    assert (found.copied.used, found.copied.refused) == (1, ())
+    assert "ends at 1970-01-01 00:00:40 UTC, 59 min ago, and counts for 1 offline" in " ".join(
+        copied_log_lines(found.copied)
+    )
+    assert verdict.none
+    assert {one.kind for one in verdict.conditions} == {ConditionKind.RECORDS_KEPT}
+    assert not verdict.doubtful
+
+
+def test_a_copy_from_before_the_incident_does_not_count_and_says_why(tmp_path: Path) -> None:
+    found, verdict = judged_by(copied_at(1.0, tmp_path))
+    assert found.copied is not None
+    assert found.copied.used == 0
+    assert "tell payments-0 differently" in str(found.copied.refused[0])
+    said = " ".join(copied_log_lines(found.copied))
+    assert "counts for 0 offline partitions" in said
+    assert "a copy must end after the partition lost its leader" in said
+    assert ConditionKind.NO_UNCLEAN_ELECTION in {one.kind for one in verdict.conditions}
+
+
+def replicas(home: Path, folder: Path, *words: str) -> Ended:
+    copied = ("--metadata-dir", str(folder), *words)
+    return invoke(home, "ktriage", "replicas", "--simulate", SCENARIO, "--topic", "payments", *copied)
+
+
+def test_a_copy_is_not_needed_while_the_controller_answers(tmp_path: Path) -> None:
+    ended = replicas(tmp_path, copied_at(None, tmp_path / "copy"))
+    assert "was not needed: the active controller's metadata log was read" in ended.out
+
+
+@pytest.mark.parametrize("command", [("replicas",), ("recover", "--dry-run"), ("plan", "new.json")])
+def test_a_copy_of_another_cluster_is_refused_by_name(tmp_path: Path, command: tuple[str, ...]) -> None:
+    folder = copied_at(None, tmp_path / "copy")
+    (folder / "meta.properties").write_text("version=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\n")
+    words = ("--all-offline-partitions", "--metadata-dir", str(folder))
+    ended = invoke(tmp_path, "ktriage", *command, "--simulate", SCENARIO, *words)
+    assert ended.status == 2
+    told = (
+        "is the metadata log of cluster MkU3OEVBNTcwNTJENDM2Qk; this one is simulated.last-replica-standing.1"
+    )
+    assert told in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_a_directory_without_a_log_is_one_line(tmp_path: Path) -> None:
+    ended = replicas(tmp_path, tmp_path)
+    assert ended.status == 2
+    assert "--metadata-dir" in ended.err and "holds no metadata log" in ended.err
