@@ -68,7 +68,8 @@ def overview_lines(view: Overview, limit: int, now: float) -> Iterator[str]:
     ``now`` in seconds since 1970.
     """
     yield from health_lines(overview_health(view))
-    yield from steps_lines(view.steps)
+    if overview_health(view).current:  # without a quorum nobody can be elected
+        yield from steps_lines(view.steps)
     yield from count_lines(view)
     yield from offline_lines(view.offline_times, overview_counts(view)["offline"], now)
     yield from _titled("BROKERS IN TROUBLE", _BROKERS, _broker_rows(view))

@@ -37,7 +37,8 @@ def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
         yield from replica_lines(picture, rows)
     if choices.rows:
         yield ""
-        yield from steps_lines(choices.steps)
+        if not picture.stale:  # without a quorum nobody can be elected
+            yield from steps_lines(choices.steps)
         yield from plan_lines(choices.plan, rows)
 
 

@@ -150,7 +150,7 @@ async def test_without_colour_every_state_is_still_a_word(monkeypatch: pytest.Mo
     monkeypatch.setenv("NO_COLOR", "1")
     async with console("last-replica-standing") as robot:
         assert robot.app.theme == PLAIN
-        await robot.sees("READ-ONLY", "SIMULATOR", "OFFLINE", "wait for 2")
+        await robot.sees("READ-ONLY", "SIMULATOR", "OFFLINE", "elect 1")
         drawn = robot.app.export_screenshot()
         assert "#ff8a5c" not in drawn
         assert "#6cc3f5" not in drawn

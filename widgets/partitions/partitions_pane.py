@@ -125,10 +125,12 @@ class PartitionsPane(Pane):
         ]
 
     def _steps(self, width: int) -> list[Line]:
-        """What to do first, in order."""
+        """What to do first, in order; of an old picture only what it was then."""
         lines = []
+        old = bool(self._view.doubt)
         for text in steps_lines(self._counts.steps, SHOWN_STEPS):
-            lines += fold(line(Piece(text, Tone.STRONG)), width, "  ")
+            piece = Piece(f"As of then. {text}", Tone.DIM) if old else Piece(text, Tone.STRONG)
+            lines += fold(line(piece), width, "  ")
         return lines
 
     def _why(self, width: int) -> list[Line]:
