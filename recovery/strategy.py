@@ -98,8 +98,7 @@ def _by_verdict(
 ) -> Decision | None:
     """Why ``balanced`` does not elect the best candidate; None: it does."""
     verdict = judged.candidates.get(chosen.broker)
-    returning = tuple(one.broker for one in judged.self_elections if one.checks_records)
-    if verdict is not None and verdict.none and not (verdict.doubtful and returning):
+    if verdict is not None and verdict.none and not verdict.doubtful:
         return None
     told = "" if verdict is None else f"broker {chosen.broker} {verdict_text(verdict)}"
     waits_for, why = _better_but_fenced(survey, ranked)
@@ -107,12 +106,20 @@ def _by_verdict(
         return _no_election(DecisionKind.WAIT, "; ".join(filter(None, (why, told))), waits_for=waits_for)
     if verdict is not None and verdict.kind is VerdictKind.SOME:
         return _no_election(DecisionKind.REFUSED, _both_branches(chosen, ranked, verdict))
+    failed = {one.broker for one in judged.self_elections if one.failed_disk}
     if verdict is not None and verdict.none:
-        why = f"bring back {_either(returning)} (ISR or ELR): after a clean shutdown it loses nothing"
-        return _no_election(DecisionKind.WAIT, f"{why}; {told}", waits_for=returning)
-    answers = [] if verdict is None else verdict.decided_by
-    deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
-    silent = tuple(broker for broker in survey.state.replicas if broker in deciders)
+        # Something was seen that puts the proof in doubt: any log that is not known may hold more.
+        silent = tuple(
+            r.broker for r in survey.replicas if isinstance(r.log, Unknown) and r.broker not in failed
+        )
+        members = tuple(one.broker for one in judged.self_elections if one.broker in silent)
+        if members:
+            why = f"bring back {_either(members)} (ISR or ELR) with its disk intact"
+            return _no_election(DecisionKind.WAIT, f"{why}; {told}", waits_for=members)
+    else:
+        answers = [] if verdict is None else verdict.decided_by
+        deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
+        silent = tuple(broker for broker in survey.state.replicas if broker in deciders)
     if not silent:
         return _failed_disk(chosen, judged, told)
     return _no_election(DecisionKind.WAIT, f"{told}; wait for {_either(silent)}", waits_for=silent)

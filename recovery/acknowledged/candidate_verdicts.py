@@ -13,6 +13,7 @@ from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.self_elections import self_elections
 from recovery.acknowledged.verdict import (
     Condition,
+    ConditionKind,
     Decider,
     DeciderKind,
     Evidence,
@@ -79,6 +80,7 @@ class _Partition:
         none = bound.offsets == 0 and not at_least
         kind = VerdictKind.NONE if none else VerdictKind.SOME if at_least else VerdictKind.OPEN
         holes = compaction_condition(self.facts, self.logs, broker)
+        more = tuple(one for one in (holes, self._emptied(broker)) if one is not None)
         touched = joined(committed, bound.spans)
         since = None if none or self.history is None else self.history.min_isr_reached_without(broker)
         return Verdict(
@@ -91,9 +93,16 @@ class _Partition:
             max((pair.expired for pair in pairs.values()), default=0),
             since,
             (*marks, *self._reached(broker, since), *bound.evidence),
-            bound.conditions if holes is None else (*bound.conditions, holes),
+            (*bound.conditions, *more),
             () if none else self._decided_by(),
         )
+
+    def _emptied(self, broker: int) -> Condition | None:
+        """An empty log of a partition that had leaders before: its disk may have been replaced."""
+        log, state = self.logs[broker], self.facts.survey.state
+        if log.log_end_offset > 0 or state.leader_epoch <= 0:
+            return None
+        return Condition(ConditionKind.RECORDS_KEPT, (broker,), doubtful=True)
 
     def _reached(self, broker: int, since: int | None) -> tuple[Evidence, ...]:
         if since is None:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recovery.acknowledged.verdict import (
-    ConditionKind,
-    SelfElection,
-    SelfElectionKind,
-    Verdict,
-)
+from recovery.acknowledged.verdict import SelfElection, SelfElectionKind
 from recovery.advice import Advice, AdviceKind, FirstStep
 from recovery.wording.quantity_text import both, either
 from recovery.wording.verdict_text import decider_text
@@ -73,8 +68,8 @@ def _action(advice: Advice, count: int) -> str:
 def _compare(advice: Advice) -> str:
     if advice.brokers:
         who = f"broker {either(advice.brokers)}"
-        return f"bring {who} back with its disk intact; if that cannot be, compare both branches, then choose"
-    return "compare both branches, then choose"
+        return f"rescue both branches (ktriage rescue), then bring {who} back with its disk intact, or choose"
+    return "rescue both branches (ktriage rescue), then choose"
 
 
 def _elect(advice: Advice, count: int) -> str:
@@ -83,25 +78,15 @@ def _elect(advice: Advice, count: int) -> str:
     holds = "it holds" if count == 1 else f"{count:,} partitions have a replica that holds"
     if count > 1 and one is not None:
         holds = f"for {count:,} partitions it holds"
-    return f"{who}: {holds} every acknowledged record{_if(advice.verdict)}."
-
-
-def _if(verdict: Verdict | None) -> str:
-    """The conditions that something seen makes uncertain; those that merely were not checked stand in the plan."""
-    if verdict is None or not verdict.conditions:
-        return ""
-    doubtful = [condition for condition in verdict.conditions if condition.doubtful]
-    if any(condition.kind is ConditionKind.RECORDS_KEPT for condition in doubtful):
-        return ", unless its host lost power before it restarted"
-    if any(condition.kind is ConditionKind.NO_COMPACTION_HOLES for condition in doubtful):
-        return ", unless compaction removed some from its log"
-    return " (conditions in the plan)"
+    return f"{who}: {holds} every acknowledged record."
 
 
 def _bring_back(advice: Advice, count: int) -> str:
     who = f"broker {either(advice.brokers)}"
     get = "the partition then gets" if count == 1 else f"{count:,} partitions then get"
-    text = f"Bring {who} back with its disk intact: {get} a leader without an unclean election."
+    text = f"Bring {who} back with its disk intact: {get} a leader without an unclean election"
+    unchecked = bool(advice.check_disk)
+    text += "." if unchecked else " (for certain only after a clean shutdown)."
     if advice.check_disk:
         text += " If its host lost power, read its disk first (ktriage disk scan):"
         text += " Kafka elects it whatever it lost."

@@ -64,7 +64,7 @@ def test_when_nobody_is_left_to_answer_the_best_is_elected_with_its_bound() -> N
 
 def judged_plan() -> Plan:
     logs: Logs = {1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT}
-    told = survey(logs)
+    told = survey(logs, isr=(3,), elr=None, last_known_elr=None)
     return make_plan(HEADER, [(told, balanced(told))])
 
 
