@@ -49,9 +49,10 @@ def on_spark(home: Path, *arguments: str) -> Ended:
 
 
 def _plain(row: PlanRow) -> PlanRow:
-    """Without the timestamps, which a snapshot does not ask for."""
+    """Without the timestamps and the verdicts, which a snapshot does not ask for."""
     candidates = tuple(
-        one._replace(loss=one.loss._replace(first_ms=None, last_ms=None)) for one in row.candidates
+        one._replace(loss=one.loss._replace(first_ms=None, last_ms=None), verdict=None)
+        for one in row.candidates
     )
     return row._replace(candidates=candidates)
 
