@@ -79,14 +79,20 @@ async def judged(
         if number % 200 == 0:
             await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
         topic = survey.state.topic
-        # Without the metadata log, equal partitions of a topic have equal verdicts; logs of a compacted topic, which
-        # were compared batch by batch, are seldom equal.
+        # Without the metadata log, equal partitions of a topic have equal verdicts.
+        # Logs of a compacted topic, compared batch by batch, are seldom equal.
         same = isinstance(history, Unknown) and survey.compacted is None
-        key = (topic, survey._replace(state=survey.state._replace(partition=0))) if same else survey.tp
+        key: Hashable = (
+            (topic, survey._replace(state=survey.state._replace(partition=0))) if same else survey.tp
+        )
         told = alike.get(key)
         if told is None:
             config = configs.get(topic, NOT_ASKED)
-            told = alike[key] = judged_partition(survey, elr_enabled, config, history, log_dirs)
+            in_sync = _in_sync(history, survey, copied=by_copy)
+            if by_copy and isinstance(in_sync, Unknown):
+                refused.append(in_sync)
+            told = _verdicts(survey, elr_enabled, config, in_sync, log_dirs)
+            alike[key] = told
         found[survey.tp] = told
     why = live if isinstance(live, Unknown) else None
     used = len(found) - len(refused) if by_copy else 0

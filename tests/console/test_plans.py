@@ -121,7 +121,7 @@ async def test_a_row_that_goes_online_while_the_confirmation_is_open_is_left_alo
 async def test_advice_to_wait_is_asked_first_and_waiting_is_what_enter_does() -> None:
     async with console("offline-2000") as robot:
         await robot.press("c")
-        await robot.sees("balanced says wait", "wait for 3")
+        await robot.sees("balanced says wait", "bring back 3")
         await robot.press("enter")
         await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
         await robot.idle()
