@@ -83,7 +83,7 @@ def advice(decision: Decision) -> Advice | None:
 def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
     down = tuple(one for one in unsafe if one.broker != decision.leader)
     verdict = judged.candidates.get(decision.leader)
-    if verdict is not None and verdict.none and not verdict.doubtful:
+    if verdict is not None and verdict.none and not verdict.empty:
         return Advice(AdviceKind.ELECT, (decision.leader,), down, (), verdict)
     return Advice(AdviceKind.CHOOSE, (), down, (), None, () if verdict is None else verdict.decided_by)
 

@@ -98,7 +98,9 @@ def _by_verdict(
 ) -> Decision | None:
     """Why ``balanced`` does not elect the best candidate; None: it does."""
     verdict = judged.candidates.get(chosen.broker)
-    if verdict is not None and verdict.none and not verdict.doubtful:
+    returning = tuple(one.broker for one in judged.self_elections if one.checks_records)
+    # Where Kafka checks the log of who returns, a doubt is reason to wait; elsewhere waiting is as doubtful.
+    if verdict is not None and verdict.none and not (verdict.doubtful and returning):
         return None
     told = "" if verdict is None else f"broker {chosen.broker} {verdict_text(verdict)}"
     waits_for, why = _better_but_fenced(survey, ranked)
@@ -108,7 +110,6 @@ def _by_verdict(
         return _no_election(DecisionKind.REFUSED, _both_branches(chosen, ranked, verdict))
     failed = {one.broker for one in judged.self_elections if one.failed_disk}
     if verdict is not None and verdict.none:
-        # Something was seen that puts the proof in doubt: any log that is not known may hold more.
         silent = tuple(
             r.broker for r in survey.replicas if isinstance(r.log, Unknown) and r.broker not in failed
         )

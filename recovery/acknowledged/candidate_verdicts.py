@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recovery.acknowledged.compaction_holes import compaction_condition
-from recovery.acknowledged.complete_logs import CompleteLog, EarlierBranch, key, proofs_without_history
+from recovery.acknowledged.complete_logs import (
+    CompleteLog,
+    EarlierBranch,
+    emptied,
+    key,
+    proofs_without_history,
+)
 from recovery.acknowledged.lacking_spans import LackingSpans, joined, lacking
 from recovery.acknowledged.metadata_log_proofs import proofs_from_history
 from recovery.acknowledged.partition_facts import PartitionFacts
@@ -102,7 +108,7 @@ class _Partition:
         log, state = self.logs[broker], self.facts.survey.state
         if log.log_end_offset > 0 or state.leader_epoch <= 0:
             return None
-        return Condition(ConditionKind.RECORDS_KEPT, (broker,), doubtful=True)
+        return Condition(ConditionKind.NOT_EMPTIED, (broker,), doubtful=True)
 
     def _reached(self, broker: int, since: int | None) -> tuple[Evidence, ...]:
         if since is None:
@@ -125,9 +131,19 @@ class _Partition:
         found += [
             bound
             for proof in self.proofs
+            if not self._refuted(proof)
             if (bound := self._bound_by(proof, broker, pairs)).offsets is None or bound.offsets >= at_least
         ]
         return min(found, key=_preference, default=_Bound(None, spans, (), ()))
+
+    def _refuted(self, proof: CompleteLog) -> bool:
+        """Whether more of its witnesses than it tolerates have a log that is empty while others are not."""
+        return any(
+            sum(other in self.logs and emptied(self.facts, self.logs, other) for other in condition.brokers)
+            > condition.tolerated
+            for condition in proof.conditions
+            if condition.kind is ConditionKind.RECORDS_KEPT
+        )
 
     def _bound_by(self, proof: CompleteLog, broker: int, pairs: Mapping[int, LackingSpans]) -> _Bound:
         ranks = proof.ranks and key(self.logs[broker]) >= key(self.logs[proof.broker])

@@ -63,6 +63,7 @@ class ConditionKind(StrEnum):
     - SAME_REPLICAS: the replica set did not change while replicas were out of the ISR.
     - RECORDS_KEPT: at most ``tolerated`` of ``brokers`` lost records that they had: unflushed ones because their
       host lost power, or all because a disk was replaced.
+    - NOT_EMPTIED: the log of ``brokers`` is empty; its disk was not replaced.
     - NO_COMPACTION_HOLES: the log cleaner removed no record from ``brokers`` whose newer one was truncated.
     """
 
@@ -71,6 +72,7 @@ class ConditionKind(StrEnum):
     SAME_REPLICAS = "same replicas"
     RECORDS_KEPT = "no unflushed records lost"
     NO_COMPACTION_HOLES = "no compaction holes"
+    NOT_EMPTIED = "the empty log was always empty"
 
 
 class Condition(NamedTuple):
@@ -132,6 +134,11 @@ class Verdict(NamedTuple):
     @property
     def none(self) -> bool:
         return self.kind is VerdictKind.NONE
+
+    @property
+    def empty(self) -> bool:
+        """Whether the log itself is empty, so that nobody may call it complete."""
+        return any(condition.kind is ConditionKind.NOT_EMPTIED for condition in self.conditions)
 
     @property
     def doubtful(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recovery.acknowledged.verdict import SelfElection, SelfElectionKind
+from recovery.acknowledged.verdict import ConditionKind, SelfElection, SelfElectionKind
 from recovery.advice import Advice, AdviceKind, FirstStep
 from recovery.wording.quantity_text import both, either
 from recovery.wording.verdict_text import decider_text
@@ -53,7 +53,7 @@ def _action(advice: Advice, count: int) -> str:
             who = either(advice.brokers)
             return (
                 f"Start broker {who}, or read its disk (ktriage disk scan): for {_partitions(count)} its log"
-                " decides who holds every acknowledged record."
+                " decides who holds every acknowledged record{_unless(advice)}."
             )
         case AdviceKind.COMPARE:
             whose = "The" if count == 1 else f"For {count:,} partitions the"
@@ -63,6 +63,17 @@ def _action(advice: Advice, count: int) -> str:
                 f"No replica of {_partitions(count)} is proved to hold every acknowledged record."
                 f"{_decide(advice)}"
             )
+
+
+def _unless(advice: Advice) -> str:
+    """What was seen that makes it uncertain; what merely was not checked stands in the plan."""
+    conditions = () if advice.verdict is None else advice.verdict.conditions
+    doubtful = [condition for condition in conditions if condition.doubtful]
+    kept = [one for one in doubtful if one.kind is ConditionKind.RECORDS_KEPT]
+    if kept:
+        brokers = sorted({broker for one in kept for broker in one.brokers})
+        return f", unless the host of broker {either(brokers)} lost power before it restarted"
+    return ", unless compaction removed some from its log" if doubtful else ""
 
 
 def _compare(advice: Advice) -> str:

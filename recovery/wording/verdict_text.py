@@ -53,6 +53,8 @@ def _condition(condition: Condition) -> str:
             return "the replicas were always the same"
         case ConditionKind.NO_COMPACTION_HOLES:
             return "compaction left no holes"
+        case ConditionKind.NOT_EMPTIED:
+            return f"the disk of {names[0]}, whose log is EMPTY, was not replaced"
         case ConditionKind.RECORDS_KEPT:
             hosts = names[0] if names else ""
             again = ", which started again," if condition.doubtful else ""

@@ -134,6 +134,8 @@ class AcknowledgedRecords:
                 return not any(condition.since_ms is None or at <= condition.since_ms for at in times)
             case ConditionKind.SAME_REPLICAS:
                 return tp not in self._reassigned
+            case ConditionKind.NOT_EMPTIED:
+                return not any((tp, broker) in self._shortened for broker in condition.brokers)
             case ConditionKind.RECORDS_KEPT:
                 shortened = self._shortened | self._led_shortened
                 return sum((tp, broker) in shortened for broker in condition.brokers) <= condition.tolerated
