@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.answers import LogDir
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
-from backends.metadata_log.copied_log import CopiedMetadataLog
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.in_sync_history import InSyncHistory
@@ -19,6 +18,10 @@ from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import Survey, TopicPartition, Unknown, Why
+
+if TYPE_CHECKING:
+    # Reading a log takes aiokafka, which executors of the drills do not have.
+    from backends.metadata_log.copied_log import CopiedMetadataLog
 
 LOG_SECONDS = 5.0
 """The metadata log is read for so long at the most; the verdicts are given without it then."""

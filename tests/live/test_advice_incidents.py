@@ -180,7 +180,7 @@ def test_a_follower_that_lost_its_tail_is_elected_on_the_named_condition_only(po
     verdict = advice.acknowledged(1)
     kept = {"kind": "no unflushed records lost", "brokers": [1], "doubtful": True}
     assert (verdict["verdict"], verdict["conditions"]) == ("none", [kept])
-    assert "unless its host lost power before it restarted" in advice.step["text"]
+    assert "unless the host of broker 1 lost power before it restarted" in advice.step["text"]
     read = power_cut.advice[POWER[0]]
     assert (read.step["kind"], read.step["brokers"]) == ("bring back", [2]), "its disk was read"
     assert power_cut.left[POWER[0]] == {"early": EARLY, "late": LATE}, "broker 2 was brought back"
