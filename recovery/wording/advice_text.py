@@ -53,7 +53,7 @@ def _action(advice: Advice, count: int) -> str:
             who = either(advice.brokers)
             return (
                 f"Start broker {who}, or read its disk (ktriage disk scan): for {_partitions(count)} its log"
-                " decides who holds every acknowledged record{_unless(advice)}."
+                " decides who holds every acknowledged record."
             )
         case AdviceKind.COMPARE:
             whose = "The" if count == 1 else f"For {count:,} partitions the"
@@ -89,7 +89,7 @@ def _elect(advice: Advice, count: int) -> str:
     holds = "it holds" if count == 1 else f"{count:,} partitions have a replica that holds"
     if count > 1 and one is not None:
         holds = f"for {count:,} partitions it holds"
-    return f"{who}: {holds} every acknowledged record."
+    return f"{who}: {holds} every acknowledged record{_unless(advice)}."
 
 
 def _bring_back(advice: Advice, count: int) -> str:

@@ -24,8 +24,8 @@ def test_no_verdict_of_two_hundred_incidents_is_wrong(shard: int) -> None:
     for condition, number in counts.excused.most_common():
         print(f"  {number:,} {condition}")
     print(f"best choices: {counts.choices}, decided {counts.decided}, with the log {counts.decided_by_log}")
-    assert counts.decided_by_log >= counts.decided
-    assert counts.choices
+    # The log may take a decision away as well: it shows that a condition which could not be checked does not hold.
+    assert counts.choices and counts.decided and counts.decided_by_log
 
 
 def test_a_rule_that_ignores_an_isr_without_the_candidate_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ async def test_what_to_do_first_stands_before_what_each_choice_loses() -> None:
         await pilot.pause()
         said = " ".join(text_of(pilot.app).split())
         assert (
-            "payments-0: Elect 2 now: it holds every acknowledged record, unless its host lost power" in said
+            "payments-0: Elect 2 now: it holds every acknowledged record, unless the host of broker" in said
         )
         assert "loses 500 or more" in said
 
