@@ -253,7 +253,7 @@ def test_an_older_snapshot_does_not_pass_for_one_that_cannot_be_used(tmp_path: P
 def test_a_cluster_that_two_places_hold_is_one_clear_line(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(storage_path(str(tmp_path / name)), "c", [offline(0)])
-    with pytest.raises(PipelineError, match="cluster c is named twice"):
+    with pytest.raises(PipelineError, match="cluster c is in two directories"):
         find([storage_path(str(tmp_path / "a")), storage_path(str(tmp_path / "b"))])
 
 
