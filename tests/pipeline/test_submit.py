@@ -74,4 +74,4 @@ def test_a_plan_that_was_submitted_is_a_plan_like_any_other(results: Path) -> No
 
 def test_a_drill_that_was_submitted_ran_on_the_workers(results: Path) -> None:
     summary = read_result(storage_path(str(results)), "drill").summary
-    assert (summary["incidents"], summary["failed"]) == (56, 0), summary["failures"]
+    assert (summary["incidents"], summary["failed"]) == (126, 0), summary["failures"]
