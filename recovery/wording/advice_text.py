@@ -9,9 +9,6 @@ from recovery.advice import Advice, AdviceKind, FirstStep
 from recovery.wording.quantity_text import both, either
 from recovery.wording.verdict_text import decider_text
 
-FEW = 3
-"""So many brokers are named; more are not."""
-
 
 def steps_lines(steps: Sequence[FirstStep], shown: int = 3) -> Iterator[str]:
     """What to do, in order, a line each; of more than ``shown`` steps the rest is counted."""
@@ -96,12 +93,10 @@ def _bring_back(advice: Advice, count: int) -> str:
     who = f"broker {either(advice.brokers)}"
     get = "the partition then gets" if count == 1 else f"{count:,} partitions then get"
     text = f"Bring {who} back with its disk intact: {get} a leader without an unclean election"
-    unchecked = bool(advice.check_disk)
-    text += "." if unchecked else " (for certain only after a clean shutdown)."
-    if advice.check_disk:
-        text += " If its host lost power, read its disk first (ktriage disk scan):"
-        text += " Kafka elects it whatever it lost."
-    return text
+    if not advice.check_disk:
+        return f"{text} (for certain only after a clean shutdown)."
+    unchecked = "read its disk first (ktriage disk scan): Kafka elects it whatever it lost"
+    return f"{text}. If its host lost power, {unchecked}."
 
 
 def _warnings(advice: Advice) -> Iterator[str]:
@@ -134,12 +129,7 @@ def _why(others: list[SelfElection]) -> str:
 
 def _decide(advice: Advice) -> str:
     texts = list(dict.fromkeys(decider_text(decider) for decider in advice.decided_by))
-    return f" What would decide it: {either_of(texts)}." if texts else ""
-
-
-def either_of(texts: list[str]) -> str:
-    """``a``, ``a or b``, ``a, b or c``."""
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+    return f" What would decide it: {either(texts)}." if texts else ""
 
 
 def _partitions(count: int) -> str:

@@ -22,9 +22,9 @@ def ids(brokers: Iterable[int]) -> str:
     return ",".join(str(broker) for broker in brokers) or "-"
 
 
-def either(brokers: Sequence[int]) -> str:
+def either(choices: Sequence[object]) -> str:
     """``1``, ``1 or 2``, ``1, 2 or 3``."""
-    return _joined(brokers, "or")
+    return _joined(choices, "or")
 
 
 def both(brokers: Sequence[int]) -> str:
@@ -32,8 +32,8 @@ def both(brokers: Sequence[int]) -> str:
     return _joined(brokers, "and")
 
 
-def _joined(brokers: Sequence[int], word: str) -> str:
-    names = [str(broker) for broker in brokers]
+def _joined(items: Sequence[object], word: str) -> str:
+    names = [str(item) for item in items]
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} {word} {names[-1]}"

@@ -37,6 +37,14 @@ SeedOption = Annotated[
     int,
     typer.Option("--seed", min=0, metavar="N", help="The seed: the only source of randomness."),
 ]
+StateFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="FILE",
+        help="The state file, if the other commands were run with --state. Default: their default file.",
+    ),
+]
 PortBase = Annotated[
     int,
     typer.Option("--port-base", min=0, metavar="PORT", help="The first port of the served cluster."),
@@ -150,14 +158,7 @@ def reset(
     *,
     scenario: ScenarioArgument,
     seed: SeedOption = 1,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            "--state",
-            metavar="FILE",
-            help="The state file, if the other commands were run with --state. Default: their default file.",
-        ),
-    ] = None,
+    state: StateFileOption = None,
 ) -> int:
     """Deletes the saved state of --simulate SCENARIO: the scenario starts over.
 
@@ -293,14 +294,7 @@ def disk(
     scenario: ScenarioArgument,
     broker: Annotated[int, typer.Argument(metavar="BROKER", help="The broker's id.", show_default=False)],
     seed: SeedOption = 1,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            "--state",
-            metavar="FILE",
-            help="The state file, if the other commands were run with --state. Default: their default file.",
-        ),
-    ] = None,
+    state: StateFileOption = None,
 ) -> int:
     """Prints what ktriage disk scan --output json would read from the disks of a simulated broker, as evidence for
     ktriage plan --evidence.
