@@ -28,11 +28,13 @@ def reconciled(logs: Mapping[int, KnownLog]) -> dict[int, Lineage]:
     for _, lineage in logs.values():
         for epoch, start, _ in lineage.spans:
             starts[epoch] = min(start, starts.get(epoch, start))
-    cut = {broker: (start, _without_invented(lineage, starts)) for broker, (start, lineage) in logs.items()}
-    found: dict[int, Lineage] = {}
-    # Those that know most come first, so that the others learn from what is complete.
-    for broker, (start, lineage) in sorted(cut.items(), key=lambda item: item[1][1].floor):
-        found[broker] = _completed(start, lineage, found.values())
+    found = {broker: _without_invented(lineage, starts) for broker, (_, lineage) in logs.items()}
+    learned = True
+    while learned:  # what one log learns from a second, a third may learn from it
+        before = dict(found)
+        for broker, lineage in before.items():
+            found[broker] = _completed(logs[broker].start, lineage, found.values())
+        learned = found != before
     return found
 
 
