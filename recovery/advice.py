@@ -7,7 +7,7 @@ the safe choice: a broker that returns may have a shorter log, and be elected at
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -47,7 +47,9 @@ class Advice(NamedTuple):
 
     ``keep_down``: brokers that Kafka would elect by itself when they return, although their logs are not known to
     hold every acknowledged record: do the step before they are started. ``check_disk``: those of ``brokers`` that
-    Kafka elects whatever their logs lost. ``verdict`` is that of the broker to elect.
+    Kafka elects whatever their logs lost. ``verdict`` is that of the broker to elect. ``by_elr``: Kafka elects one
+    of ``brokers`` because it is in the ELR or is the last known leader. A change of min.insync.replicas, of the
+    topic or of the cluster, empties both (ClearElrRecord; tried on 4.3.1), and then nobody is elected.
     """
 
     kind: AdviceKind
@@ -56,6 +58,7 @@ class Advice(NamedTuple):
     check_disk: tuple[int, ...] = ()
     verdict: Verdict | None = None
     decided_by: tuple[Decider, ...] = ()
+    by_elr: bool = False
 
 
 def advise(survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None) -> Advice | None:
@@ -95,7 +98,7 @@ def _refused(judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Adv
         return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, () if best is None else best.decided_by)
     if any(verdict.at_least for verdict in judged.candidates.values()):
         members = tuple(one.broker for one in judged.self_elections if one.checks_records)
-        return Advice(AdviceKind.COMPARE, members, unsafe)
+        return Advice(AdviceKind.COMPARE, members, unsafe, by_elr=_by_elr(judged, members))
     return None
 
 
@@ -110,15 +113,21 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
     if members:
         down = tuple(one for one in unsafe if one.broker not in members)
         check = tuple(broker for broker in members if not returning[broker].checks_records)
-        return Advice(AdviceKind.BRING_BACK, members, down, check, None, deciders)
+        elr = _by_elr(judged, members)
+        return Advice(AdviceKind.BRING_BACK, members, down, check, None, deciders, elr)
     if answered and decision.verdict is DecisionKind.WAIT:
         return Advice(AdviceKind.UNFENCE, answered, unsafe, (), None, deciders)
     if awaited and decision.verdict is DecisionKind.WAIT:
-        return Advice(AdviceKind.ASK, tuple(awaited), unsafe, (), None, deciders)
+        return Advice(AdviceKind.ASK, tuple(awaited), unsafe, (), None, deciders, _by_elr(judged, awaited))
     return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, deciders)
 
 
 _CLEAN = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER)
+_BY_ELR = (SelfElectionKind.ELR_MEMBER, SelfElectionKind.LAST_KNOWN_LEADER)
+
+
+def _by_elr(judged: PartitionVerdicts, brokers: Collection[int]) -> bool:
+    return any(one.kind in _BY_ELR and one.broker in brokers for one in judged.self_elections)
 
 
 def _safe(one: SelfElection) -> bool:
@@ -168,4 +177,5 @@ def _merged(group: list[Advice]) -> Advice:
     worst = next((one.verdict for one in group if one.verdict is not None and one.verdict.doubtful), None)
     verdict = worst or next((one.verdict for one in group if one.verdict is not None), None)
     deciders = tuple(dict.fromkeys(decider for one in group for decider in one.decided_by))
-    return Advice(group[0].kind, brokers, tuple(down.values()), check, verdict, deciders)
+    elr = any(one.by_elr for one in group)
+    return Advice(group[0].kind, brokers, tuple(down.values()), check, verdict, deciders, elr)

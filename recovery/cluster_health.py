@@ -20,11 +20,15 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 class QuorumState(StrEnum):
-    """Whether the metadata quorum can commit changes, as far as known."""
+    """Whether the metadata quorum can commit changes, as far as known.
+
+    UNREACHABLE: no answer of a leader was had. Nobody leads, or this side of the network is cut off from who does.
+    """
 
     LED = "led"
     CANNOT_COMMIT = "cannot commit"
     NO_LEADER = "no leader"
+    UNREACHABLE = "unreachable"
     UNKNOWN = "unknown"
 
 
@@ -38,21 +42,31 @@ class QuorumFinding(NamedTuple):
 def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> QuorumFinding:
     """What one reading shows; Unknown: why it could not be described, None: it was not asked.
 
-    A broker holds a request for the active controller until there is one, and a controller that is not the
-    leader says so: both mean that no leader is known. A missing permission or API says nothing about the
-    quorum.
+    A broker holds a request for the active controller until it reaches one: that tells a lost quorum and a cut
+    alike. That nobody leads is said only where no controller can: each was seen, or too few of them run. A
+    missing permission or API says nothing about the quorum.
     """
     if quorum is None:
         return QuorumFinding(QuorumState.UNKNOWN)
     if isinstance(quorum, Unknown):
         refused = quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
-        return QuorumFinding(QuorumState.UNKNOWN if refused else QuorumState.NO_LEADER)
+        return QuorumFinding(QuorumState.UNKNOWN if refused else QuorumState.UNREACHABLE)
     if isinstance(quorum, QuorumWithoutLeader):
-        dead = tuple(sorted(host.key.id for host in quorum.down if host.key.id >= 0))
-        return QuorumFinding(QuorumState.NO_LEADER, dead)
+        down = (host for host in quorum.down if not host.unseen and host.key.id >= 0)
+        state = QuorumState.NO_LEADER if quorum.proved else QuorumState.UNREACHABLE
+        return QuorumFinding(state, tuple(sorted(host.key.id for host in down)))
     found = health(quorum, LivenessLimits())
     state = QuorumState.LED if found.strength.commits else QuorumState.CANNOT_COMMIT
     return QuorumFinding(state, tuple(member.key.id for member in found.dead_voters))
+
+
+def cut_off(quorum: Quorum | QuorumWithoutLeader | Unknown | None, asked: int) -> int | None:
+    """``asked``, the broker that described the partitions (-1: not known), where the quorum's leader sees that it
+    does not get the newest metadata; None: no such thing is seen.
+    """
+    if not isinstance(quorum, Quorum) or asked < 0:
+        return None
+    return None if asked in quorum.up_to_date else asked
 
 
 class ClusterHealth(NamedTuple):
@@ -63,6 +77,7 @@ class ClusterHealth(NamedTuple):
     ``self_electing``: topics with an offline partition that elect uncleanly by themselves
     (unclean.leader.election.enable). ``leaders_not_told``: partitions with a leader that the listener which was
     asked does not reach. ``unseen``: there are, or may be, partitions that this caller is not allowed to see.
+    ``cut_off``: the broker that described the partitions gets no new metadata; None: no such thing was seen.
     """
 
     quorum: QuorumFinding
@@ -73,11 +88,12 @@ class ClusterHealth(NamedTuple):
     self_electing: tuple[str, ...] = ()
     leaders_not_told: int = 0
     unseen: bool = False
+    cut_off: int | None = None
 
     @property
     def current(self) -> bool:
-        """Whether the partition states are current as far as known: no lost quorum was seen."""
-        return self.quorum.state in (QuorumState.LED, QuorumState.UNKNOWN)
+        """Whether the partition states are current as far as known: neither a lost quorum nor a cut was seen."""
+        return self.cut_off is None and self.quorum.state in (QuorumState.LED, QuorumState.UNKNOWN)
 
     @property
     def well(self) -> bool:
@@ -98,8 +114,9 @@ class ClusterHealth(NamedTuple):
 
     @property
     def sees_all(self) -> bool:
-        """Whether the quorum has a leader and every partition was seen: what is not counted is not there."""
-        return self.quorum.state is QuorumState.LED and not self.unseen and not self.leaders_not_told
+        """Whether a quorum that leads told of every partition: what is not counted is not there."""
+        led = self.quorum.state is QuorumState.LED and self.cut_off is None
+        return led and not self.unseen and not self.leaders_not_told
 
 
 def down(

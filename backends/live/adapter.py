@@ -232,10 +232,7 @@ class LiveBackend:
 
     async def quorum(self) -> Quorum | Unknown:
         """The quorum now."""
-        try:
-            return (await self._fleet.any(self._fleet.describe_quorum, forwarded=True)).value
-        except BackendError as error:
-            return as_unknown(error)
+        return await self._fleet.quorum(max_age=0)
 
     async def reassignments(
         self, partitions: Sequence[TopicPartition] | None = None

@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions
 from backends.base.protocol import Backend
-from recovery.cluster_health import ClusterHealth, down, quorum_finding, self_electing, short_of_replicas
+from console.operations.remembered_voters import quorum_or_lost
+from recovery.cluster_health import (
+    ClusterHealth,
+    cut_off,
+    down,
+    quorum_finding,
+    self_electing,
+    short_of_replicas,
+)
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Unknown
@@ -47,6 +55,7 @@ def cluster_health(told: HealthSources) -> ClusterHealth:
         self_electing=self_electing(offline, told.configs),
         leaders_not_told=len(found.leaders_not_told),
         unseen=bool(found.hidden) or found.not_compared is not None,
+        cut_off=cut_off(told.quorum, found.asked),
     )
 
 
@@ -57,9 +66,11 @@ async def read_health(
 
     ``problems`` says why each broker that was asked before did not answer. Raises BackendError.
     """
-    quorum, dirs, found = await asyncio.gather(backend.quorum(), backend.log_dirs(), backend.partitions())
+    quorum, dirs, found = await asyncio.gather(
+        quorum_or_lost(backend, cluster.cluster_id), backend.log_dirs(), backend.partitions()
+    )
     configs = await backend.topic_configs(topics_of(offline_of(found)))
-    return cluster_health(HealthSources(cluster, found, problems, dirs, quorum, configs))
+    return cluster_health(HealthSources(cluster, found, problems, dirs, quorum.told, configs))
 
 
 def problems_of(contacts: tuple[Contact, ...]) -> Mapping[int, Unknown | None]:

@@ -32,11 +32,13 @@ from console.operations.cluster_health import (
 from console.operations.first_advice import first_advice
 from console.operations.offline_times import OfflineTimes, OfflineTimesReader
 from console.operations.partition_picture import tasks
+from console.operations.remembered_voters import quorum_or_lost
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, led_under, no_answer
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Broker, ReplicaLog, Survey, Unknown
 
 LAGGING_MS = 3_000
@@ -66,7 +68,7 @@ class Overview:
 
     ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
     ``configs`` are those of topics with an offline partition. ``offline_times`` are in seconds since 1970.
-    ``steps`` are what to do first.
+    ``steps`` are what to do first. ``lost``: what the controllers tell where no leader described the quorum.
     """
 
     cluster: ClusterInfo
@@ -78,6 +80,7 @@ class Overview:
     configs: Configs = field(default_factory=dict)
     offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
     steps: tuple[FirstStep, ...] = ()
+    lost: QuorumWithoutLeader | None = None
 
     def brokers(self) -> tuple[BrokerView, ...]:
         """Every listed broker, by id."""
@@ -104,7 +107,7 @@ async def overview(
     """
     cluster = await backend.open()
     async with tasks() as group:
-        quorum = group.create_task(backend.quorum())
+        quorum = group.create_task(quorum_or_lost(backend, cluster.cluster_id))
         log_dirs = group.create_task(backend.log_dirs())
         found = await backend.partitions()
         configs = group.create_task(backend.topic_configs(topics_of(offline_of(found))))
@@ -117,10 +120,11 @@ async def overview(
         result.surveys,
         result.contacts,
         log_dirs.result(),
-        quorum.result(),
+        quorum.result().quorum,
         configs.result(),
         times.result(),
         await first_advice(backend, cluster, offline_of(found), log_dirs.result(), duration),
+        quorum.result().lost,
     )
 
 
@@ -132,7 +136,7 @@ def overview_health(view: Overview) -> ClusterHealth:
             view.partitions,
             problems_of(view.contacts),
             view.log_dirs,
-            view.quorum,
+            view.lost or view.quorum,
             view.configs,
             under_min_isr=led_under(view.surveys),
         )

@@ -20,8 +20,9 @@ from console.operations.cluster_health import (
 )
 from console.operations.compacted_log_batches import with_batches_read
 from console.operations.partition_selection import Selection, Which, select
+from console.operations.remembered_voters import quorum_or_lost
 from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.cluster_health import ClusterHealth, QuorumState
+from recovery.cluster_health import ClusterHealth
 from recovery.disk_evidence import EvidenceUse
 from recovery.membership.quorum import Quorum
 from recovery.min_isr import min_isr_from_config
@@ -76,8 +77,8 @@ class Picture:
 
     @property
     def stale(self) -> bool:
-        """The quorum has no leader: the states are old, and it is not known which partitions are offline now."""
-        return self.health is not None and self.health.quorum.state is QuorumState.NO_LEADER
+        """No controller leads, or a broker was asked that is cut off: it is not known what is offline now."""
+        return self.health is not None and not self.health.current
 
     @property
     def unsure(self) -> int:
@@ -108,17 +109,17 @@ async def examine(
         selected = replace(selected, states=states)
     request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
     async with tasks() as group:
-        quorum_asked = group.create_task(backend.quorum()) if health else None
+        quorum_asked = group.create_task(quorum_or_lost(backend, cluster.cluster_id)) if health else None
         dirs_asked = group.create_task(_log_dirs(backend, depths.duration)) if health else None
         configs_asked = group.create_task(backend.topic_configs(topics_of(selected.states)))
         result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())
     configs = configs_asked.result()
     quorum = quorum_asked.result() if quorum_asked else None
     found = None
-    if dirs_asked:
+    if dirs_asked and quorum:
         problems, dirs = problems_of(result.contacts), dirs_asked.result()
         sources = HealthSources(
-            cluster, selected.found, problems, dirs, quorum, configs, whole=selected.whole
+            cluster, selected.found, problems, dirs, quorum.told, configs, whole=selected.whole
         )
         found = cluster_health(sources)
     surveys = await with_batches_read(backend, result.surveys, progress)
@@ -130,7 +131,7 @@ async def examine(
         selected.hidden,
         selected.visible_only,
         selection,
-        quorum,
+        quorum.quorum if quorum else None,
         selected.not_compared,
         selected.leaders_not_told,
         found,

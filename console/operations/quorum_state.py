@@ -25,6 +25,8 @@ FETCHING = 1.5
 """
 UNLOADED = "Direct-to-controller communication is not supported"
 """What a controller without any metadata answers to DescribeCluster (Kafka's ControllerApis)."""
+REFUSED = "connection refused"
+"""What a probe says where nothing listens: its host is up, and the controller does not run."""
 SETTLING = 4.0
 """Seconds after which a healthy quorum has committed what it had written: an idle leader appends twice a
 second.
@@ -179,4 +181,5 @@ def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], held: int
         return VoterHost(key, address or answer.address, True, "", held, answer.metadata_offset)
     # A controller that has loaded no features refuses to report its cluster id.
     runs = isinstance(answer, Unknown) and UNLOADED in str(answer)
-    return VoterHost(key, address, runs, str(answer or "not asked"), held, NOT_KNOWN)
+    stopped = isinstance(answer, Unknown) and REFUSED in answer.detail
+    return VoterHost(key, address, runs, str(answer or "not asked"), held, NOT_KNOWN, stopped=stopped)

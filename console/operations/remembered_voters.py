@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import Membership
+from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.last_healthy import recall, remember
 from console.operations.quorum_state import QuorumReading, lost, read_quorum_state, saved_voters
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+from recovery.model import Unknown, Why
 
 MEMORY = "quorum"
 """The name under which the voters are saved."""
+LOST_SECONDS = 10.0
+"""Seconds that the hosts of a quorum without a leader are asked for, at the most."""
+
+
+class QuorumAnswer(NamedTuple):
+    """The quorum as its leader describes it. Where no leader answered: why, and ``lost``, what its hosts tell."""
+
+    quorum: Quorum | Unknown
+    lost: QuorumWithoutLeader | None = None
+
+    @property
+    def told(self) -> Quorum | QuorumWithoutLeader | Unknown:
+        return self.lost or self.quorum
+
+
+async def quorum_or_lost(backend: Backend, cluster_id: str) -> QuorumAnswer:
+    """The quorum of an open backend; where no leader answers its controllers are asked one by one."""
+    quorum = await backend.quorum()
+    membership: Membership | None = getattr(backend, "membership", None)
+    refused = isinstance(quorum, Unknown) and quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
+    if membership is None or refused or not isinstance(quorum, Unknown):
+        return QuorumAnswer(quorum)
+    with contextlib.suppress(BackendError, TimeoutError):
+        async with asyncio.timeout(LOST_SECONDS):
+            await membership.open()
+            return QuorumAnswer(quorum, await lost(membership, cluster_id, recall(cluster_id, MEMORY)))
+    return QuorumAnswer(quorum)
 
 
 async def reading_or_lost(membership: Membership) -> QuorumReading | QuorumWithoutLeader:

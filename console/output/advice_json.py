@@ -31,5 +31,6 @@ def _step_json(step: FirstStep) -> dict[str, object]:
             for one in advice.keep_down
         ],
         "checkDisk": list(advice.check_disk),
+        "byElr": advice.by_elr,
         "text": " ".join(step_lines(step)),
     }

@@ -29,7 +29,7 @@ from console.output.survey_json import (
     survey_json,
     unknown_json,
 )
-from console.output.survey_report import worst
+from console.output.survey_report import AS_LAST_KNOWN, worst
 from console.output.text_table import TextColumn, table
 from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum_health import MemberState
@@ -110,8 +110,7 @@ def count_lines(view: Overview) -> Iterator[str]:
     hidden = len(view.partitions.hidden)
     seen = " that this caller may see" if view.partitions.visible_only or hidden else ""
     seen += f" ({counted(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
-    # What a lost quorum last told is not what is offline now.
-    then = "" if overview_health(view).current else " before the quorum was lost"
+    then = "" if overview_health(view).current else AS_LAST_KNOWN
     yield (
         f"{counted(counts['partitions'], 'partition')}{seen}{then}: {counts['offline']:,} offline,"
         f" {led_under(view.surveys):,} more under min ISR, {counts['underReplicated']:,} not fully replicated,"
@@ -138,7 +137,7 @@ def _elr_count(view: Overview, in_use: int) -> str:
 def _quorum_line(view: Overview) -> str:
     quorum, found = view.quorum, voters_health(view)
     if isinstance(quorum, Unknown) or isinstance(found, Unknown):
-        return f"quorum: {printable(str(quorum))}"
+        return f"quorum: {printable(view.lost.sentence if view.lost else str(quorum))}"
     silent, late = len(found.dead_voters), len(voters_behind(found))
     parts = [f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}), {found.strength}"]
     if silent:

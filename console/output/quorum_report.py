@@ -99,7 +99,7 @@ def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:
 
 def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     """A quorum without a leader."""
-    yield f"cluster {lost.cluster_id}: NO LEADER"
+    yield f"cluster {lost.cluster_id}: {'NO LEADER' if lost.proved else 'NO LEADER REACHED'}"
     yield lost.sentence
     if lost.hosts:
         yield ""
@@ -123,6 +123,8 @@ def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
 
 
 def _state(host: VoterHost) -> str:
+    if host.unseen:
+        return "NO ANSWER"
     if not host.answers:
         return "DOWN"
     return "NEW DISK" if host.other else "answers"

@@ -34,6 +34,7 @@ def health_json(health: ClusterHealth) -> dict[str, object]:
         "underMinIsr": health.under_min_isr,
         "selfElecting": health.self_electing,
         "leadersNotTold": health.leaders_not_told,
+        "cutOff": health.cut_off,
     }
 
 

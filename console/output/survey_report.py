@@ -55,7 +55,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
     counts = survey_counts(picture)
     what = counted(counts["partitions"], _NOUNS[picture.selection.which])
     seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
-    seen += " before the quorum was lost" if picture.stale else ""
+    seen += AS_LAST_KNOWN if picture.stale else ""
     if picture.surveys:
         silent = counts["replicas"] - counts["answered"]
         may_be = f", {picture.unsure:,} may be (min ISR unknown)" if picture.unsure else ""
@@ -72,6 +72,8 @@ def count_lines(picture: Picture) -> Iterator[str]:
     yield from copied_log_lines(picture.copied_log)
 
 
+AS_LAST_KNOWN = " as the brokers last knew them"
+"""Said of counts while the quorum is lost or out of reach: they are not what is offline now."""
 _NOUNS = {
     Which.ALL: "partition",
     Which.OFFLINE: "offline partition",

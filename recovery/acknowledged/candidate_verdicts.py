@@ -14,7 +14,7 @@ from recovery.acknowledged.complete_logs import (
     proofs_without_history,
 )
 from recovery.acknowledged.lacking_spans import LackingSpans, joined, lacking
-from recovery.acknowledged.metadata_log_proofs import proofs_from_history
+from recovery.acknowledged.metadata_log_proofs import proofs_from_history, records_lost
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.self_elections import self_elections
 from recovery.acknowledged.verdict import (
@@ -65,6 +65,7 @@ class _Partition:
             if self.history is None
             else proofs_from_history(facts, self.logs, self.history)
         )
+        self._lost = () if self.history is None else tuple(records_lost(self.facts, self.logs, self.history))
         self._known = _with_logs(facts.survey, self.logs)
 
     def verdict(self, broker: int) -> Verdict:
@@ -98,7 +99,7 @@ class _Partition:
             count(spans) - count(touched),
             max((pair.expired for pair in pairs.values()), default=0),
             since,
-            (*marks, *self._reached(broker, since), *bound.evidence),
+            (*marks, *self._reached(broker, since), *self._lost, *bound.evidence),
             (*bound.conditions, *more),
             () if none else self._decided_by(),
         )

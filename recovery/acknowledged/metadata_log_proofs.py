@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from recovery.acknowledged.complete_logs import CompleteLog, EarlierBranch, key
 from recovery.acknowledged.in_sync_history import ElectionInDoubt, InSyncHistory, Whole
+from recovery.acknowledged.lacking_spans import lacking
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import Condition, ConditionKind, Evidence, EvidenceKind
 from recovery.model import ReplicaLog
@@ -14,8 +15,12 @@ from recovery.model import ReplicaLog
 def proofs_from_history(
     facts: PartitionFacts, logs: Mapping[int, ReplicaLog], history: InSyncHistory
 ) -> list[CompleteLog]:
-    """Each known log that was never left out of an ISR of min ISR, and all of them together."""
-    whole = {broker: found for broker in logs if (found := history.whole(broker)) is not None}
+    """Each known log that was never left out of an ISR of min ISR, and all of them together; but for those that
+    visibly lost records since.
+    """
+    lost = {broker for one in records_lost(facts, logs, history) for broker in one.brokers}
+    known = {broker: history.whole(broker) for broker in logs if broker not in lost}
+    whole = {broker: found for broker, found in known.items() if found is not None}
     earlier = tuple(_earlier_branches(facts, logs, history))
     ranks = not any(election.unclean for election in history.doubts)
     files = (Condition(ConditionKind.MIN_ISR_NEVER_LOWER),) if history.rests_on_files else ()
@@ -30,6 +35,36 @@ def proofs_from_history(
         kept = _kept(facts, whole, tolerated=len(whole) - 1)
         proofs.append(CompleteLog(best, (_evidence(history, whole),), (*files, *kept), earlier, ranks))
     return proofs
+
+
+def records_lost(
+    facts: PartitionFacts, logs: Mapping[int, ReplicaLog], history: InSyncHistory
+) -> Iterator[Evidence]:
+    """The logs that were whole, restarted, and lack what another one's high watermark proves committed, although
+    that one left the ISR before them: each member of an ISR had what was committed with it.
+    """
+    for broker, log in logs.items():
+        whole = history.whole(broker)
+        if whole is None or not whole.restarts:
+            continue
+        marks = [
+            pair.committed[-1].end
+            for other in logs
+            if other != broker and _left_before(history, other, whole.last)
+            if (pair := lacking(facts.survey, log, logs[other])).committed
+        ]
+        if marks:
+            yield Evidence(EvidenceKind.RECORDS_LOST, (broker,), max(marks))
+
+
+def _left_before(history: InSyncHistory, broker: int, index: int) -> bool:
+    """Whether the broker was in the ISR last before that interval, or then, and no unclean election followed that
+    may have cut off what it held.
+    """
+    last = history.last_in_sync(broker, history.newest)
+    if last is None or last > index:
+        return False
+    return not any(election.unclean and election.at > last for election in history.doubts)
 
 
 def _evidence(history: InSyncHistory, whole: Mapping[int, Whole]) -> Evidence:

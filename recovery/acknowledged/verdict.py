@@ -35,6 +35,8 @@ class EvidenceKind(StrEnum):
     - MIN_ISR_WITHOUT: since ``since_ms`` the ISR reached min ISR without the candidate (metadata log): records
       may have been acknowledged that it lacks.
     - UNCLEAN_ELECTION: of ``brokers`` at ``since_ms`` (metadata log): records of before may be on other replicas.
+    - RECORDS_LOST: ``brokers`` were in the ISR when ``offset`` was committed, restarted since, and lack records
+      below it (metadata log): a host lost power, or a disk was replaced.
     """
 
     HIGH_WATERMARK = "high watermark"
@@ -44,6 +46,7 @@ class EvidenceKind(StrEnum):
     NEVER_MIN_ISR_WITHOUT = "ISR never at min ISR without it"
     MIN_ISR_WITHOUT = "ISR at min ISR without it"
     UNCLEAN_ELECTION = "unclean election"
+    RECORDS_LOST = "lost records that it had"
 
 
 class Evidence(NamedTuple):

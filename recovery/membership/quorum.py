@@ -10,6 +10,8 @@ from typing import NamedTuple
 from recovery.membership.voters import ReplicaKey, VoterSet
 
 NEVER = -1
+CUT_OFF_MS = 3000
+"""A replica whose metadata is this much older than the newest is cut off, not just slow."""
 DEFAULT_LISTENER = "CONTROLLER"
 HOUR_MS = 3_600_000
 
@@ -63,6 +65,16 @@ class Quorum:
         """Every replica that fetches and is no voter: brokers, and controllers that have not joined."""
         voters = set(self.voters.keys)
         return tuple(held for held in self.progress if held.key not in voters)
+
+    @property
+    def up_to_date(self) -> frozenset[int]:
+        """The nodes that have the latest metadata, as the leader sees them."""
+        newest = max((held.last_caught_up_ms for held in self.progress), default=NEVER)
+        return frozenset(
+            held.key.id
+            for held in self.progress
+            if held.last_caught_up_ms >= 0 and newest - held.last_caught_up_ms <= CUT_OFF_MS
+        )
 
     @property
     def voters_committed(self) -> bool:

@@ -16,7 +16,7 @@ class VoterHost(NamedTuple):
     ``held`` is its log end offset in the leader's last answer, ``metadata`` the offset that it reports to
     have loaded: both are lower bounds of its log end, NOT_KNOWN if there was no answer. ``why`` it does not
     answer. ``other`` is the directory id that its node was last seen with, where that is not the voter's: a
-    new disk.
+    new disk. ``stopped``: nothing listens at its address, so that no controller runs there.
     """
 
     key: ReplicaKey
@@ -26,6 +26,12 @@ class VoterHost(NamedTuple):
     held: int
     metadata: int
     other: str = ""
+    stopped: bool = False
+
+    @property
+    def unseen(self) -> bool:
+        """Whether it may be up, and lead, where this side of the network does not reach it."""
+        return not self.answers and not self.stopped
 
     @property
     def votes(self) -> bool:
@@ -73,6 +79,13 @@ class QuorumWithoutLeader:
         return max(0, self.majority - len(self.up))
 
     @property
+    def proved(self) -> bool:
+        """Whether nobody leads for certain: each that could be the leader was seen, or too few run to elect one."""
+        if not any(host.unseen for host in self.hosts):
+            return bool(self.hosts)
+        return self.certain and sum(not host.stopped for host in self.hosts) < self.majority
+
+    @property
     def hosts_title(self) -> str:
         """What ``hosts`` are."""
         return f"voters as last seen {self.seen_at}" if self.certain else "controllers that have registered"
@@ -86,17 +99,29 @@ class QuorumWithoutLeader:
             return self._enough_answer
         down = ", ".join(f"{host.key.id} ({host.address})" for host in self.down)
         stuck = "No change can be committed, a change of the voters neither"
+        lost = "a majority is lost" if self.proved else "no leader can be reached"
         if not self.certain:
             return (
-                f"a majority is lost: {len(self.up)} of the {len(self.hosts)} controllers that have registered"
+                f"{lost}: {len(self.up)} of the {len(self.hosts)} controllers that have registered"
                 " answer, and which of them are voters is not known from here (one that was removed stays"
                 f" registered). {stuck}. Bring back as many as it takes, at most {self.at_most} of:"
-                f" {down}{self._new}"
+                f" {down}{self._new}{self._cut_off}"
             )
         which = "all of" if self.missing == len(self.down) else f"{self.missing} of"
         return (
-            f"a majority is lost: {len(self.up)} of {len(self.hosts)} voters answer and {self.majority} are needed."
-            f" {stuck}. Bring back {which}: {down}{self._new}"
+            f"{lost}: {len(self.up)} of {len(self.hosts)} voters answer and {self.majority} are needed."
+            f" {stuck}. Bring back {which}: {down}{self._new}{self._cut_off}"
+        )
+
+    @property
+    def _cut_off(self) -> str:
+        """What else it can be, where a leader may be on the other side of a cut."""
+        if self.proved:
+            return ""
+        which = ", ".join(str(host.key.id) for host in self.hosts if host.unseen)
+        return (
+            f". If {which} run, the quorum may be well and the brokers that answer cut off from it: look on those"
+            " hosts first"
         )
 
     @property

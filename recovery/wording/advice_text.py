@@ -110,6 +110,8 @@ def _warnings(advice: Advice) -> Iterator[str]:
         yield f"Do not start broker {either([one.broker for one in others])} first: {_why(others)}."
     elif others:
         yield f"Do not start broker {either([one.broker for one in others])} before: {_why(others)}."
+    if advice.by_elr:
+        yield "Do not change min.insync.replicas before: that empties the ELR, and Kafka then elects nobody."
 
 
 def _of(brokers: list[int]) -> tuple[str, str, str]:

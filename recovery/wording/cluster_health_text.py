@@ -12,18 +12,24 @@ from recovery.wording.quantity_text import counted, printable
 FEW = 4
 """So many brokers or voters are named; more are counted."""
 
-STALE = {
+_STALE = {
     QuorumState.NO_LEADER: "no controller leads",
     QuorumState.CANNOT_COMMIT: "a majority of the voters is down",
+    QuorumState.UNREACHABLE: "no controller that leads can be reached",
 }
-"""Why the partition states are old: they are those of before the quorum was lost."""
-_AS_BEFORE = (
+_MEND = (
     "nobody can be elected, and leaders and ISRs are shown as they were before. Mend the quorum first"
     " (ktriage quorum status)."
 )
+_LOOK = (
+    "nobody leads, or the brokers that answer are cut off from the controllers. Leaders and ISRs are shown as these"
+    " brokers last knew them, and may have changed. Look first (ktriage quorum status)."
+)
+_OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (--bootstrap-server)."
 
 _QUORUM = {
     QuorumState.NO_LEADER: "NO LEADER",
+    QuorumState.UNREACHABLE: "UNREACHABLE",
     QuorumState.CANNOT_COMMIT: "CANNOT COMMIT",
     QuorumState.UNKNOWN: "unknown",
 }
@@ -57,9 +63,22 @@ def health_line(health: ClusterHealth, caveat: str = "", width: int | None = Non
 def health_lines(health: ClusterHealth) -> Iterator[str]:
     """The head of a report: the line, and what a lost quorum means for everything below it."""
     yield health_line(health)
-    why = STALE.get(health.quorum.state)
-    if why is not None:
-        yield f"{why[0].upper()}{why[1:]}: {_AS_BEFORE}"
+    why = stale_reason(health)
+    if why:
+        yield f"{why[0].upper()}{why[1:]}: {_consequence(health)}"
+
+
+def stale_reason(health: ClusterHealth) -> str:
+    """Why the partition states are old, and what is offline now is not known; "" if they are not known to be."""
+    if health.cut_off is not None:
+        return f"broker {health.cut_off} is cut off from the controllers"
+    return _STALE.get(health.quorum.state, "")
+
+
+def _consequence(health: ClusterHealth) -> str:
+    if health.cut_off is not None:
+        return _OTHERS
+    return _LOOK if health.quorum.state is QuorumState.UNREACHABLE else _MEND
 
 
 def leader_unknown_text(why: Unknown) -> str:
@@ -98,6 +117,9 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:
     if quorum.state in _QUORUM:
         text = f"quorum {_QUORUM[quorum.state]}"
         yield _Part(text, text, 8 if quorum.state is QuorumState.UNKNOWN else 0)
+    if health.cut_off is not None:
+        text = f"old metadata, of broker {health.cut_off}"
+        yield _Part(text, "old metadata", 0)
     if quorum.dead_voters:
         yield _down(quorum.dead_voters, "voter", 5)
     if health.brokers_down:

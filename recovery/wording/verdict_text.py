@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recovery.acknowledged.verdict import Condition, ConditionKind, Decider, DeciderKind, Verdict, VerdictKind
+from recovery.acknowledged.verdict import (
+    Condition,
+    ConditionKind,
+    Decider,
+    DeciderKind,
+    EvidenceKind,
+    Verdict,
+    VerdictKind,
+)
 from recovery.wording.quantity_text import both, either
 
 
@@ -16,9 +24,17 @@ def verdict_text(verdict: Verdict) -> str:
     parts = [told]
     if verdict.appended:
         parts.append(f"{verdict.appended:,} offsets that were only appended are lost")
+    parts.extend(_records_lost(verdict))
     if verdict.kind is VerdictKind.OPEN and verdict.decided_by:
         parts.append(f"decided by {' or '.join(map(decider_text, verdict.decided_by))}")
     return "; ".join(parts)
+
+
+def _records_lost(verdict: Verdict) -> Iterator[str]:
+    for one in verdict.evidence:
+        if one.kind is EvidenceKind.RECORDS_LOST:
+            lost = f"broker {both(one.brokers)} LOST records that it had: it was in sync up to {one.offset:,}"
+            yield f"{lost} (power loss, or a new disk)"
 
 
 def short_verdict(verdict: Verdict | None) -> str:

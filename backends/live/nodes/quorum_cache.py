@@ -16,8 +16,6 @@ UNKNOWN_FOR = 15.0
 """The same where there was no description: to find that out takes its time."""
 QUORUM_TIMEOUT = 4.0
 """Seconds for a description: a broker that cannot reach the controllers does not answer at all."""
-CUT_OFF_MS = 3000
-"""A broker whose metadata is this much older than the newest is cut off, not just slow."""
 
 
 class QuorumCache:
@@ -80,11 +78,4 @@ class QuorumCache:
 
 def up_to_date_brokers(quorum: Quorum | Unknown) -> frozenset[int] | None:
     """The brokers that have the latest metadata, as the quorum's leader sees them; None: not known."""
-    if isinstance(quorum, Unknown):
-        return None
-    newest = max((held.last_caught_up_ms for held in quorum.progress), default=-1)
-    return frozenset(
-        held.key.id
-        for held in quorum.progress
-        if held.last_caught_up_ms >= 0 and newest - held.last_caught_up_ms <= CUT_OFF_MS
-    )
+    return None if isinstance(quorum, Unknown) else quorum.up_to_date

@@ -18,12 +18,13 @@ def step(pane: str, view: View, draft: Draft, safety: Safety) -> str:
     if draft.plan is not None and draft.plan.rows:
         return _planned(pane, safety)
     if view.health is not None and not view.health.current:
-        return _NO_QUORUM
+        return _CUT_OFF if view.health.cut_off is not None else _NO_QUORUM
     return _choosing(pane) if view.offline else _NOTHING
 
 
-_NO_QUORUM = (
-    "Guide: the quorum is lost, so nobody can be elected. Press 4 to see which controllers must come back."
+_NO_QUORUM = "Guide: no controller that leads can be reached. Press 4 to see which controllers answer."
+_CUT_OFF = (
+    "Guide: the broker that answers is cut off from the controllers. Press 4, and look at its network first."
 )
 
 _NOTHING = "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."

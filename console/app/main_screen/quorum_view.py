@@ -71,7 +71,9 @@ def _without_leader(lost: QuorumWithoutLeader) -> QuorumPaneView:
 def _answers(host: VoterHost) -> str:
     if host.votes:
         return "answers"
-    return f"NEW DISK, no voter: {host.other}" if host.answers else f"DOWN: {host.why}"
+    if host.answers:
+        return f"NEW DISK, no voter: {host.other}"
+    return f"{'NO ANSWER' if host.unseen else 'DOWN'}: {host.why}"
 
 
 def _members(found: QuorumHealth) -> Iterator[QuorumPaneRow]:

@@ -9,7 +9,7 @@ from console.app.session.schedule import Schedule
 from console.app.session.session import Session
 from console.app.session.view import Link
 from console.target import Target
-from recovery.wording.cluster_health_text import STALE
+from recovery.wording.cluster_health_text import stale_reason
 from recovery.wording.quantity_text import age
 from widgets.bars.title_bar import RefreshState, Title
 
@@ -41,7 +41,7 @@ def title(session: Session) -> Title:
 def doubt(session: Session) -> str:
     """Why it is not known what is offline now; "" if it is known."""
     view = session.view
-    lost = "" if view.health is None else STALE.get(view.health.quorum.state, "")
+    lost = "" if view.health is None else stale_reason(view.health)
     return lost or _caveat(session.poller.state.link, view.at, session.clock())
 
 

@@ -29,6 +29,7 @@ from console.saved_plans import save_plan
 from console.signals import StopRequest
 from recovery.plan.write import to_json
 from recovery.strategy import Strategy
+from recovery.wording.cluster_health_text import stale_reason
 
 BRING_BACK = "bring back the brokers named above; only if they are gone for good, accept the loss:"
 
@@ -73,8 +74,8 @@ def choose_leaders(
     if file is not None and written is None:
         offline = any(survey.state.offline for survey in picture.surveys)
         none = (
-            "the quorum has no leader, so it is not known which partitions are offline"
-            if picture.stale
+            f"{stale_reason(picture.health)}, so it is not known which partitions are offline"
+            if picture.health is not None and picture.stale
             else "nothing is offline"
         )
         why = "with this strategy no leader is elected yet" if offline else none

@@ -30,6 +30,7 @@ from recovery.metadata_log.records import (
     TopicRecord,
 )
 from recovery.model import ReplicaLog, Survey, Unknown
+from recovery.wording.verdict_text import verdict_text
 from tests.unit.recovery.surveys import SILENT, log, survey
 
 NOBODY_ANSWERED: dict[int, ReplicaLog | Unknown] = {1: SILENT, 2: SILENT, 3: SILENT}
@@ -308,3 +309,51 @@ def test_a_min_isr_of_the_brokers_own_files_is_named_as_not_checked() -> None:
     told.isr(1, leader=-1)
     verdict = told.verdict(2, ONE_AHEAD)
     assert verdict.conditions == (Condition(ConditionKind.MIN_ISR_NEVER_LOWER),)
+
+
+def shortened_witness(*, restarts: bool = True) -> ControllerLog:
+    """3 drops out, then 2, which loses power; 1 leads alone and dies; 2 comes back."""
+    told = last_replica_standing()
+    if restarts:
+        told.starts(2)
+    return told
+
+
+def test_a_witness_that_ends_below_an_earlier_ones_high_watermark_proves_nothing() -> None:
+    """3 left the ISR first and knows 900 as committed: 2 had that too, and has lost it, and more perhaps."""
+    logs: dict[int, ReplicaLog | Unknown] = {
+        1: SILENT,
+        2: log((0, 0, 500)),
+        3: log((0, 0, 910))._replace(high_watermark=900),
+    }
+    for broker in (2, 3):
+        verdict = shortened_witness().verdict(broker, logs)
+        assert verdict.kind is not VerdictKind.NONE
+        assert verdict.at_most is None
+        lost = next(one for one in verdict.evidence if one.kind is EvidenceKind.RECORDS_LOST)
+        assert (lost.brokers, lost.offset) == ((2,), 900)
+    answer = next(
+        one
+        for one in shortened_witness().verdict(3, logs).decided_by
+        if one.kind is DeciderKind.BROKER_ANSWER
+    )
+    assert answer.brokers == (1,)
+    assert "broker 2 LOST records that it had" in verdict_text(shortened_witness().verdict(3, logs))
+
+
+def test_a_witness_that_never_restarted_or_left_first_has_lost_nothing() -> None:
+    ahead: dict[int, ReplicaLog | Unknown] = {
+        1: SILENT,
+        2: log((0, 0, 900))._replace(high_watermark=900),
+        3: log((0, 0, 500)),
+    }
+    told = shortened_witness()
+    told.starts(3)
+    assert told.verdict(2, ahead).none, "3 left the ISR before 2: it lacks what came later"
+    behind: dict[int, ReplicaLog | Unknown] = {
+        1: SILENT,
+        2: log((0, 0, 500)),
+        3: log((0, 0, 910))._replace(high_watermark=900),
+    }
+    kinds = {one.kind for one in shortened_witness(restarts=False).verdict(3, behind).evidence}
+    assert EvidenceKind.RECORDS_LOST not in kinds

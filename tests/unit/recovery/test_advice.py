@@ -63,6 +63,8 @@ def test_every_incident_gets_the_advice_that_its_evidence_supports(case: Mapping
     assert "{" not in said
     for sentence in case.get("says", ()):
         assert sentence in said
+    for sentence in case.get("never says", ()):
+        assert sentence not in said
 
 
 def test_every_kind_of_advice_has_its_case() -> None:

@@ -8,6 +8,7 @@ from recovery.cluster_health import (
     ClusterHealth,
     QuorumFinding,
     QuorumState,
+    cut_off,
     down,
     elects_uncleanly,
     quorum_finding,
@@ -17,7 +18,7 @@ from recovery.membership.quorum import QuorumReplica, described
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, Unknown, Why
-from recovery.wording.cluster_health_text import health_line, quorum_badge
+from recovery.wording.cluster_health_text import health_line, health_lines, quorum_badge
 from tests.unit.recovery.surveys import SILENT, log, survey
 
 LED = QuorumFinding(QuorumState.LED)
@@ -46,6 +47,7 @@ def test_a_cluster_without_fault_is_well_and_says_so() -> None:
     [
         (WELL._replace(quorum=NO_LEADER), "quorum NO LEADER"),
         (WELL._replace(quorum=QuorumFinding(QuorumState.CANNOT_COMMIT)), "quorum CANNOT COMMIT"),
+        (WELL._replace(quorum=QuorumFinding(QuorumState.UNREACHABLE)), "quorum UNREACHABLE"),
         (
             WELL._replace(quorum=QuorumFinding(QuorumState.UNKNOWN)),
             "quorum unknown · no partition seen offline",
@@ -99,9 +101,9 @@ def test_disks_and_brokers_are_named_before_counts_that_matter_less() -> None:
     assert line == "quorum NO LEADER · 3 brokers down · 1 disk failed · 1,999 offline · …"
 
 
-def test_silence_and_a_controller_that_does_not_lead_mean_that_nobody_leads() -> None:
+def test_silence_is_not_taken_for_a_quorum_that_nobody_leads() -> None:
     for why in (Why.NOT_ANSWERED, Why.FAILED):
-        assert quorum_finding(Unknown(why, "")) == NO_LEADER
+        assert quorum_finding(Unknown(why, "")) == QuorumFinding(QuorumState.UNREACHABLE)
 
 
 def test_a_refusal_says_nothing_about_the_quorum() -> None:
@@ -130,14 +132,51 @@ def test_a_described_quorum_leads_where_a_majority_is_up_and_names_who_is_not() 
     assert quorum_badge(found) == "CANNOT COMMIT"
 
 
-def test_the_voters_that_do_not_answer_are_named_without_a_leader() -> None:
-    hosts = tuple(
-        VoterHost(ReplicaKey(n, f"d{n}"), f"c{n}:9093", n == 100, "", NOT_KNOWN, NOT_KNOWN)
-        for n in (100, 102, 101)
+def hosts(states: str) -> tuple[VoterHost, ...]:
+    """A letter a voter, from 100 on: Answers and does not lead, Stopped (its port refuses), ? no answer."""
+    return tuple(
+        VoterHost(
+            ReplicaKey(n, f"d{n}"), f"c{n}:9093", one == "A", "", NOT_KNOWN, NOT_KNOWN, stopped=one == "S"
+        )
+        for n, one in enumerate(states, 100)
     )
-    found = quorum_finding(QuorumWithoutLeader("c", hosts, certain=True, seen_at=""))
-    assert found == QuorumFinding(QuorumState.NO_LEADER, (101, 102))
-    assert quorum_badge(found) == "NO LEADER"
+
+
+@pytest.mark.parametrize(
+    ("states", "certain", "state", "dead"),
+    [
+        ("ASS", True, QuorumState.NO_LEADER, (101, 102)),
+        ("AAA", True, QuorumState.NO_LEADER, ()),  # an election is under way
+        ("S?S", True, QuorumState.NO_LEADER, (100, 102)),  # one that may run is no majority
+        ("A?S", True, QuorumState.UNREACHABLE, (102,)),  # 101 may lead with 100's vote
+        ("A??", True, QuorumState.UNREACHABLE, ()),
+        ("???", True, QuorumState.UNREACHABLE, ()),  # this side is cut off, or all are dead
+        ("S?S", False, QuorumState.UNREACHABLE, (100, 102)),  # 101 may be the only voter
+        ("ASS", False, QuorumState.NO_LEADER, (101, 102)),
+        ("", False, QuorumState.UNREACHABLE, ()),
+    ],
+)
+def test_nobody_leads_only_where_nobody_can(
+    states: str, certain: bool, state: QuorumState, dead: tuple[int, ...]
+) -> None:
+    lost = QuorumWithoutLeader("c", hosts(states), certain, "")
+    assert quorum_finding(lost) == QuorumFinding(state, dead)
+    assert ("cut off" in lost.sentence) == (state is QuorumState.UNREACHABLE and bool(states))
+
+
+def test_a_broker_that_gets_no_new_metadata_tells_no_all_clear() -> None:
+    voters = VoterSet((Voter(ReplicaKey(100, "d100")),))
+    seen = (fetched(100, 90_000), fetched(1, 89_000), fetched(2, 80_000))
+    told = described("c", voters, seen, leader_id=100, leader_epoch=1, high_watermark=499)
+    assert [cut_off(told, broker) for broker in (1, 2, 3, -1)] == [None, 2, 3, None]
+    assert cut_off(REFUSED, 2) is None
+    old = WELL._replace(cut_off=2)
+    assert not old.well and old.urgent and not old.sees_all
+    assert list(health_lines(old)) == [
+        "old metadata, of broker 2",
+        "Broker 2 is cut off from the controllers: leaders and ISRs are shown as it last knew them. Ask other"
+        " brokers (--bootstrap-server).",
+    ]
 
 
 BROKERS = tuple(Broker(i, f"kafka-{i}", 9092, None, False) for i in (1, 2, 3))
