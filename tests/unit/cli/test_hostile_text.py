@@ -5,7 +5,6 @@ row, and name no file elsewhere.
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,41 +14,18 @@ import pytest
 from backends.live.errors import one_line as error_line
 from console.journal.journal_lines import encode
 from console.paths import cluster_name
-from recovery.model import ReplicaLog, TopicPartition, Unknown, Why
+from recovery.model import TopicPartition
 from recovery.plan.make import one_line as reason_line
 from recovery.plan.plan_markdown import markdown
 from recovery.plan.read import from_json
 from recovery.plan.values import PlanError
 from recovery.plan.write import to_json
 from recovery.wording.quantity_text import printable
+from tests.hostile_text import HOSTILE, drives_a_terminal, told_by
 from tests.unit.cli.command_process import Caller, Ended
-from tests.unit.cli.memory_backend import MemoryBackend, cluster_of, log, offline
 from tests.unit.plan.plans import story
 
-HOSTILE = (
-    "\x1b[2J\x1b[31mred",
-    "\x1b]52;c;cm0gLXJm\x07",
-    "over\rwritten",
-    "two\nlines",
-    "a\x00b",
-    "\x9b2J",
-    "\u202egnp.nalp",
-    "zero\u200bwidth",
-    "\u2028separated",
-    "| a | b |",
-    "`code` **bold**",
-    "<script>alert(1)</script>",
-    "[here](http://elsewhere)",
-    "../../../etc/passwd",
-    "x" * 5_000,
-)
-NAMES = pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-
-
-def drives_a_terminal(text: str) -> set[str]:
-    """Characters other than line ends that do something instead of being shown."""
-    found = {c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
-    return found - {"\t"}
+NAMES = pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[1:21])
 
 
 @NAMES
@@ -98,24 +74,16 @@ def test_a_plan_file_with_such_a_topic_or_reason_is_refused_in_one_harmless_line
 
 # Commands, with everything that brokers tell being such a text.
 
-
-def told_by(text: str) -> MemoryBackend:
-    backend = cluster_of(2)
-    silent = Unknown(Why.NOT_ANSWERED, text)
-    hostile: ReplicaLog = log(100)._replace(log_dir=text)
-    backend.logs = {1: hostile, 2: hostile._replace(lineage=Unknown(Why.NOT_ALLOWED, text)), 3: silent}
-    state = offline(text, 0)
-    backend.states[state.tp] = state
-    backend.hidden = (text,)
-    return backend
-
-
 COMMANDS = (
     ("replicas",),
     ("replicas", "--output", "json"),
     ("plan", "plan.json"),
     ("plan", "plan.json", "--ranking", "specification", "--strategy", "aggressive"),
+    ("plan", "plan.json", "--output", "json"),
     ("status",),
+    ("status", "--output", "json"),
+    ("log-dirs",),
+    ("log-dirs", "--output", "json"),
     ("recover", "--all-offline-partitions", "--show-replica-info"),
 )
 

@@ -1,0 +1,93 @@
+"""Every record of a replica as it lies on its disk, read without any of the product's code."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from aiokafka.record.memory_records import MemoryRecords
+
+from testbed.kafka.errors import TestbedError
+from testbed.kafka.log_files import read_log, replica_directory
+from testbed.kafka.node import Node
+
+_HEADER = struct.Struct(">qiibIhi")
+_BEFORE_LENGTH_ENDS = 12
+
+Place = tuple[int, int]
+"""(leader epoch, offset): the same place on two disks is the same record."""
+
+
+class DiskRecord(NamedTuple):
+    """``key`` and ``value`` are "" where there is none, as in the control records of transactions."""
+
+    key: str
+    value: str
+
+
+class DiskReplica(NamedTuple):
+    """``start`` is the log start offset; ``places`` has every offset that a batch spans from there on, ``records``
+    those that are left after compaction.
+    """
+
+    start: int
+    places: frozenset[Place]
+    records: Mapping[Place, DiskRecord]
+
+    def newest_by_key(self) -> Mapping[str, int]:
+        """The offset of the last record of every key."""
+        return {record.key: offset for (_, offset), record in sorted(self.records.items(), key=_offset)}
+
+
+def read_disk(node: Node, topic: str, start: int | None = None) -> DiskReplica | None:
+    """The replica of the topic's only partition; None if the disk has none.
+
+    ``start`` is the log start of a running broker, which writes it to disk later.
+    """
+    try:
+        directory = replica_directory(node, topic, 0)
+        first = read_log(node, topic, 0).start if start is None else start
+    except (TestbedError, OSError):
+        return None
+    places: set[Place] = set()
+    records: dict[Place, DiskRecord] = {}
+    for epoch, base, end, batch in _batches(directory):
+        places.update((epoch, offset) for offset in range(max(base, first), end))
+        for offset, record in _records(batch):
+            if offset >= first:
+                records[epoch, offset] = record
+    return DiskReplica(first, frozenset(places), records)
+
+
+def _batches(directory: Path) -> Iterator[tuple[int, int, int, bytes]]:
+    """Epoch, first offset, the offset after the last, and the bytes of each batch."""
+    for segment in sorted(directory.glob("[0-9]*.log")):
+        data = segment.read_bytes()
+        at = 0
+        while at + _HEADER.size <= len(data):
+            base, length, epoch, _magic, _crc, _attributes, last_delta = _HEADER.unpack_from(data, at)
+            end = at + _BEFORE_LENGTH_ENDS + length
+            if length <= 0 or end > len(data):
+                break  # half a batch, which the broker drops when it starts
+            yield epoch, base, base + last_delta + 1, data[at:end]
+            at = end
+
+
+def _records(data: bytes) -> Iterator[tuple[int, DiskRecord]]:
+    batch = MemoryRecords(data).next_batch()
+    if batch is None:
+        return
+    control = getattr(batch, "is_control_batch", False)
+    for record in batch:
+        key, value = ("", "") if control else (_text(record.key), _text(record.value))
+        yield record.offset, DiskRecord(key, value)
+
+
+def _text(data: bytes | None) -> str:
+    return (data or b"").decode()
+
+
+def _offset(item: tuple[Place, DiskRecord]) -> int:
+    return item[0][1]

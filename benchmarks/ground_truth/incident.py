@@ -1,0 +1,275 @@
+"""One incident: a random history, every promise about every candidate, an election, and a consumer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from kio.schema.list_offsets.v7.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kio.schema.list_offsets.v7.response import ListOffsetsResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i64
+
+from backends.base.answers import Outcome
+from backends.disk_scan.log_dir_scan import scan_log_dirs
+from backends.disk_scan.scan_values import scan_lines
+from benchmarks.ground_truth.disk_records import DiskReplica, read_disk
+from benchmarks.ground_truth.history import History, elect_whoever_is_alive
+from benchmarks.ground_truth.promises import PromiseCounts, TopicHistory, broken_promises, lost_records
+from console.disk_evidence_files import read_disk_evidence
+from console.operations.leader_choice import Choices, LeaderChoice
+from console.operations.partition_selection import Selection
+from console.operations.recover_partitions import ChoiceOptions, survey_and_choose
+from recovery.disk_evidence import DiskReading
+from recovery.plan.make import designate, plan_row
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
+from recovery.strategy import DecisionKind, Strategy, decide
+from testbed.kafka import KafkaCluster, wait_until
+from testbed.kafka.connection import Connection, NoAnswer
+from tests.live.live_backend import MemoryRecorder, NeverStopped, open_backend
+
+ISOLATIONS = ("read_uncommitted", "read_committed")
+READ_SECONDS = 60.0
+INTERNAL = "__transaction_state"
+
+
+@dataclass
+class IncidentResult:
+    """``broken`` has one line for each promise that was not true. ``offline`` partitions had no leader, ``elected``
+    got one by ktriage, and ``read`` were read by the consumer. ``unsettled`` are topics whose disks changed while
+    they were looked at. ``decisions`` counts what each strategy decided.
+    """
+
+    seed: int
+    steps: list[str]
+    broken: list[str] = field(default_factory=list)
+    counts: PromiseCounts = field(default_factory=PromiseCounts)
+    decisions: Counter[str] = field(default_factory=Counter)
+    offline: int = 0
+    elected: int = 0
+    read: int = 0
+    unsettled: int = 0
+    seconds: float = 0.0
+
+
+def run_incident(cluster: KafkaCluster, seed: int, topics: int) -> IncidentResult:
+    """All brokers run before and after it; its topics are deleted."""
+    began = time.monotonic()
+    history = History(cluster, seed, topics)
+    history.run()
+    found = IncidentResult(seed, history.steps)
+    asyncio.run(_recover(history, found))
+    bring_back(cluster, [topic.name for topic in history.topics])
+    cluster.admin.delete_topics([topic.name for topic in history.topics])
+    found.seconds = time.monotonic() - began
+    return found
+
+
+async def _recover(history: History, found: IncidentResult) -> None:
+    by_name = {topic.name: topic for topic in history.topics}
+    before = {topic.name: _disks(history, topic) for topic in history.topics}
+    options = ChoiceOptions(Selection(topics=tuple(by_name)), strategy=Strategy.AGGRESSIVE)
+    async with open_backend(history.cluster) as backend:
+        told = await survey_and_choose(backend, options)
+        # Again with the disks of the brokers that are down: their logs are known then, and losses have a bound.
+        read = await survey_and_choose(backend, replace(options, evidence=_evidence(history.cluster)))
+        disks = {topic.name: _disks(history, topic) for topic in history.topics}
+        settled = [name for name in by_name if disks[name] == before[name]]
+        found.unsettled += len(by_name) - len(settled)
+        for choices in (told, read):
+            for choice in _offline(choices, settled):
+                topic = by_name[choice.tp.topic]
+                judged = choice.decision.judged
+                found.broken += broken_promises(topic, choice.survey, judged, disks[topic.name], found.counts)
+                found.broken += _broken_decisions(topic, choice, disks[topic.name], found)
+        offline = _offline(told, settled)
+        found.offline += len(offline)
+        rows = _any_leader(history, offline)
+        elections = await backend.designate(
+            rows, Ranking.LAST_RECORD, MemoryRecorder(), attempts=3, stop=NeverStopped()
+        )
+    expected: dict[str, DiskReplica] = {}
+    for row, election in zip(rows, elections, strict=True):
+        if election.outcome is Outcome.ELECTED and election.leader == row.leader:
+            found.elected += 1
+            expected[row.tp.topic] = disks[row.tp.topic][row.leader]
+        else:
+            found.steps.append(f"{row.tp}: {election.outcome} {election.detail}")
+    await asyncio.to_thread(_return, history)
+    found.broken += await _broken_reading(history.cluster, by_name, expected, found)
+
+
+def _offline(choices: Choices, settled: Sequence[str]) -> list[LeaderChoice]:
+    return [row for row in choices.rows if row.survey.state.offline and row.tp.topic in settled]
+
+
+def _any_leader(history: History, offline: Sequence[LeaderChoice]) -> list[PlanRow]:
+    """The plan to elect any electable replica of each, the worst too."""
+    rows = []
+    for survey, decision in offline:
+        electable = [replica.broker for replica in survey.replicas if replica.electable]
+        if not electable:
+            continue
+        leader = history.random.choice(electable)
+        by_hand = designate(survey, leader, Ranking.LAST_RECORD, decision.judged)
+        if by_hand.verdict is DecisionKind.ELECT:
+            rows.append(plan_row(survey, by_hand, Ranking.LAST_RECORD))
+    return rows
+
+
+def _evidence(cluster: KafkaCluster) -> tuple[DiskReading, ...]:
+    """What stands on the disks of the brokers that are down, as ``ktriage disk scan`` reads it."""
+    files = []
+    for broker, node in cluster.brokers.items():
+        if not node.is_running:
+            scan = scan_log_dirs([str(path) for path in node.log_dirs], "host", int(time.time() * 1000))
+            file = cluster.directory / f"disk-{broker}.json"
+            file.write_text("\n".join(scan_lines(scan)), encoding="utf-8")
+            files.append(file)
+    return read_disk_evidence(files)
+
+
+def _broken_decisions(
+    topic: TopicHistory, choice: LeaderChoice, disks: Mapping[int, DiskReplica], found: IncidentResult
+) -> list[str]:
+    """What each strategy elects by each ranking: ``complete`` never with a replica that is silent, and ``balanced``
+    nobody that loses acknowledged records, unless its verdict names what it took for granted.
+    """
+    wrong = []
+    survey, judged = choice.survey, choice.decision.judged
+    for strategy in Strategy:
+        for ranking in Ranking:
+            decision = decide(survey, ranking, strategy, judged)
+            found.decisions[f"{strategy} {decision.verdict}"] += 1
+            if decision.verdict is not DecisionKind.ELECT:
+                continue
+            silent = [replica.broker for replica in survey.replicas if survey.log(replica.broker) is None]
+            if strategy is Strategy.COMPLETE and silent:
+                wrong.append(f"{survey.tp}: {strategy} elects {decision.leader} without {silent}")
+            verdict = judged.candidates.get(decision.leader) if judged is not None else None
+            if strategy is not Strategy.BALANCED or verdict is None or not verdict.none:
+                continue
+            chosen = disks[decision.leader]
+            others = {id: disk for id, disk in disks.items() if id != decision.leader}
+            lost = lost_records(topic, chosen, others)
+            gone = {at for at, v in lost.items() if v in topic.acknowledged and at[1] >= chosen.start}
+            if gone and all(map(topic.holds, verdict.conditions)):
+                wrong.append(f"{survey.tp}: {strategy} elects {decision.leader}, which loses {len(gone)}")
+    return wrong
+
+
+def _disks(history: History, topic: TopicHistory) -> dict[int, DiskReplica]:
+    """Every replica's disk; of a running broker from the log start that it serves."""
+    state = history.cluster.metadata.partitions(topic.name)[0]
+    found = {}
+    for broker in state.replicas:
+        node = history.cluster.node(broker)
+        disk = read_disk(node, topic.name, _log_start(node.port, topic.name) if node.is_running else None)
+        if disk is not None:
+            found[broker] = disk
+    return found
+
+
+def _log_start(port: int, topic: str) -> int | None:
+    """The log start as the broker serves it, leader or not (the debugging replica, -2)."""
+    where = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(-2))
+    request = ListOffsetsRequest(
+        replica_id=BrokerId(-2),
+        isolation_level=i8(0),
+        topics=(ListOffsetsTopic(name=TopicName(topic), partitions=(where,)),),
+    )
+    try:
+        with Connection(port, None, 10.0) as connection:
+            [answer] = connection.ask(request, ListOffsetsResponse).topics[0].partitions
+    except NoAnswer:
+        return None
+    return None if answer.error_code else answer.offset
+
+
+def _return(history: History) -> None:
+    """Every broker comes back, and follows."""
+    cluster = history.cluster
+    cluster.bring_all_up()
+    elect_whoever_is_alive(cluster, [INTERNAL], range(int(cluster.spec.broker_config.get(PARTITIONS, 1))))
+
+    def replicated() -> bool:
+        return all(
+            set(state.isr) == set(state.replicas) for state in history.states().values() if state.leader >= 0
+        )
+
+    wait_until(replicated, "the replicas to follow", 90.0, passing=(NoAnswer,))
+
+
+PARTITIONS = "transaction.state.log.num.partitions"
+
+
+async def _broken_reading(
+    cluster: KafkaCluster,
+    topics: Mapping[str, TopicHistory],
+    expected: Mapping[str, DiskReplica],
+    found: IncidentResult,
+) -> list[str]:
+    """A consumer reads what the elected disk held: nothing less, nothing else."""
+    wrong: list[str] = []
+    visible: dict[str, dict[str, list[str]]] = {}
+    for isolation in ISOLATIONS:
+        visible[isolation] = await _read(cluster, list(expected), isolation)
+    for name, disk in expected.items():
+        read, committed = (visible[isolation][name] for isolation in ISOLATIONS)
+        found.read += 1
+        held = [
+            record.value
+            for _, record in sorted(disk.records.items(), key=lambda at: at[0][1])
+            if record.value
+        ]
+        if topics[name].compacted:
+            newest = {
+                r.key: r.value for _, r in sorted(disk.records.items(), key=lambda at: at[0][1]) if r.value
+            }
+            missing = set(newest.values()) - set(read)
+        else:
+            missing = set(held) - set(read)
+        if missing:
+            wrong.append(
+                f"{name}: {len(missing)} records of the elected log cannot be read: {sorted(missing)[:3]}"
+            )
+        if set(read) - set(held):
+            wrong.append(f"{name}: {len(set(read) - set(held))} records were read that its log did not hold")
+        if set(committed) - set(read) or len(read) != len(set(read)):
+            wrong.append(f"{name}: the consumer's two readings contradict each other")
+    return wrong
+
+
+async def _read(cluster: KafkaCluster, topics: Sequence[str], isolation: str) -> dict[str, list[str]]:
+    """The values of every topic up to the high watermark, or to the last stable offset."""
+    found: dict[str, list[str]] = {topic: [] for topic in topics}
+    if not topics:
+        return found
+    where = [TopicPartition(topic, 0) for topic in topics]
+    consumer = AIOKafkaConsumer(bootstrap_servers=cluster.bootstrap(), isolation_level=isolation)
+    await consumer.start()
+    try:
+        consumer.assign(where)
+        await consumer.seek_to_beginning(*where)
+        ends = await consumer.end_offsets(where)
+        async with asyncio.timeout(READ_SECONDS):
+            while True:
+                open_ones = [tp for tp in where if await consumer.position(tp) < ends[tp]]
+                if not open_ones:
+                    return found
+                batches = await consumer.getmany(*open_ones, timeout_ms=200)
+                for tp, records in batches.items():
+                    found[tp.topic] += [record.value.decode() for record in records if record.value]
+    finally:
+        await consumer.stop()
+
+
+def bring_back(cluster: KafkaCluster, topics: Sequence[str]) -> None:
+    """Every broker runs, so that the topics can be deleted."""
+    cluster.bring_all_up()
+    elect_whoever_is_alive(cluster, topics)
