@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import settings
 
 # No test asserts a duration, and on a busy machine any deadline can be missed.
 settings.register_profile("ktriage", deadline=None)
 settings.load_profile("ktriage")
+
+# `make test &` and nohup start with these signals ignored, and every process that a test starts would ignore them
+# too. A handler that does nothing keeps them ignored here, and exec resets it to the default there.
+for _signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_signum) is signal.SIG_IGN:
+        signal.signal(_signum, lambda _signum, _frame: None)
