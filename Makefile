@@ -60,7 +60,7 @@ setup: $(VENV)/.tool
 pipeline-setup: $(VENV)/.spark java
 
 # A new run each time, in a state file of its own.
-DEMO := --simulate last-replica-standing --state $(VENV)/demo.json
+DEMO := --simulate stale-long-tail --state $(VENV)/demo.json
 demo: $(VENV)/.tool
 	@rm -f $(VENV)/demo.json*
 	@$(BIN)/ktriage $(DEMO) --guide
@@ -72,7 +72,7 @@ demo-kafka: $(VENV)/.testbed java
 screenshots: $(VENV)/.dev java
 	@$(BIN)/python -m testbed.screenshots.panes screenshots
 	@$(BIN)/python -m testbed.demo </dev/null > $(VENV)/demo.txt
-	@sed -n '/^What each/,/as announced/p' $(VENV)/demo.txt \
+	@sed -n '/^What each/,/alone had are there/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m testbed.screenshots.terminal_svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
 # Three lanes, because the tests on a real Kafka mostly wait. Every file of tests/live is in one of the two live lanes.

@@ -1,14 +1,17 @@
-"""Plans that are kept under the state directory before they are carried out: what resumes a run needs them."""
+"""What is kept under the state directory beside the journal: plans, which a resume needs, and rescues."""
 
 from __future__ import annotations
 
+from datetime import UTC
 from pathlib import Path
 
 from console.errors import InputError
 from console.journal.journal import cluster_directory, make_directories
 from console.journal.state_access import SHARED, records_access
 from console.new_files import write_new
+from console.paths import cluster_name
 from console.plan_files import default_name
+from console.rescue.manifest import INDEX
 from recovery.plan.values import Plan
 from recovery.plan.write import to_json
 
@@ -32,7 +35,30 @@ def share_plan(path: Path) -> None:
 
 def plans_directory(cluster_id: str) -> Path:
     """Where the plans of a cluster are kept; made where it is not there. Raises InputError."""
-    directory = cluster_directory(cluster_id) / "plans"
+    return _made(cluster_directory(cluster_id) / "plans")
+
+
+def rescue_directory(plan: Plan) -> Path:
+    """Where the console rescues what a plan's elections cut off: the same for the same plan, so that it goes on.
+
+    Raises InputError.
+    """
+    header = plan.header
+    made = header.made_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return _made(_rescues(header.cluster_id)) / f"{made}-{cluster_name(header.plan_id)[:8]}"
+
+
+def newest_rescue(cluster_id: str) -> Path | None:
+    """The rescue of that cluster that was begun last, None if the state directory has none."""
+    found = [path.parent for path in _rescues(cluster_id).glob(f"*/{INDEX}")]
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _rescues(cluster_id: str) -> Path:
+    return cluster_directory(cluster_id) / "rescues"
+
+
+def _made(directory: Path) -> Path:
     try:
         make_directories(directory, records_access())
     except OSError as error:

@@ -77,7 +77,8 @@ def play(cluster: KafkaCluster, output: DemoOutput) -> int:
         """Broker 1 has the longest log, 1,500 records. But its last 500 are of epoch 0, written by a leader
         that then died. Broker 2 has 1,300 records: its last 300 are of epoch 2, newer, and acknowledged with
         acks=all. A choice by length, or of the first replica in the assignment, elects broker 1 and destroys
-        those 300 records."""
+        those 300 records. Electing broker 2 cuts off the 500, so they are read first and written back
+        afterwards."""
     )
     output.heading("The recovery")
     status = recover(cluster, connection, output, state)
@@ -91,7 +92,7 @@ def play(cluster: KafkaCluster, output: DemoOutput) -> int:
 
 
 def recover(cluster: KafkaCluster, connection: tuple[str, ...], output: DemoOutput, state: Path) -> int:
-    """By hand in the console on a terminal; otherwise, or if the user did not recover it, by the command."""
+    """By hand in the console on a terminal; otherwise, or if the user did not recover it, by the commands."""
     if output.interactive:
         output.wait(
             "open the console on this cluster and recover the partition by hand; q leaves the console"
@@ -99,16 +100,19 @@ def recover(cluster: KafkaCluster, connection: tuple[str, ...], output: DemoOutp
         output.command(*connection, "--guide", state=state)
         if cluster.metadata.partitions(TOPIC)[0].leader != NO_LEADER:
             return 0
-        output.paragraph("The partition is still offline. The command recovers it now.")
-    return output.command(
-        "recover",
-        *connection,
-        "--all-offline-partitions",
-        "--automated-recovery",
-        "--recovery-duration-ms",
-        "5000",
-        state=state,
-    )
+        output.paragraph("The partition is still offline. The commands recover it now.")
+    plan, rescue = str(state / "recovery.json"), str(state / "rescue")
+    state.mkdir(parents=True, exist_ok=True)
+    agreed = ("--yes", "--reason", "the demo")
+    for words in (
+        ("plan", *connection, "--all-offline-partitions", "--strategy", "aggressive", plan),
+        ("apply", *connection, plan, "--rescue", rescue, *agreed),
+        ("restore", *connection, rescue, "--to-source", *agreed),
+    ):
+        status = output.command(*words, state=state)
+        if status != 0:
+            return status
+    return 0
 
 
 def proof(cluster: KafkaCluster, incident: Incident, output: DemoOutput) -> int:
@@ -116,9 +120,12 @@ def proof(cluster: KafkaCluster, incident: Incident, output: DemoOutput) -> int:
     values = {record.value for record in cluster.client.consume(TOPIC, 0)}
     present = sum(1 for value in incident.acks_all if value in values)
     tail = sum(1 for value in incident.acks_one if value in values)
+    common = sum(1 for value in incident.acks_all if value.startswith("common"))
+    apart = len(incident.acks_all) - common + len(incident.acks_one)
     output.step(f"{present:,} of {len(incident.acks_all):,} records acknowledged with acks=all are there")
+    output.step(f"{tail:,} of the {len(incident.acks_one):,} records that only a dead leader had are there")
     output.step(
-        f"{tail:,} of the {len(incident.acks_one):,} records that only a dead leader had are there, as announced"
+        f"{present + tail - common:,} of {apart:,} records that one of the two logs alone had are there"
     )
     if present != len(incident.acks_all):
         why = "unless broker 1 was elected by hand, this is a defect of ktriage"

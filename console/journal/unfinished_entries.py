@@ -16,7 +16,7 @@ from console.plan_files import without_collection
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
-RESCUE, NO_RESCUE, WRITE_BACK = "rescue", "no-rescue", "write-back"
+RESCUE, NO_RESCUE, RESTORE_RECORDS = "rescue", "no-rescue", "restore-records"
 """Reading what elections cut off, electing without it, and writing it back, which has a journal of its own beside
 the rescue: there is nothing for a resume to finish.
 """
@@ -136,7 +136,7 @@ class _Book:
         elif event.action == CONFIRM:
             plan, steps = str(event.detail.get("planId", "")), event.detail.get("steps", ())
             self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
-        elif event.action not in (RESCUE, NO_RESCUE, WRITE_BACK):
+        elif event.action not in (RESCUE, NO_RESCUE, RESTORE_RECORDS):
             if event.action == ELECT:
                 self._electing[event.entry] = event
             self._entries[event.entry] = OpenEntry(run_id, event.entry, event.at, event.action, event.detail)

@@ -31,6 +31,7 @@ from console.paths import unused
 from console.provenance import plan_header
 from recovery.model import TopicPartition
 from recovery.plan.judgement import Reason, RowDecision
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import BarePlan, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -189,7 +190,20 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         refused = result.elected is None and any(c.decision is stale for c in result.prepared.refused)
         if refused or result.stale:
             return "plan", *_same_choice(result.prepared.plan), unused(file)
-        return "verify", file
+        return _restore(result) or ("verify", file)
+
+
+def _restore(applied: Applied) -> tuple[str, ...]:
+    """The command that writes back what was rescued; nothing where nothing was."""
+    rescued = applied.rescued
+    if rescued is None or not rescued.offsets or applied.elected is None:
+        return ()
+    topics = sorted({one.branch.tp.topic for one in rescued.results})
+    marks = {row.tp.topic: row.marks for row in applied.prepared.plan.rows}
+    apart = next((topic for topic in topics if {Mark.COMPACTED, Mark.INTERNAL} & set(marks[topic])), None)
+    # An old value that is written back to a compacted topic would take the place of a newer one.
+    where = ("--to-source",) if apart is None else ("--topic", apart, "--to-topic", f"{apart}-rescued")
+    return "restore", str(rescued.directory), *where, "--dry-run"
 
 
 def _same_choice(plan: Plan) -> tuple[str, ...]:

@@ -65,4 +65,5 @@ def _without_unrescued(prepared: PreparedPlan, rescued: Rescued) -> PreparedPlan
 
 
 def _detail(problems: Mapping[TopicPartition, str], tp: TopicPartition) -> str:
-    return f"its rescue is not whole ({problems[tp]}); --elect-unrescued elects it all the same"
+    anyway = "--elect-unrescued, in the console Ctrl+R, elects it all the same"
+    return f"its rescue is not whole ({problems[tp]}); {anyway}"

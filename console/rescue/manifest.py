@@ -19,6 +19,8 @@ from recovery.rescue_branches import BranchPart, RescueBranch, UnreadReplica
 
 T = TypeVar("T")
 
+INDEX = "rescue.json"
+MANIFEST = "manifest.json"
 SCHEMA = "ktriage.rescue/1"
 BRANCH_SCHEMA = "ktriage.rescue-branch/1"
 LARGEST = 1 << 28

@@ -13,6 +13,8 @@ from console.journal.journal_lines import moment
 from console.new_files import replace_own, write_new
 from console.rescue.branch_writer import SPARE_BYTES, BranchWriter
 from console.rescue.manifest import (
+    INDEX,
+    MANIFEST,
     BranchManifest,
     RescueHeader,
     RescueIndex,
@@ -25,8 +27,6 @@ from console.rescue.manifest import (
 from recovery.rescue_branches import RescueBranch, UnreadReplica
 from recovery.wording.quantity_text import human_bytes
 
-INDEX = "rescue.json"
-MANIFEST = "manifest.json"
 _PRIVATE = 0o600
 
 

@@ -16,6 +16,8 @@ from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentError, SegmentFile
 from console.errors import InputError
 from console.rescue.manifest import (
+    INDEX,
+    MANIFEST,
     BranchManifest,
     RescueIndex,
     SegmentEntry,
@@ -24,7 +26,6 @@ from console.rescue.manifest import (
     read_manifest,
 )
 from console.rescue.record_fields import MalformedRecord, RecordFieldReader
-from console.rescue.rescue_directory import INDEX, MANIFEST
 from recovery.rescue_branches import RescueBranch
 
 LARGEST_BATCH = 1 << 28

@@ -243,7 +243,7 @@ def two_branches(cluster: KafkaCluster, operator: Operator) -> Night:
     operator.elect(MARKS[1])
     start(cluster, 3)
     wait_all(cluster, every, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
-    ended = operator.run("rescue", "write-back", "saved", "--to-source", *AGREED)
+    ended = operator.run("restore", "saved", "--to-source", *AGREED)
     assert ended.status == 0, str(ended)
     return Night(advice, {topic: left(cluster, topic) for topic in every})
 

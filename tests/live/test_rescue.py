@@ -84,14 +84,14 @@ def test_all_of_the_stale_long_tail_is_there_in_the_end(
     assert (branch["broker"], branch["startOffset"], branch["endOffset"]) == (1, COMMON, COMMON + TAIL)
     incident.metadata.wait_isr("tail", 0, (1, 2))
     assert values(incident, "tail") == expected(Counts(COMMON, 0, KEPT)), "the election has cut the tail off"
-    ended = console("rescue", "write-back", "saved", "--to-source", *AGREED)
+    ended = console("restore", "saved", "--to-source", *AGREED)
     assert ended.status == 0, ended
     assert f"{TAIL} records written back; {TAIL} counted" in ended.out
     assert values(incident, "tail") == expected(Counts(COMMON, TAIL, KEPT))
-    again = console("rescue", "write-back", "saved", "--to-source", *AGREED)
+    again = console("restore", "saved", "--to-source", *AGREED)
     assert again.status == 0 and "nothing was sent" in again.out
     assert values(incident, "tail") == expected(Counts(COMMON, TAIL, KEPT))
-    assert console.sent()[:2] == ["rescue", "reorder"] and console.sent()[-1] == "write-back"
+    assert console.sent()[:2] == ["rescue", "reorder"] and console.sent()[-1] == "restore-records"
 
 
 def test_every_compression_comes_back_as_it_was(console: CommandRunner, incident: KafkaCluster) -> None:
@@ -103,12 +103,10 @@ def test_every_compression_comes_back_as_it_was(console: CommandRunner, incident
         (segment,) = (console.home / "saved" / f"{topic}-0").glob("*/*.log")
         dumped = incident.tools("kafka-dump-log", "--files", str(segment), "--print-data-log").stdout
         assert f"compresscodec: {topic}" in dumped and "payload: tail-49" in dumped
-        ended = console(
-            "rescue", "write-back", "saved", "--topic", topic, "--to-topic", f"{topic}-rescued", *AGREED
-        )
+        ended = console("restore", "saved", "--topic", topic, "--to-topic", f"{topic}-rescued", *AGREED)
         assert ended.status == 0, ended
         assert values(incident, f"{topic}-rescued") == expected(Counts(0, 50, 0))
-    ended = console("rescue", "write-back", "saved", "--to-source", *AGREED)
+    ended = console("restore", "saved", "--to-source", *AGREED)
     assert ended.status == 0, ended
     for topic in CODECS:
         assert values(incident, topic) == expected(Counts(100, 50, 30))
@@ -136,7 +134,7 @@ def test_a_rescue_that_is_killed_goes_on_where_it_was(console: CommandRunner, in
     assert segment.read_bytes().startswith(began)
     assert console("rescue", "verify", "saved").status == 0
     assert console("apply", "plan.json", "--rescue", "saved", *AGREED).status == 0
-    assert console("rescue", "write-back", "saved", "--to-topic", "large-rescued", *AGREED).status == 0
+    assert console("restore", "saved", "--to-topic", "large-rescued", *AGREED).status == 0
     assert values(incident, "large-rescued") == expected(Counts(0, LARGE.tail, 0))
 
 

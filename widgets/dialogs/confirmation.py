@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
@@ -21,11 +21,20 @@ from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
 
+class ConfirmOption(NamedTuple):
+    """One way to go about it: ``label`` names it in a few words, ``text`` says what it means."""
+
+    label: str
+    text: str
+    tone: Tone = Tone.GOOD
+
+
 @dataclass(frozen=True, slots=True)
 class ConfirmRequest:
     """What is asked. ``target`` is what was frozen when the dialog opened, line by line; ``expected`` is what has
     to be typed (None: nothing), ``expected_what`` says what that is ("the number of partitions that may lose
-    something"). ``opened_by`` is the key that opened it, "" for the mouse.
+    something"). ``opened_by`` is the key that opened it, "" for the mouse. ``options``: ways to go about it; the
+    first holds unless Ctrl+R chooses the next one.
     """
 
     title: str
@@ -36,14 +45,18 @@ class ConfirmRequest:
     expected: str | None = None
     expected_what: str = ""
     needs_reason: bool = False
+    options: tuple[ConfirmOption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmAnswer:
-    """It was confirmed; ``reason`` and ``typed``, what was to be typed, are "" where they were not asked for."""
+    """It was confirmed; ``reason`` and ``typed``, what was to be typed, are "" where they were not asked for.
+    ``option`` is the place of the chosen one among the request's.
+    """
 
     reason: str
     typed: str = ""
+    option: int = 0
 
 
 class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer | None]):
@@ -58,7 +71,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         width: 96%; max-width: 100; height: auto; max-height: 96%; border: heavy $error; padding: 0 1;
         background: $surface;
     }
-    Confirmation .question { max-height: 12; }
+    Confirmation .question { max-height: 11; }
     Confirmation Input { height: 1; border: none; padding: 0 1; background: $panel; }
     Confirmation Input:focus { border: none; }
     Confirmation Horizontal { height: auto; margin: 1 0 0 0; }
@@ -71,18 +84,24 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         border: none !important; color: $foreground; text-style: dim;
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "Cancel"),
+        Binding("ctrl+r", "next_option", show=False, priority=True),
+    ]
     AUTO_FOCUS = "#cancel"
 
     def __init__(self, request: ConfirmRequest) -> None:
         super().__init__()
         self.request = request
         self._another_key = False
+        self._option = 0
 
     def compose(self) -> ComposeResult:
         request = self.request
         with Vertical():
             yield Lines(self._question, focusable=False).add_class("question")
+            if request.options:
+                yield Lines(self._chosen_option, focusable=False, id="option")
             if request.expected is not None:
                 yield Lines(self._asks, focusable=False)
                 yield Input(id="expected", select_on_focus=False)
@@ -160,7 +179,12 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         if message.button.id == "cancel":
             self.dismiss(None)
         elif not self.missing:
-            self.dismiss(ConfirmAnswer(*(self._typed(field) for field in ("#reason", "#expected"))))
+            self.dismiss(ConfirmAnswer(self._typed("#reason"), self._typed("#expected"), self._option))
+
+    def action_next_option(self) -> None:
+        if self.request.options:
+            self._option = (self._option + 1) % len(self.request.options)
+            self.query_one("#option", Lines).show(self._chosen_option)
 
     def action_cancel(self) -> None:
         self.dismiss(None)
@@ -181,6 +205,12 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         for text in request.warnings:
             lines += fold(line(Piece(f"! {printable(text)}", Tone.BAD)), width, "  ")
         return lines
+
+    def _chosen_option(self, width: int) -> list[Line]:
+        options = self.request.options
+        chosen, other = options[self._option], options[(self._option + 1) % len(options)]
+        shown = Piece(f"{printable(chosen.text)} ", chosen.tone)
+        return fold(line(shown, Piece("Ctrl+R", Tone.KEY), f": {other.label}"), width)
 
     def _asks(self, width: int) -> list[Line]:
         return fold(line(Piece(f"To go on, type {self.request.expected_what}:", Tone.KEY)), width)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from console.app.session.draft import Draft
+from console.app.session.draft import Draft, DraftRescue
 from console.app.session.safety import Safety
 from console.app.session.view import View
 from console.operations.registry import OFFLINE, PLAN, REPLICAS
+from recovery.wording.quantity_text import ids
 from widgets.plan.plan_text import ACKS_REFUSED
 
 
@@ -14,7 +15,7 @@ def step(pane: str, view: View, draft: Draft, safety: Safety) -> str:
     if view.at is None:
         return "Guide: the cluster is being read."
     if draft.outcomes and all(outcome.good for outcome in draft.outcomes.values()):
-        return _after(view, draft)
+        return _after(view, draft, safety)
     if draft.plan is not None and draft.plan.rows:
         return _planned(pane, safety)
     if view.health is not None and not view.health.current:
@@ -30,13 +31,34 @@ _CUT_OFF = (
 _NOTHING = "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
 
 
-def _after(view: View, draft: Draft) -> str:
+def _after(view: View, draft: Draft, safety: Safety) -> str:
     if view.offline:
         return "Guide: elected. r reads the cluster again, V verifies the result."
     under = _under_min_isr(view, draft)
     if under:
         return f"Guide: elected; {under}: {ACKS_REFUSED}. r reads the cluster again, V verifies the result."
+    if draft.rescue is not None:
+        return _rescued(draft.rescue, armed=safety.armed)
     return "Guide: recovered. J shows the journal, Y copies the command line of what you see, q leaves."
+
+
+def _rescued(rescue: DraftRescue, *, armed: bool) -> str:
+    offsets, kept, restored = rescue.offsets, rescue.kept, rescue.restored
+    if restored is None:
+        arm = "" if armed else "Press A to arm the console, then "
+        press = f"{arm}press B" if arm else "Press B"
+        return (
+            f"Guide: elected, and the {offsets:,} offsets that this cut off are saved. {press} to write them back"
+            " behind what is there now."
+        )
+    there = kept + restored
+    if restored != offsets:
+        return f"Guide: {restored:,} records of the {offsets:,} rescued offsets are there again. q leaves."
+    apart = f"{kept:,} on the new leader, {restored:,} written back"
+    found = f"{there:,} of {kept + offsets:,} records are there ({apart})"
+    if rescue.unread:
+        return f"Guide: {found}. What only {ids(rescue.unread)} holds is not known. q leaves."
+    return f"Guide: nothing is lost: {found}. J shows the journal, q leaves."
 
 
 def _under_min_isr(view: View, draft: Draft) -> str:

@@ -35,6 +35,7 @@ from console.app.owner import Owner
 from console.app.plan.applier import Applier
 from console.app.plan.planner import Planner
 from console.app.plan.progress import TaskProgress
+from console.app.plan.record_restorer import RecordRestorer
 from console.app.plan.view import how_to_plan
 from console.app.session.session import Opening, Session
 from console.app.session.timeline_feed import TimelineFeed
@@ -110,6 +111,9 @@ class MainScreen(Screen[None]):
         self.progress = TaskProgress(session, self.redraw)
         self._planner = self._make_planner()
         self._applier = Applier(
+            session, self.say, self.ask, self.tasks, progress=self.progress, program=owner.program
+        )
+        self._restorer = RecordRestorer(
             session, self.say, self.ask, self.tasks, progress=self.progress, program=owner.program
         )
         self._controllers = StartReplacement(
@@ -308,6 +312,7 @@ class MainScreen(Screen[None]):
             **self._tables.handlers(),
             **self._planner.handlers(),
             **self._applier.handlers(),
+            **self._restorer.handlers(),
             **self._copies.handlers(),
             **self._controllers.handlers(),
             **{f"pane{pane}": partial(go, pane) for pane in PANES},

@@ -12,6 +12,7 @@ from console.app.main_screen.screen_calls import Ask, Handlers, Say
 from console.app.plan import apply_plan
 from console.app.plan.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
 from console.app.plan.progress import TaskProgress
+from console.app.plan.rescue_choice import rescue_options
 from console.app.session import draft
 from console.app.session.session import Session
 from console.errors import NotDone
@@ -85,12 +86,14 @@ class Applier:
         self._say("")
         prepared = await self._checked(plan)
         if not prepared.holding.rows:
-            session.plan_is(draft.applied(session.draft, prepared.checks, None))
+            session.plan_is(draft.refused(session.draft, prepared.checks))
             raise NotDone("no row of the plan is left to apply: see each row; nothing was sent")
         shown = replace(prepared.holding, not_elected=())
         frozen = freeze(shown, session.view.cluster_id, session.target.title, simulated=session.simulated)
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
-        confirmed = await self._ask(Confirmation(request(frozen, prepared)))
+        rescue = rescue_options(frozen.plan)
+        asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
+        confirmed = await self._ask(Confirmation(asked))
         if confirmed is None:
             self._say("not confirmed: nothing was sent", Tone.WARN)
             return
@@ -102,12 +105,11 @@ class Applier:
             confirmed.reason,
             frozen.title,
             session.draft.file,
+            rescue=rescue[confirmed.option].request if rescue else None,
             compared=checked_just_now(frozen.plan),
         )
         applied = await self._send(frozen, whole, change)
-        session.plan_is(
-            draft.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied.elected)
-        )
+        session.plan_is(draft.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied))
         session.poller.ask()
         self._tell(applied, change.conclusion(applied))
         if self._unrecorded:
@@ -176,6 +178,8 @@ class Applier:
         under = [r.state for r in done if r.state is not None and r.state.usable is False]
         # A partition with a leader may not be writable yet: an election alone brings no replica back.
         elected = f"{len(done):,} {'elected' if under else 'recovered'}"
+        if applied.rescued is not None:
+            elected = f"{applied.rescued.offsets:,} offsets rescued, {elected}"
         online = sum(1 for result in done if result.election.outcome is Outcome.ALREADY_ONLINE)
         if online and online < len(done):
             elected += f" ({online:,} online already)"

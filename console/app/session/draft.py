@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from console.app.session.outcome import outcomes_of
-from console.operations.election_batches import Elected
+from console.operations.apply_plan import Applied
+from console.operations.rescue_read import Rescued
 from recovery.model import TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.judgement import Judgement
 from recovery.plan.values import Header, Plan, PlanError, PlanRow
 from recovery.plan.verify import RowState
 from recovery.plan.write import digest
+from recovery.rescue_branches import BranchPart
 from recovery.strategy import Strategy
 from widgets.plan import RowOutcome
 
 V = TypeVar("V")
 _CAREFUL = list(Strategy)
 """The least careful first."""
+
+
+class DraftRescue(NamedTuple):
+    """What was read before the plan was applied, in offsets. ``kept`` are those that the new leaders hold behind
+    the offset where the logs part. ``unread`` are brokers whose logs could not be read. ``restored``: the records
+    that were written back and counted, None before.
+    """
+
+    directory: Path
+    offsets: int
+    kept: int
+    unread: tuple[int, ...]
+    restored: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,7 @@ class Draft:
     states: Mapping[TopicPartition, RowState] = field(default_factory=dict)
     outcomes: Mapping[TopicPartition, RowOutcome] = field(default_factory=dict)
     digest: str = ""
+    rescue: DraftRescue | None = None
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
@@ -107,17 +123,41 @@ def verified(draft: Draft, states: Iterable[RowState]) -> Draft:
     return replace(draft, states={state.tp: state for state in states})
 
 
-def applied(draft: Draft, checks: Iterable[Judgement], elected: Elected | None) -> Draft:
-    """The draft after it was applied: the refused rows, and the result of each election."""
+def refused(draft: Draft, checks: Iterable[Judgement]) -> Draft:
+    """The draft after nothing of it could be applied."""
+    return replace(
+        draft,
+        checks={check.tp: check for check in checks},
+        outcomes={**draft.outcomes, **outcomes_of(checks, None)},
+    )
+
+
+def applied(draft: Draft, checks: Sequence[Judgement], done: Applied) -> Draft:
+    """The draft after it was applied: the refused rows, what was rescued, and the result of each election."""
     if draft.plan is None:
         return draft
+    elected = done.elected
     states = {} if elected is None else {r.row.tp: r.state for r in elected.results if r.state is not None}
     return replace(
         draft,
         checks={check.tp: check for check in checks},
         outcomes={**draft.outcomes, **outcomes_of(checks, elected)},
         states={**draft.states, **states},
+        rescue=_rescue(draft.plan, done.rescued) or draft.rescue,
     )
+
+
+def _rescue(plan: Plan, rescued: Rescued | None) -> DraftRescue | None:
+    if rescued is None or not rescued.offsets:
+        return None
+    parted: dict[TopicPartition, int] = {}
+    for branch, _, _ in rescued.results:
+        if branch.part is BranchPart.TAIL:
+            parted[branch.tp] = min(branch.start, parted.get(branch.tp, branch.start))
+    ends = {row.tp: row.chosen.log_end for row in plan.rows}
+    kept = sum(max(ends[tp] - start, 0) for tp, start in parted.items())
+    unread = tuple(sorted({one.broker for one in rescued.unread}))
+    return DraftRescue(rescued.directory, rescued.offsets, kept, unread)
 
 
 def _changed(

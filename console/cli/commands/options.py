@@ -212,6 +212,9 @@ RateOption = Annotated[
         help="At most so many bytes a second from each broker, such as 50MB or 8MiB. Default: no limit.",
     ),
 ]
+RescueDirectory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The rescue directory.", show_default=False)
+]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
 
 Option = tuple[str, Any, Any]

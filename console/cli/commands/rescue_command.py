@@ -11,15 +11,12 @@ from console.cli.base.run import Run
 from console.cli.commands.options import (
     PlanFile,
     RateOption,
-    Reason,
+    RescueDirectory,
     Rows,
-    Yes,
     bytes_per_second,
     connected,
-    stated,
 )
 from console.cli.commands.verbs import Verb
-from console.errors import InputError
 
 HELP = """\
 Reads what an election would cut off, before it is held, so that it can be written back afterwards.
@@ -32,10 +29,9 @@ kafka-dump-log reads, beside manifests with offsets, epochs and checksums (docs/
 Examples:
   ktriage rescue read --bootstrap-server kafka-1:9092 recovery.json --to ./rescue
   ktriage apply --bootstrap-server kafka-1:9092 recovery.json --rescue ./rescue
-  ktriage rescue write-back --bootstrap-server kafka-1:9092 ./rescue --to-topic orders-rescued
+  ktriage restore --bootstrap-server kafka-1:9092 ./rescue --to-source
 """
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The rescue directory.", show_default=False)]
 To = Annotated[
     Path,
     typer.Option(
@@ -67,78 +63,10 @@ def read(run: Run, *, plan: PlanFile, to: To, rate: RateOption = None, rows: Row
     return read_rescue(run, plan, WHOLE, request, rows)
 
 
-def write_back(
-    run: Run,
-    *,
-    directory: Directory,
-    to_topic: Annotated[
-        str | None,
-        typer.Option(
-            "--to-topic",
-            metavar="NAME",
-            help="Write to the same partitions of this topic. It is created if it does not exist.",
-        ),
-    ] = None,
-    to_source: Annotated[
-        bool, typer.Option("--to-source", help="Write to the partitions that the records come from.")
-    ] = False,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="Only records of this topic. May be repeated."),
-    ] = None,
-    uncommitted: Annotated[
-        bool,
-        typer.Option("--uncommitted", help="Records of aborted and of unfinished transactions too."),
-    ] = False,
-    incomplete: Annotated[
-        bool,
-        typer.Option("--incomplete", help="Also what there is of branches that could not be read whole."),
-    ] = False,
-    rate: RateOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what goes where, and send nothing.")
-    ] = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    rows: Rows = 20,
-) -> int:
-    """Writes rescued records to their source again, or to a topic of their own. Batches are sent as they are, with
-    their compression; only producer, sequence and transaction are taken out of them. Transaction markers are never
-    written, and of transactions only committed records. Each partition keeps the order of the rescue; records that
-    were written since stay before it.
-
-    Run it again after it was interrupted: it goes on, and a batch that the broker has already is not appended
-    twice. At the end the records are read back and counted. Needs WRITE and READ on the topic, and CREATE for a
-    new one.
-
-    \b
-    Examples:
-      ktriage rescue write-back --bootstrap-server kafka-1:9092 ./rescue --to-topic orders-rescued --dry-run
-      ktriage rescue write-back --cluster production ./rescue --to-source --topic orders --rate 10MB
-    """
-    if (to_topic is None) == (not to_source):
-        raise InputError("give either --to-topic NAME or --to-source")
-    why = stated(reason, asked=not yes or dry_run)
-    from console.cli.recovery.write_back import write_back_rescue  # noqa: PLC0415  # not for --help
-    from console.operations.write_back import WriteBack  # noqa: PLC0415
-    from console.rescue.write_back_selection import WriteBackSelection  # noqa: PLC0415
-
-    change = WriteBack(
-        directory,
-        to_topic,
-        WriteBackSelection(uncommitted, incomplete, tuple(topic or ())),
-        run.target.title,
-        why,
-        bytes_per_second(rate),
-        dry_run,
-    )
-    return write_back_rescue(run, change, ask=not yes, rows=rows)
-
-
 def show(
     run: Run,
     *,
-    directory: Directory,
+    directory: RescueDirectory,
     records: Annotated[
         int, typer.Option("--records", metavar="N", min=0, help="Show the first N records of each branch.")
     ] = 0,
@@ -158,7 +86,7 @@ def show(
     return show_rescue(run, directory, records=records, rows=rows, check=False)
 
 
-def verify(run: Run, *, directory: Directory, rows: Rows = 20) -> int:
+def verify(run: Run, *, directory: RescueDirectory, rows: Rows = 20) -> int:
     """Checks a rescue directory: every file against the SHA-256 of its manifest, every batch against its own
     checksum, and that every branch is complete. The exit status is 0 only if all of it is. No cluster is asked.
 
@@ -175,7 +103,4 @@ VERBS = (
     Verb("read", "Read what a plan's elections cut off.", connected(read)),
     Verb("show", "Show what a rescue directory holds.", connected(show, needed=False)),
     Verb("verify", "Check a rescue directory's files and batches.", connected(verify, needed=False)),
-    Verb(
-        "write-back", "Write rescued records back to their source, or to a new topic.", connected(write_back)
-    ),
 )

@@ -55,7 +55,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("plan", "--strategy", "aggressive", "tail.json", *TAIL),
     ("apply", "tail.json", "--rescue", "tail", *AGREED, *TAIL),
     ("rescue", "show", "tail", "--records", "2"),
-    ("rescue", "write-back", "tail", "--to-topic", "kept", *AGREED, *TAIL),
+    ("restore", "tail", "--to-topic", "kept", *AGREED, *TAIL),
     ("quorum", "status", *QUORUM),
     ("quorum", "replication", *QUORUM),
     ("quorum", "add", "102", *AGREED, *QUORUM),

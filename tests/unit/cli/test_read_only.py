@@ -43,7 +43,8 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "review": (("plan.json",),),
     "apply": (("plan.json", *AGREED),),
     "verify": (("plan.json",),),
-    "rescue": (("read", "plan.json", "--to", "saved"), ("write-back", "saved", "--to-source", *AGREED)),
+    "rescue": (("read", "plan.json", "--to", "saved"),),
+    "restore": (("saved", "--to-source", *AGREED),),
     "recover": (("--all-offline-partitions", "--automated-recovery"),),
     "elect": (
         UNCLEAN,

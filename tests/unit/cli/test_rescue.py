@@ -106,7 +106,7 @@ def log_ends(call: Caller, topic: str) -> set[int]:
 
 @pytest.mark.parametrize("target", [("--to-source",), ("--to-topic", "kept")])
 def test_what_was_cut_off_is_written_back_once(elected: Caller, target: tuple[str, ...]) -> None:
-    words = ("rescue", "write-back", "saved", *target, *AGREED, *TAIL)
+    words = ("restore", "saved", *target, *AGREED, *TAIL)
     ended = elected("ktriage", *words)
     assert ended.status == 0 and "500 records written back; 500 counted" in ended.out, ended
     again = elected("ktriage", *words)
@@ -117,9 +117,9 @@ def test_what_was_cut_off_is_written_back_once(elected: Caller, target: tuple[st
 
 def test_a_killed_write_back_goes_on_and_nothing_stands_twice(elected: Caller, tmp_path: Path) -> None:
     """The last batches were appended, and the run died before it could note them."""
-    words = ("rescue", "write-back", "saved", "--to-source", *AGREED, *TAIL)
+    words = ("restore", "saved", "--to-source", *AGREED, *TAIL)
     assert elected("ktriage", *words).status == 0
-    (journal,) = (tmp_path / "saved").glob("write-back-*.jsonl")
+    (journal,) = (tmp_path / "saved").glob("restore-*.jsonl")
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:-2]) + lines[-2][:20])
     again = elected("ktriage", *words)
@@ -128,7 +128,7 @@ def test_a_killed_write_back_goes_on_and_nothing_stands_twice(elected: Caller, t
 
 
 def test_a_dry_run_sends_nothing(elected: Caller) -> None:
-    ended = elected("ktriage", "rescue", "write-back", "saved", "--to-source", "--dry-run", *TAIL)
+    ended = elected("ktriage", "restore", "saved", "--to-source", "--dry-run", *TAIL)
     assert ended.status == 0 and "500 records of 1 branch to be written back" in ended.out
     assert max(log_ends(elected, "payments")) == 1300
 
@@ -143,13 +143,13 @@ def test_a_dry_run_sends_nothing(elected: Caller) -> None:
     ],
 )
 def test_a_target_that_makes_no_sense_is_one_line(elected: Caller, given: tuple[str, ...], said: str) -> None:
-    ended = elected("ktriage", "rescue", "write-back", "saved", *given, *AGREED, *TAIL)
+    ended = elected("ktriage", "restore", "saved", *given, *AGREED, *TAIL)
     assert ended.status == 2 and said in ended.err and len(ended.err.splitlines()) == 1
 
 
 def test_before_an_election_nothing_can_be_written_to_the_source(planned: Caller) -> None:
     assert planned("ktriage", "rescue", "read", "plan.json", "--to", "saved", *TAIL).status == 0
-    ended = planned("ktriage", "rescue", "write-back", "saved", "--to-source", *AGREED, *TAIL)
+    ended = planned("ktriage", "restore", "saved", "--to-source", *AGREED, *TAIL)
     assert ended.status == 2 and "it has no leader yet" in ended.err
 
 
@@ -158,7 +158,7 @@ def test_a_changed_segment_is_not_written_back(elected: Caller, tmp_path: Path) 
     data = bytearray(segment.read_bytes())
     data[200] ^= 1
     segment.write_bytes(data)
-    ended = elected("ktriage", "rescue", "write-back", "saved", "--to-source", *AGREED, *TAIL)
+    ended = elected("ktriage", "restore", "saved", "--to-source", *AGREED, *TAIL)
     assert ended.status == 2 and "checksum" in ended.err
     assert max(log_ends(elected, "payments")) == 1300
 

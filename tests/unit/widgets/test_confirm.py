@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.dialogs.confirmation import ConfirmAnswer, Confirmation, ConfirmRequest
+from widgets.dialogs.confirmation import ConfirmAnswer, Confirmation, ConfirmOption, ConfirmRequest
 from widgets.text_lines import Lines
 
 REQUEST = ConfirmRequest(
@@ -164,3 +164,13 @@ async def test_a_label_with_brackets_is_text() -> None:
     async with opened(replace(PLAIN, confirm_label="Elect [bold]x[/]", title="[red]t")) as pilot:
         assert "Elect [bold]x[/]" in text_of(pilot.app)
         assert "[red]t" in text_of(pilot.app)
+
+
+async def test_a_key_goes_through_the_options_and_the_first_one_is_the_default() -> None:
+    options = tuple(ConfirmOption(f"way {n}", f"What way {n} means.") for n in range(3))
+    async with opened(replace(PLAIN, options=options)) as pilot:
+        assert "What way 0 means. Ctrl+R: way 1" in text_of(pilot.app)
+        await pilot.press("ctrl+r", "ctrl+r")
+        assert "What way 2 means. Ctrl+R: way 0" in text_of(pilot.app)
+        await pilot.press("shift+tab", "enter")
+    assert [ConfirmAnswer("", "", 2)] == ENDED

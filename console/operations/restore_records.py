@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.base.protocol import Backend
+from backends.base.protocol import Backend, Progress
 from console.errors import InputError, NotDone
 from console.exit_status import Status
-from console.journal.unfinished_entries import WRITE_BACK
+from console.journal.unfinished_entries import RESTORE_RECORDS
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
-from console.operations.write_back_run import WriteBackRun, WrittenBranch
+from console.operations.restore_run import RestoredBranch, RestoreRun
 from console.rescue.rescued_branch import RescueContents, RescuedBranch, open_rescue
-from console.rescue.write_back_journal import WriteBackJournal
-from console.rescue.write_back_selection import BranchCounts, WriteBackSelection, count_branch
+from console.rescue.restore_journal import RestoreJournal
+from console.rescue.restore_selection import BranchCounts, RestoreSelection, count_branch
 from recovery.model import PartitionState, TopicPartition, Unknown
 
 COMPACTED = "compact"
@@ -41,7 +41,7 @@ class TargetPartition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedWriteBack:
+class PreparedRestore:
     """What would be written. ``creates`` is the topic that has to be made first, None if it is there.
 
     ``resumes``: an earlier run has written a part of it.
@@ -63,13 +63,13 @@ class PreparedWriteBack:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenBack:
+class RestoredRecords:
     """The result; ``branches`` is empty if nothing was to be sent. ``counted`` are the records of this producer
     that were found in the target's partitions afterwards, Unknown where they could not be read.
     """
 
-    prepared: PreparedWriteBack
-    branches: tuple[WrittenBranch, ...] = ()
+    prepared: PreparedRestore
+    branches: tuple[RestoredBranch, ...] = ()
     counted: Mapping[TopicPartition, int | Unknown] | None = None
 
     @property
@@ -94,19 +94,26 @@ class WrittenBack:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
+class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     """Writes what is in ``directory`` to ``to_topic``, or to the source's own partitions where that is None.
 
-    ``dry_run``: only shows what would be written. ``title`` names the cluster in the question.
+    ``dry_run``: only shows what would be written. ``title`` names the cluster in the question. ``compared``: as a
+    screen prepared it before it asked.
     """
 
     directory: Path
     to_topic: str | None
-    selection: WriteBackSelection
+    selection: RestoreSelection
     title: str
     reason: str
     rate: int | None = None
     dry_run: bool = False
+    compared: PreparedRestore | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The target, as options of the command."""
+        return ("--to-source",) if self.to_topic is None else ("--to-topic", self.to_topic)
 
     def without_lock(self, cluster_id: str) -> None:
         index = open_rescue(self.directory).index
@@ -116,12 +123,17 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
                 " nothing was sent"
             )
 
-    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedWriteBack]) -> None:
+    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedRestore]) -> None:
         """Elections that an earlier run left unfinished do not matter here."""
 
     async def prepare(
-        self, cluster: Backend, cluster_id: str, operator: Operator[PreparedWriteBack]
-    ) -> PreparedWriteBack:
+        self, cluster: Backend, cluster_id: str, operator: Operator[PreparedRestore]
+    ) -> PreparedRestore:
+        now = await self.read(cluster, cluster_id, operator.progress)
+        return now if self.compared is None else _unchanged(self.compared, now)
+
+    async def read(self, cluster: Backend, cluster_id: str, progress: Progress | None) -> PreparedRestore:
+        """What would be written now. Raises InputError, BackendError."""
         contents = await asyncio.to_thread(open_rescue, self.directory)
         topics = self.selection.topics
         chosen = [one for one in contents.branches if not topics or one.branch.tp.topic in topics]
@@ -129,18 +141,18 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
             raise InputError(f"{self.directory}: holds no branch of {', '.join(topics) or 'any topic'}")
         branches = [one for one in chosen if self._wanted(one)]
         target = self.to_topic or "source"
-        journal = WriteBackJournal(self.directory, cluster_id, target)
+        journal = RestoreJournal(self.directory, cluster_id, target)
         rows = []
         for number, rescued in enumerate(branches):
-            if operator.progress is not None:
-                operator.progress("reading the rescue", number, len(branches))
+            if progress is not None:
+                progress("reading the rescue", number, len(branches))
             counts = await asyncio.to_thread(count_branch, rescued, self.selection)
             tp = rescued.branch.tp
             rows.append(
                 TargetPartition(rescued, TopicPartition(self.to_topic or tp.topic, tp.partition), counts)
             )
         before = sum(held.records for held in journal.appended().values())
-        prepared = PreparedWriteBack(contents, target, tuple(rows), None, -1, None, (), before)
+        prepared = PreparedRestore(contents, target, tuple(rows), None, -1, None, (), before)
         return (
             await self._to_source(cluster, prepared)
             if self.to_topic is None
@@ -157,7 +169,7 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
             )
         return rescued.manifest is not None
 
-    async def _to_source(self, cluster: Backend, prepared: PreparedWriteBack) -> PreparedWriteBack:
+    async def _to_source(self, cluster: Backend, prepared: PreparedRestore) -> PreparedRestore:
         """Raises InputError where the topic is not the one that was rescued, or a newer value could be hidden."""
         topics = sorted({row.tp.topic for row in prepared.rows})
         states = await _states(cluster, topics)
@@ -185,7 +197,7 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
         )
         return replace(prepared, notes=notes)
 
-    async def _to_new(self, cluster: Backend, prepared: PreparedWriteBack, topic: str) -> PreparedWriteBack:
+    async def _to_new(self, cluster: Backend, prepared: PreparedRestore, topic: str) -> PreparedRestore:
         sources = sorted({row.rescued.branch.tp.topic for row in prepared.rows})
         if len(sources) > 1:
             raise InputError(
@@ -211,10 +223,10 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
             min_isr=min_isr,
         )
 
-    def unsent(self, prepared: PreparedWriteBack) -> WrittenBack | None:
-        return WrittenBack(prepared) if self.dry_run or prepared.records <= 0 else None
+    def unsent(self, prepared: PreparedRestore) -> RestoredRecords | None:
+        return RestoredRecords(prepared) if self.dry_run or prepared.records <= 0 else None
 
-    def question(self, prepared: PreparedWriteBack) -> Question:
+    def question(self, prepared: PreparedRestore) -> Question:
         """As strict as an election's: a number from the text is typed."""
         where = "their source" if self.to_topic is None else f"topic {self.to_topic}"
         text = (
@@ -227,21 +239,18 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
     async def compare_again(
         self,
         cluster: Backend,
-        prepared: PreparedWriteBack,
+        prepared: PreparedRestore,
         answer: str,
-        operator: Operator[PreparedWriteBack],
-    ) -> PreparedWriteBack:
+        operator: Operator[PreparedRestore],
+    ) -> PreparedRestore:
         cluster_id = prepared.contents.index.header.cluster_id
-        now = await self.prepare(cluster, cluster_id, operator)
-        if now.records != prepared.records or now.creates != prepared.creates:
-            raise NotDone("what is to be written changed while the question stood open; nothing was sent")
-        return now
+        return _unchanged(prepared, await self.prepare(cluster, cluster_id, operator))
 
     async def carry_out(
-        self, cluster: Backend, prepared: PreparedWriteBack, run: ChangeRun[PreparedWriteBack]
-    ) -> WrittenBack:
+        self, cluster: Backend, prepared: PreparedRestore, run: ChangeRun[PreparedRestore]
+    ) -> RestoredRecords:
         detail = {"target": prepared.target, "records": prepared.records, "directory": str(self.directory)}
-        entry = run.journal.before(WRITE_BACK, detail)
+        entry = run.journal.before(RESTORE_RECORDS, detail)
         writer = cluster.record_writer()
         if prepared.creates is not None:
             configs = dict(RESCUE_TOPIC)
@@ -249,8 +258,8 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
                 configs["min.insync.replicas"] = prepared.min_isr
             wanted = 1 + max(row.tp.partition for row in prepared.rows)
             await writer.create_topic(prepared.creates, wanted, prepared.replicas, configs)
-        journal = WriteBackJournal(self.directory, run.cluster_id, prepared.target)
-        work = WriteBackRun(
+        journal = RestoreJournal(self.directory, run.cluster_id, prepared.target)
+        work = RestoreRun(
             cluster,
             writer,
             journal,
@@ -266,13 +275,20 @@ class WriteBack(Change[Backend, PreparedWriteBack, WrittenBack]):
             counted = await work.count()
         finally:
             journal.close()
-        result = WrittenBack(prepared, branches, counted)
+        result = RestoredRecords(prepared, branches, counted)
         refused = dict(result.failures)
         run.journal.after(entry, {"records": result.records, "refused": refused})
         return result
 
-    def conclusion(self, result: WrittenBack) -> Conclusion:
+    def conclusion(self, result: RestoredRecords) -> Conclusion:
         return Conclusion(Status.PARTLY if result.failures else Status.DONE)
+
+
+def _unchanged(asked: PreparedRestore, now: PreparedRestore) -> PreparedRestore:
+    """Raises NotDone where it is not what was asked about."""
+    if now.records != asked.records or now.creates != asked.creates:
+        raise NotDone("what is to be written changed while the question stood open; nothing was sent")
+    return now
 
 
 async def _states(cluster: Backend, topics: list[str]) -> dict[TopicPartition, PartitionState]:

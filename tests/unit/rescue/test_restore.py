@@ -14,7 +14,7 @@ from console.rescue.branch_writer import BranchWriter
 from console.rescue.manifest import BranchManifest, RescueHeader
 from console.rescue.record_fields import CannotUnpack, MalformedRecord, producible, records_of
 from console.rescue.rescued_branch import RescuedBranch
-from console.rescue.write_back_selection import WriteBackSelection, count_branch, selected_batches
+from console.rescue.restore_selection import RestoreSelection, count_branch, selected_batches
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import BranchPart, RescueBranch
 from tests.unit.rescue.batches import batch
@@ -105,9 +105,9 @@ def test_of_transactions_only_what_was_committed_goes_back(tmp_path: Path) -> No
         batch(16, 4, 0, producer=1, transactional=True),
         marker(20, 2, commit=False),
     )
-    chosen = [one.header.base_offset for one in selected_batches(branch, WriteBackSelection(), 0)]
+    chosen = [one.header.base_offset for one in selected_batches(branch, RestoreSelection(), 0)]
     assert chosen == [0, 5]
-    counts = count_branch(branch, WriteBackSelection())
+    counts = count_branch(branch, RestoreSelection())
     assert (counts.selected, counts.aborted, counts.open, counts.control) == (10, 5, 4, 2)
-    uncommitted = selected_batches(branch, WriteBackSelection(uncommitted=True), 0)
+    uncommitted = selected_batches(branch, RestoreSelection(uncommitted=True), 0)
     assert [one.header.base_offset for one in uncommitted] == [0, 5, 10, 16]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.operations.write_back import PreparedWriteBack, TargetPartition, WrittenBack
+from console.operations.restore_records import PreparedRestore, RestoredRecords, TargetPartition
 from console.output.json_document import document
 from console.output.rescue_report import offsets_text
 from console.output.text_table import TextColumn, table
@@ -21,7 +21,7 @@ _COLUMNS = (
 )
 
 
-def prepared_write_back_lines(prepared: PreparedWriteBack, rows: int) -> Iterator[str]:
+def prepared_restore_lines(prepared: PreparedRestore, rows: int) -> Iterator[str]:
     """What goes where, and what is left out."""
     before = (
         f" ({prepared.written_before:,} were written by an earlier run)" if prepared.written_before else ""
@@ -38,17 +38,32 @@ def prepared_write_back_lines(prepared: PreparedWriteBack, rows: int) -> Iterato
         yield f"… and {len(prepared.rows) - len(shown):,} more"
 
 
-def written_back_lines(written: WrittenBack) -> Iterator[str]:
+def restore_row_text(row: TargetPartition) -> str:
+    """One branch, and where its records go."""
+    branch = row.rescued.branch
+    left_out = _left_out(row)
+    return (
+        f"{row.counts.selected:,} records of {branch.tp} to {row.tp} (offsets {offsets_text(branch)} of broker"
+        f" {branch.broker}){'; left out: ' if left_out else ''}{left_out}"
+    )
+
+
+def restored_lines(written: RestoredRecords) -> Iterator[str]:
     """How many records are there now."""
     if written.counted is None:
         yield "nothing was sent"
         return
-    found = sum(number for number in written.counted.values() if not isinstance(number, Unknown))
-    yield f"{counted(written.records, 'record')} written back; {found:,} counted in the target afterwards"
+    yield restored_text(written)
 
 
-def write_back_document(written: WrittenBack) -> Iterator[str]:
-    """``ktriage.rescue-write-back/1``."""
+def restored_text(written: RestoredRecords) -> str:
+    """How many records were written, and how many of them were found afterwards."""
+    found = sum(number for number in (written.counted or {}).values() if not isinstance(number, Unknown))
+    return f"{counted(written.records, 'record')} written back; {found:,} counted in the target afterwards"
+
+
+def restore_document(written: RestoredRecords) -> Iterator[str]:
+    """``ktriage.restore/1``."""
     prepared = written.prepared
     done = {(one.rescued.directory, one.tp): one for one in written.branches}
     branches = []
@@ -69,7 +84,7 @@ def write_back_document(written: WrittenBack) -> Iterator[str]:
             }
         )
     return document(
-        "rescue-write-back",
+        "restore",
         {
             "directory": str(prepared.contents.path),
             "target": prepared.target,
@@ -93,8 +108,20 @@ def write_back_document(written: WrittenBack) -> Iterator[str]:
 
 
 def _row(row: TargetPartition) -> tuple[str, ...]:
-    branch, counts = row.rescued.branch, row.counts
-    left_out = [
+    branch = row.rescued.branch
+    return (
+        str(branch.tp),
+        str(branch.broker),
+        offsets_text(branch),
+        str(row.tp),
+        f"{row.counts.selected:,}",
+        _left_out(row),
+    )
+
+
+def _left_out(row: TargetPartition) -> str:
+    counts = row.counts
+    return ", ".join(
         f"{number:,} {what}"
         for number, what in (
             (counts.aborted, "of aborted transactions"),
@@ -102,12 +129,4 @@ def _row(row: TargetPartition) -> tuple[str, ...]:
             (counts.control, "transaction markers"),
         )
         if number
-    ]
-    return (
-        str(branch.tp),
-        str(branch.broker),
-        offsets_text(branch),
-        str(row.tp),
-        f"{counts.selected:,}",
-        ", ".join(left_out),
     )

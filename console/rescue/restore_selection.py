@@ -12,7 +12,7 @@ from console.rescue.rescued_branch import Ending, RescuedBatch, RescuedBranch, T
 
 
 @dataclass(frozen=True, slots=True)
-class WriteBackSelection:
+class RestoreSelection:
     """``uncommitted``: records of aborted and open transactions too. ``incomplete``: branches that are not whole
     too. ``topics``: only these; empty: all.
     """
@@ -35,7 +35,7 @@ class BranchCounts(NamedTuple):
     holes: int
 
 
-def selects(header: BatchHeader, ending: Ending, selection: WriteBackSelection) -> bool:
+def selects(header: BatchHeader, ending: Ending, selection: RestoreSelection) -> bool:
     """Control batches never; of transactions the committed ones, unless told otherwise."""
     if header.is_control or not header.record_count:
         return False
@@ -43,7 +43,7 @@ def selects(header: BatchHeader, ending: Ending, selection: WriteBackSelection) 
 
 
 def selected_batches(
-    rescued: RescuedBranch, selection: WriteBackSelection, start: int
+    rescued: RescuedBranch, selection: RestoreSelection, start: int
 ) -> Iterator[RescuedBatch]:
     """The batches to be written back that end behind offset ``start``. Raises InputError."""
     endings = TransactionEndings.of(rescued)
@@ -53,7 +53,7 @@ def selected_batches(
             yield batch
 
 
-def count_branch(rescued: RescuedBranch, selection: WriteBackSelection) -> BranchCounts:
+def count_branch(rescued: RescuedBranch, selection: RestoreSelection) -> BranchCounts:
     """Reads the whole branch. Raises InputError."""
     endings = TransactionEndings.of(rescued)
     counts = dict.fromkeys(BranchCounts._fields, 0)

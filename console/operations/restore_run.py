@@ -20,8 +20,8 @@ from console.operations.byte_rate import ByteRate
 from console.rescue.manifest import branch_directory
 from console.rescue.record_fields import CannotUnpack, MalformedRecord, producible
 from console.rescue.rescued_branch import RescuedBatch, RescuedBranch
-from console.rescue.write_back_journal import WriteBackJournal
-from console.rescue.write_back_selection import BranchCounts, WriteBackSelection, selected_batches
+from console.rescue.restore_journal import RestoreJournal
+from console.rescue.restore_selection import BranchCounts, RestoreSelection, selected_batches
 from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
 from recovery.wording.quantity_text import human_bytes, lasting
 
@@ -34,7 +34,7 @@ PAUSE = 0.5
 COUNT_BYTES = 8 << 20
 
 
-class WrittenBranch(NamedTuple):
+class RestoredBranch(NamedTuple):
     """One branch: how many of its records are in ``tp`` now, those of earlier runs included; ``problem`` is None if
     that is all of them.
     """
@@ -45,16 +45,16 @@ class WrittenBranch(NamedTuple):
     problem: str | None
 
 
-class WriteBackRun:
+class RestoreRun:
     """Writes branches back once; ``journal`` says what an earlier run has written."""
 
     def __init__(
         self,
         cluster: Backend,
         writer: RecordWriter,
-        journal: WriteBackJournal,
+        journal: RestoreJournal,
         *,
-        selection: WriteBackSelection,
+        selection: RestoreSelection,
         rate: int | None,
         stop: Stop,
         progress: Progress | None,
@@ -69,7 +69,7 @@ class WriteBackRun:
 
     async def run(
         self, rows: Sequence[tuple[RescuedBranch, TopicPartition, BranchCounts]]
-    ) -> tuple[WrittenBranch, ...]:
+    ) -> tuple[RestoredBranch, ...]:
         """Sends everything that is not there yet. Raises InputError, BackendError before anything was sent."""
         if self._journal.identity is None:
             self._journal.begin(await self._writer.new_identity())
@@ -88,7 +88,7 @@ class WriteBackRun:
             position = self._journal.position(key_of(rescued))
             records = 0 if position is None else position.records
             problem = None if records >= counts.selected else problems[tp] or "stopped before its turn"
-            written.append(WrittenBranch(rescued, tp, records, problem))
+            written.append(RestoredBranch(rescued, tp, records, problem))
         return tuple(written)
 
     async def _send_all(self, lanes: Sequence[_Lane], meter: _Meter) -> None:
@@ -198,8 +198,8 @@ class _Lane:
         self,
         tp: TopicPartition,
         branches: Sequence[RescuedBranch],
-        journal: WriteBackJournal,
-        selection: WriteBackSelection,
+        journal: RestoreJournal,
+        selection: RestoreSelection,
     ) -> None:
         self.tp = tp
         self.problem: str | None = None

@@ -18,7 +18,7 @@ from console.errors import InputError
 from console.new_files import sync_directory
 from recovery.model import TopicPartition
 
-SCHEMA = "ktriage.write-back/1"
+SCHEMA = "ktriage.restore-journal/1"
 SYNC_EVERY = 64
 """Lines that a power cut may take: a broker recognises as many batches only of several partitions."""
 
@@ -38,12 +38,12 @@ class Appended(NamedTuple):
     records: int
 
 
-class WriteBackJournal:
+class RestoreJournal:
     """``identity`` is the producer's. ``sequence`` counts the records sent to each partition."""
 
     def __init__(self, directory: Path, cluster_id: str, target: str) -> None:
         """Reads what is there. Raises InputError: it is damaged, or of another cluster."""
-        self.path = directory / f"write-back-{quote(target, safe='')}.jsonl"
+        self.path = directory / f"restore-{quote(target, safe='')}.jsonl"
         self.identity: ProducerIdentity | None = None
         self._about = {"schema": SCHEMA, "clusterId": cluster_id, "target": target}
         self._positions: dict[str, BranchPosition] = {}

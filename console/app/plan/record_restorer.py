@@ -1,0 +1,153 @@
+"""Writes rescued records back from the console: which rescue, where to, ask, send, report."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from console.app.main_screen.copy_and_export import given_path
+from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
+from console.app.main_screen.running_task import RunningTask
+from console.app.main_screen.screen_calls import Ask, Handlers, Say
+from console.app.plan.apply_plan import Confirmed
+from console.app.plan.progress import TaskProgress
+from console.app.session.session import Session
+from console.operations.change import run_change
+from console.operations.restore_records import PreparedRestore, RestoredRecords, RestoreRecords
+from console.output.restore_report import restore_row_text, restored_text
+from console.program import Program
+from console.rescue.rescued_branch import open_rescue
+from console.rescue.restore_selection import RestoreSelection
+from console.saved_plans import newest_rescue
+from recovery.wording.quantity_text import counted
+from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
+from widgets.text import Tone
+
+SHOWN = 5
+_SOURCE = "source"
+
+
+class RecordRestorer:
+    """What the key of a restore does."""
+
+    def __init__(
+        self,
+        session: Session,
+        say: Say,
+        ask: Ask,
+        tasks: RunningTask,
+        *,
+        progress: TaskProgress,
+        program: Program,
+    ) -> None:
+        self._session = session
+        self._say = say
+        self._ask = ask
+        self._tasks = tasks
+        self._progress = progress
+        self._program = program
+
+    def handlers(self) -> Handlers:
+        return {"restore": lambda: self._tasks.begin("writing records back", self._restore())}
+
+    async def _restore(self) -> None:
+        self._say("")
+        directory = await self._directory()
+        if directory is None:
+            return
+        topic = await self._target(directory)
+        if topic is None:
+            return
+        session, cluster_id = self._session, self._session.view.cluster_id
+        to_topic = None if topic == _SOURCE else topic
+        change = RestoreRecords(directory, to_topic, RestoreSelection(), session.target.title, "")
+        change.without_lock(cluster_id)
+        progress = self._progress.begin("reading the rescue")
+        prepared = await session.run(lambda backend: change.read(backend, cluster_id, progress))
+        if prepared.records <= 0:
+            self._say("nothing is left to write back: every record of this rescue is there", Tone.GOOD)
+            return
+        answer = await self._ask(Confirmation(_request(prepared, session.target.title)))
+        if answer is None:
+            self._say("not confirmed: nothing was sent", Tone.WARN)
+            return
+        session.safety.refuse()
+        await self._send(replace(change, reason=answer.reason, compared=prepared), cluster_id)
+
+    async def _directory(self) -> Path | None:
+        rescue = self._session.draft.rescue
+        newest = newest_rescue(self._session.view.cluster_id) if rescue is None else rescue.directory
+        given = await self._ask(
+            TextQuestion("Write the records of which rescue back? Its directory:", str(newest or ""))
+        )
+        return None if given is None else given_path(given)
+
+    async def _target(self, directory: Path) -> str | None:
+        """The topic to write to, ``source`` for the records' own; None: nothing is written."""
+        contents = await asyncio.to_thread(open_rescue, directory)
+        topics = sorted({one.branch.tp.topic for one in contents.branches})
+        answers = [AnswerOption(_SOURCE, "to the partitions they come from, behind what was written since")]
+        if len(topics) == 1:
+            name = f"{topics[0]}-rescued"
+            answers.append(AnswerOption(name, f"to the topic {name}, which is created if it does not exist"))
+        return await self._ask(ChoiceQuestion("Where do the records go?", answers))
+
+    async def _send(self, change: RestoreRecords, cluster_id: str) -> None:
+        session, unrecorded = self._session, list[str]()
+        with self._tasks.sending() as halt:
+            operator = Confirmed(
+                self._progress.begin("writing records back"), lambda *lines: unrecorded.extend(lines)
+            )
+            self._program.resume = session.target.command("restore", str(change.directory), *change.words)
+            try:
+                restored = await session.change(
+                    lambda access: run_change(
+                        change,
+                        access,
+                        cluster_id,
+                        operator,
+                        invocation=self._program,
+                        stop=halt,
+                        resume_command=self._program.resume,
+                    ),
+                    halt,
+                )
+            finally:
+                self._progress.end()
+                if not halt:
+                    self._program.resume = ""
+        self._tell(restored, unrecorded)
+
+    def _tell(self, restored: RestoredRecords, unrecorded: list[str]) -> None:
+        session, rescue = self._session, self._session.draft.rescue
+        if rescue is not None and rescue.directory == restored.prepared.contents.path:
+            counted_back = None if restored.failures else restored.records
+            session.plan_is(replace(session.draft, rescue=rescue._replace(restored=counted_back)))
+        session.poller.ask()
+        if unrecorded:
+            self._say(unrecorded[0], Tone.BAD)
+        elif restored.failures:
+            tp, why = restored.failures[0]
+            more = f" (and {len(restored.failures) - 1:,} more)" if len(restored.failures) > 1 else ""
+            self._say(f"not all written back: {tp}: {why}{more}. B goes on", Tone.BAD)
+        else:
+            self._say(restored_text(restored), Tone.GOOD)
+
+
+def _request(prepared: PreparedRestore, title: str) -> ConfirmRequest:
+    """As strict as an election's: the number of records is typed, and a reason is given."""
+    rows = [restore_row_text(row) for row in prepared.rows[:SHOWN]]
+    if len(prepared.rows) > SHOWN:
+        rows.append(f"… and {len(prepared.rows) - SHOWN:,} more branches")
+    creates = () if prepared.creates is None else (f"topic {prepared.creates} is created first",)
+    return ConfirmRequest(
+        title=f"Write {counted(prepared.records, 'record')} back?",
+        target=(f"{title}, cluster {prepared.contents.index.header.cluster_id}", *rows, *creates),
+        confirm_label="Write back",
+        opened_by="B",
+        warnings=("they cannot be taken out again", *prepared.notes),
+        expected=str(prepared.records),
+        expected_what=f"the number of records ({prepared.records})",
+        needs_reason=True,
+    )

@@ -1,0 +1,94 @@
+"""In the console, what an election cuts off is read first, unless a key declines it, and can be written back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from console.app.main_screen.question_dialogs import ChoiceQuestion, TextQuestion
+from console.rescue.rescued_branch import open_rescue
+from console.saved_plans import newest_rescue
+from recovery.model import TopicPartition
+from tests.console.faults import happens
+from tests.console.robot import Robot, console, records
+from widgets.dialogs.confirmation import Confirmation
+from widgets.plan import CandidatePicker
+
+PAYMENTS = TopicPartition("payments", 0)
+
+
+@asynccontextmanager
+async def planned() -> AsyncIterator[Robot]:
+    """Armed, with 2 chosen by hand; the 500 records of 1 are cut off by that."""
+    async with console("stale-long-tail", guide=True) as robot:
+        await robot.looked()
+        await robot.press("enter")
+        await robot.press("c")
+        await robot.asked(ChoiceQuestion)
+        await robot.press("down", "enter")
+        await robot.asked(CandidatePicker)
+        await robot.press("enter")
+        await robot.idle()
+        await robot.opens("6")
+        await robot.arms()
+        yield robot
+
+
+def actions(home: Path) -> list[str]:
+    return [line["action"] for run in records(home) for line in run if line.get("kind") == "before"]
+
+
+async def test_from_the_alarm_to_every_record_back_at_its_place(home: Path) -> None:
+    async with planned() as robot:
+        await robot.asks_to_apply()
+        await robot.sees("Rescue first", "Ctrl+R: no rescue", "[ Apply ]")
+        await robot.confirms("payments", "incident 1")
+        await robot.idle()
+        await robot.hears("500 offsets rescued, 1 recovered. next: B (restore)")
+        await robot.sees("Guide: elected, and the 500 offsets that this cut off are saved. Press B")
+        await robot.press("B")
+        await robot.asked(TextQuestion)
+        await robot.press("enter")
+        await robot.asked(ChoiceQuestion)
+        await robot.press("enter")
+        await robot.asked(Confirmation)
+        await robot.sees("Write 500 records back?", "[ Write back ]")
+        await robot.confirms("500", "incident 1")
+        await robot.idle()
+        await robot.hears("500 records written back; 500 counted")
+        await robot.sees("Guide: 800 of 800 records are there", "What only 3 holds is not known")
+    assert actions(home) == ["rescue", "elect", "restore-records"]
+
+
+async def test_one_key_declines_the_rescue_and_the_journal_says_so(home: Path) -> None:
+    async with planned() as robot:
+        await robot.asks_to_apply()
+        await robot.press("ctrl+r")
+        await robot.sees("NO rescue: what is cut off is gone for good.")
+        await robot.confirms("payments", "incident 1")
+        await robot.idle()
+        await robot.hears("1 recovered")
+        assert newest_rescue(robot.session.view.cluster_id) is None
+    assert actions(home) == ["no-rescue", "elect"]
+
+
+async def test_an_election_whose_rescue_is_not_whole_is_sent_only_when_told_to(home: Path) -> None:
+    """The broker that holds the tail dies while the question is open."""
+    async with planned() as robot:
+        await robot.asks_to_apply()
+        await happens(robot, lambda b: b.simulation.world.kill_broker(1))
+        await robot.confirms("payments", "incident 1")
+        await robot.idle()
+        await robot.hears("its rescue is not whole")
+        assert robot.leaders() == {PAYMENTS: -1}
+        await robot.asks_to_apply()
+        await robot.press("ctrl+r", "ctrl+r")
+        await robot.sees("Ctrl+R: rescue first")
+        await robot.confirms("payments", "incident 1")
+        await robot.idle()
+        await robot.until(lambda: robot.leaders() == {PAYMENTS: 2}, "payments-0 led by 2")
+        rescue = newest_rescue(robot.session.view.cluster_id)
+        assert rescue is not None
+        assert [one.broker for one in open_rescue(rescue).index.unread] == [1, 3]
+    assert actions(home) == ["rescue", "rescue", "elect"]
