@@ -16,7 +16,7 @@ from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
 from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.history import MetadataHistory, PartitionSubject
 from recovery.model import Survey, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
@@ -81,16 +81,10 @@ async def judged(
     for number, survey in enumerate(offline):
         if number % 200 == 0:
             await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
-        topic = survey.state.topic
-        # Without the metadata log, equal partitions of a topic have equal verdicts.
-        # Logs of a compacted topic, compared batch by batch, are seldom equal.
-        same = isinstance(history, Unknown) and survey.compacted is None
-        key: Hashable = (
-            (topic, survey._replace(state=survey.state._replace(partition=0))) if same else survey.tp
-        )
-        told = alike.get(key)
+        key = _likeness(survey, history)
+        told = None if by_copy else alike.get(key)
         if told is None:
-            config = configs.get(topic, NOT_ASKED)
+            config = configs.get(survey.state.topic, NOT_ASKED)
             in_sync = _in_sync(history, survey, copied=by_copy)
             if by_copy and isinstance(in_sync, Unknown):
                 refused.append(in_sync)
@@ -101,6 +95,19 @@ async def judged(
     used = len(found) - len(refused) if by_copy else 0
     copied = None if copy is None else CopyUse(copy, why, used, tuple(refused))
     return JudgedPartitions(found, why, copied)
+
+
+def _likeness(survey: Survey, history: MetadataHistory | Unknown) -> Hashable:
+    """Partitions of a topic for which this is equal have equal verdicts."""
+    if survey.compacted is not None:
+        return survey.tp  # such logs, compared batch by batch, are seldom equal
+    state = survey.state
+    changes = (
+        None
+        if isinstance(history, Unknown)
+        else history.fingerprint(PartitionSubject(state.topic_id, state.partition))
+    )
+    return survey._replace(state=state._replace(partition=0)), changes
 
 
 def judged_partition(

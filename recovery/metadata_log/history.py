@@ -7,14 +7,15 @@ together when it is asked for, so that a million records cost no million states.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from recovery.controller.registration import PartitionChange, Registration, merge
 from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
-from recovery.metadata_log.record_codec import FRAME_VERSION, decode, read_partition_change
+from recovery.metadata_log.record_codec import FRAME_VERSION, decode, read_registration
 from recovery.metadata_log.records import (
     HIGHEST_VERSIONS,
     BrokerRegistrationChangeRecord,
@@ -139,7 +140,9 @@ class MetadataHistory:
         self._by_subject: dict[Subject, array[int]] = {}
         self._topics: dict[str, str] = {}
         self._partitions: dict[str, dict[PartitionSubject, None]] = {}
-        self._changes_decoder = _PartitionChanges()
+        self._partition_decoder = _PartitionDecoder()
+        # The offsets of what concerns partitions without being theirs: brokers and configurations.
+        self._general_offsets = array("q")
         self._transaction: list[tuple[MetadataLogRecord | DecodedRecord, MetadataRecord]] | None = None
         self._unknown: dict[tuple[int, int], int] = {}
         self._read = self._malformed = self._aborted = 0
@@ -196,6 +199,21 @@ class MetadataHistory:
                 self._offsets[at], self._times[at], self._batches[at], subject, self._changes[at]
             )
 
+    def fingerprint(self, subject: PartitionSubject) -> Hashable:
+        """Equal for partitions that changed in the same way at the same times, with the same changes of brokers and
+        configurations in between. Most partitions of a large topic do.
+        """
+        rows = self._by_subject.get(subject, ())
+        return tuple(
+            (
+                id(self._changes[at]),
+                self._times[at],
+                self._batches[at] == IN_SNAPSHOT,
+                bisect_left(self._general_offsets, self._offsets[at]),
+            )
+            for at in rows
+        )
+
     def intervals(self, subject: PartitionSubject) -> tuple[PartitionInterval, ...]:
         """The partition's states, the oldest first. Empty if its first record is not in the log.
 
@@ -227,8 +245,8 @@ class MetadataHistory:
             if value == _NO_OP:
                 continue
             try:
-                if self._transaction is None and value[:_SUBJECT_AT] in _CHANGE:
-                    self._add(record, *self._changes_decoder.decode(value))
+                if self._transaction is None and value[:_SUBJECT_AT] in _OF_PARTITION:
+                    self._add(record, *self._partition_decoder.decode(value))
                     continue
                 decoded = decode(value)
             except MalformedRecordError:
@@ -273,6 +291,8 @@ class MetadataHistory:
             rows = self._by_subject[subject] = array("q")
             if isinstance(subject, PartitionSubject):
                 self._partitions.setdefault(subject.topic_id, {})[subject] = None
+        if isinstance(subject, (BrokerSubject, ConfigSubject)):
+            self._general_offsets.append(record.offset)
         rows.append(at)
 
     def _apply(self, record: MetadataLogRecord | DecodedRecord, decoded: MetadataRecord) -> None:
@@ -318,27 +338,29 @@ def applied(now: Registration | None, change: Change) -> Registration | None:
 
 
 _NO_OP = bytes((FRAME_VERSION, RecordType.NO_OP, 0, 0))
-_CHANGE = frozenset(
-    bytes((FRAME_VERSION, RecordType.PARTITION_CHANGE, version))
-    for version in range(HIGHEST_VERSIONS[RecordType.PARTITION_CHANGE] + 1)
-)
+_OF_PARTITION = {
+    bytes((FRAME_VERSION, kind, version)): (kind, version)
+    for kind in (RecordType.PARTITION, RecordType.PARTITION_CHANGE)
+    for version in range(HIGHEST_VERSIONS[kind] + 1)
+}
 _SUBJECT_AT, _CHANGE_AT = 3, 23
 
 
-class _PartitionChanges:
+class _PartitionDecoder:
     """Most records of a busy log change many partitions in the same way: equal bytes are decoded once."""
 
     def __init__(self) -> None:
-        self._changes: dict[bytes, PartitionChange] = {}
+        self._changes: dict[bytes, Registration | PartitionChange] = {}
         self._subjects: dict[bytes, PartitionSubject] = {}
 
-    def decode(self, value: bytes) -> tuple[PartitionSubject, PartitionChange]:
-        """A PartitionChangeRecord's value. Raises MalformedRecordError."""
-        tail = value[2:3] + value[_CHANGE_AT:]
+    def decode(self, value: bytes) -> tuple[PartitionSubject, Registration | PartitionChange]:
+        """The value of a PartitionRecord or a PartitionChangeRecord. Raises MalformedRecordError."""
+        tail = value[1:_SUBJECT_AT] + value[_CHANGE_AT:]
         change = self._changes.get(tail)
         if change is None:
             reader = FieldReader(value, _CHANGE_AT)
-            change = read_partition_change(reader, value[2])
+            kind, version = _OF_PARTITION[value[:_SUBJECT_AT]]
+            change = read_registration(reader, kind, version)
             reader.end()
             self._changes[tail] = change
         where = value[_SUBJECT_AT:_CHANGE_AT]

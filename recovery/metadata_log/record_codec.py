@@ -63,9 +63,10 @@ def encode(record: MetadataRecord) -> bytes:
     return writer.data()
 
 
-def read_partition_change(reader: FieldReader, version: int) -> PartitionChange:
-    """The tagged fields of a PartitionChangeRecord, behind partition and topic id."""
-    return _change(SCHEMAS[RecordType.PARTITION_CHANGE].read(reader, version, skip=2))
+def read_registration(reader: FieldReader, kind: RecordType, version: int) -> Registration | PartitionChange:
+    """The fields of a PartitionRecord or a PartitionChangeRecord, behind partition and topic id."""
+    values = SCHEMAS[kind].read(reader, version, skip=2)
+    return _registration(values) if kind is RecordType.PARTITION else _change(values)
 
 
 # From values
@@ -104,8 +105,12 @@ def _fencing(*, fenced: bool) -> Callable[[Values], BrokerRegistrationChangeReco
 
 
 def _partition(values: Values) -> PartitionRecord:
+    return PartitionRecord(values["topic_id"], values["partition"], _registration(values))
+
+
+def _registration(values: Values) -> Registration:
     state = _recovery_state(values["leader_recovery_state"]) or LeaderRecoveryState.RECOVERED
-    registration = Registration(
+    return Registration(
         **{
             **_of(Registration, values),
             "elr": values["elr"] or (),
@@ -113,7 +118,6 @@ def _partition(values: Values) -> PartitionRecord:
             "leader_recovery_state": state,
         }
     )
-    return PartitionRecord(values["topic_id"], values["partition"], registration)
 
 
 def _partition_change(values: Values) -> PartitionChangeRecord:

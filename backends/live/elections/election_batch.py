@@ -26,6 +26,7 @@ from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Un
 from recovery.plan.judgement import (
     ElectionMeans,
     Judgement,
+    Reason,
     RowDecision,
     judge,
     judge_leader,
@@ -110,7 +111,9 @@ class ElectionBatch:
         state = now.state if isinstance(now, Survey) else None
         if found.decision is RowDecision.SEND:
             return
-        if found.decision is RowDecision.STALE:
+        if state and found.reason is Reason.LEADER_EPOCH and row.tp in self._sent.asked:
+            self._lost_again(row, state)
+        elif found.decision is RowDecision.STALE:
             self._end(row, Outcome.STALE, found, state)
         elif isinstance(now, Survey) and not now.state.offline:
             self._led(row, now)
@@ -275,8 +278,13 @@ class ElectionBatch:
         if isinstance(state, Unknown):
             return False
         if state is not None and state.topic_id == row.topic_id:
-            if state.offline or state.leader_epoch <= row.leader_epoch:
+            if state.leader_epoch <= row.leader_epoch:
                 return False
+            if state.offline:
+                if row.tp in self._sent.in_doubt:
+                    return False  # it may still be carried out
+                self._lost_again(row, state)
+                return True
             self._led(row, with_state(self._seen[row.tp], state))
             return True
         self._sent.in_doubt.pop(row.tp, None)  # the topic was created again
@@ -314,6 +322,11 @@ class ElectionBatch:
             self._end(row, Outcome.ELECTED, found._replace(detail=""), state)
         else:
             self._end(row, Outcome.ALREADY_ONLINE, found, state)
+
+    def _lost_again(self, row: PlanRow, state: PartitionState) -> None:
+        """Somebody led after our election was sent, most likely by it, and nobody leads any more."""
+        epochs = f"the leader epoch is {state.leader_epoch}, was {row.leader_epoch}"
+        self._fail(row, f"a leader was elected after our election was sent, and nobody leads now: {epochs}")
 
     # Restore.
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from backends.live.elections.election_api import ElectionApi
-from recovery.model import PartitionState, Replica, Survey, TopicPartition, Unknown, Why
+from recovery.model import Broker, PartitionState, Replica, Standing, Survey, TopicPartition, Unknown, Why
 from recovery.plan.judgement import brokers_to_ask
 from recovery.plan.values import PlanRow
 from recovery.standing import standing, standing_later
@@ -29,7 +29,7 @@ class RowSurvey:
         )
         brokers = {broker.id: broker for broker in cluster.brokers}
         standings = {
-            tp: {broker: standing(state, broker, brokers) for broker in state.replicas}
+            tp: {broker: _standing(state, broker, brokers) for broker in state.replicas}
             for tp, state in found.items()
             if isinstance(state, PartitionState)
         }
@@ -62,6 +62,16 @@ class RowSurvey:
         """Whether the connection that carried that broker's answer is closed: the broker may have restarted."""
         carried = self._carried.get(broker)
         return carried is None or self._api.connection(broker) is not carried
+
+
+def _standing(state: PartitionState, broker: int, brokers: Mapping[int, Broker]) -> Standing:
+    """As the controller takes it. A fenced broker's replicas are offline: where the list of brokers and the state
+    of the partition disagree, the broker was fenced or unfenced between the two readings. It counts as electable,
+    so that its log is compared; the state is read once more before the election.
+    """
+    found = standing(state, broker, brokers)
+    changed = found is Standing.FENCED and broker not in state.offline_replicas
+    return Standing.ELECTABLE if changed else found
 
 
 def with_state(seen: Survey, state: PartitionState) -> Survey:

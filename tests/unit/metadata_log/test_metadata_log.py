@@ -15,11 +15,13 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from backends.metadata_log.directory import DirectoryReading, MetadataDirError, read_directory
-from recovery.controller.registration import LeaderRecoveryState
+from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory, MetadataLogRecord, PartitionSubject, fold
 from recovery.metadata_log.record_codec import decode, encode
 from recovery.metadata_log.records import (
+    PartitionChangeRecord,
+    PartitionRecord,
     RecordType,
     RegisterBrokerRecord,
     RegisterControllerRecord,
@@ -226,6 +228,31 @@ def build_batch(base: int, values: list[bytes], time_ms: int = 1_795_381_700_000
     data = bytearray(builder.build())
     struct.pack_into(">q", data, 0, base)
     return bytes(data)
+
+
+# Partitions of one topic that changed alike: what is concluded of one holds for the other.
+
+
+def test_partitions_that_changed_alike_are_told_apart_by_what_happened_in_between() -> None:
+    topic, wide, narrow = "A" * 22, Registration((1, 2), (1, 2), 1, 0), PartitionChange(isr=(1,))
+    starts = encode(RegisterBrokerRecord(2, 5, "A" * 22, (), None, False, False, ()))
+
+    def made(partition: int) -> bytes:
+        return encode(PartitionRecord(topic, partition, wide))
+
+    def left(partition: int) -> bytes:
+        return encode(PartitionChangeRecord(topic, partition, narrow))
+
+    def alike(*values: bytes) -> bool:
+        records = [record._replace(time_ms=0) for record in log_of(*values)]
+        history = fold(records)
+        first, second = (history.fingerprint(PartitionSubject(topic, partition)) for partition in (0, 1))
+        return first == second
+
+    assert alike(made(0), made(1), left(0), left(1), starts)
+    assert not alike(made(0), made(1), left(0), starts, left(1))
+    assert not alike(made(0), made(1), left(0), left(1), left(1))
+    assert not alike(made(0), starts, made(1))
 
 
 # Transactions of the controller, and records that this code does not know.

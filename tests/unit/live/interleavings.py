@@ -1,0 +1,569 @@
+"""Every interleaving of one designated election with another actor, who may do any one thing between two steps.
+
+One partition with three replicas, whose logs hold records of two epochs. The controller follows Kafka's rules: the
+ELR first, then the first live replica in assignment order. The product's own code judges the row, reorders, elects,
+reads back and restores; time is virtual. Two histories that gave the product the same answers, and left the cluster
+the same, are continued once.
+"""
+
+# ruff: noqa: ARG002  # the signatures are the protocol's
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, permutations, product
+from typing import Any, NamedTuple
+
+from backends.base.answers import ClusterInfo, Election, Outcome
+from backends.base.errors import BackendError, NotAllowed
+from backends.live.calls.partition_errors import PartitionRefusal
+from backends.live.elections.designate import designate
+from recovery.model import NO_LEADER, Broker, PartitionState, ReplicaLog, Standing, TopicPartition, Unknown
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
+from tests.plan_rows import row as planned_row
+from tests.unit.live.one_partition import SILENT, TP, NeverStop, replica_log
+
+REPLICAS = (1, 2, 3)
+LOGS = ((1, 10), (1, 20), (2, 15))
+"""(epoch of the last record, log end)."""
+EPOCH = 5
+POLLS = 3
+"""A poll that repeats itself is a step for the other actor this often."""
+TOTAL_SECONDS = 400.0
+NOT_NEEDED = PartitionRefusal(84, "ELECTION_NOT_NEEDED", "", passing=False)
+NOBODY_ELIGIBLE = PartitionRefusal(80, "ELIGIBLE_LEADERS_NOT_AVAILABLE", "", passing=True)
+NOT_CONTROLLER = PartitionRefusal(41, "NOT_CONTROLLER", "", passing=True)
+
+Action = tuple[Any, ...]
+
+
+class Setting(NamedTuple):
+    """A cluster as the plan found it: logs by broker, who is live, who answers, and the ELR."""
+
+    logs: tuple[tuple[int, int], ...]
+    live: frozenset[int]
+    answering: frozenset[int]
+    elr: tuple[int, ...] = ()
+    native: bool = False
+
+
+class State(NamedTuple):
+    """The cluster's truth. ``pending``: an election of ours that is on its way. ``writer``: who wrote the order."""
+
+    replicas: tuple[int, ...]
+    live: frozenset[int]
+    answering: frozenset[int]
+    logs: tuple[tuple[int, int], ...]
+    processes: tuple[int, ...] = (0, 0, 0)
+    elr: tuple[int, ...] = ()
+    leader: int = NO_LEADER
+    epoch: int = EPOCH
+    topic_id: str = "id"
+    busy: bool = False
+    pending: bool = False
+    writer: str = "nobody"
+
+    def log(self, broker: int) -> tuple[int, int]:
+        return self.logs[broker - 1] if broker in REPLICAS else (0, 0)
+
+    def led_by(self, leader: int) -> State:
+        return self._replace(leader=leader, epoch=self.epoch + 1)
+
+    def elected(self) -> State:
+        """Kafka's unclean election; the same state where nobody can be elected."""
+        clean = [broker for broker in self.elr if broker in self.live]
+        found = clean or [broker for broker in self.replicas if broker in self.live]
+        return self.led_by(found[0]) if self.leader == NO_LEADER and found else self
+
+    def partition(self) -> PartitionState:
+        dead = tuple(broker for broker in self.replicas if broker not in self.live)
+        return PartitionState(
+            *TP, self.topic_id, self.leader, self.epoch, self.replicas, (), self.elr, (), dead
+        )
+
+
+# The other actor.
+
+
+def actions(state: State, setting: Setting) -> Iterator[Action]:
+    """Every one thing that may happen to the cluster."""
+    for broker in REPLICAS:
+        yield ("fence" if broker in state.live else "unfence"), broker
+        yield ("mute" if broker in state.answering else "answer"), broker
+        if broker in state.live:
+            yield "restart", broker, 0
+            yield "restart", broker, 5
+    if state.pending:
+        yield ("carry out",)
+    if state.topic_id == "id":
+        yield ("recreate",)
+        yield ("reassign",)
+        for order in permutations(REPLICAS):
+            if order != state.replicas:
+                yield "reorder", order
+        if state.leader == NO_LEADER:
+            yield ("elect",)
+            for broker in sorted(state.live):
+                yield "designate", broker
+
+
+FAULTS: Mapping[str, tuple[Action, ...]] = {
+    "write_orders": (("no answer",), ("lost",), ("refused",), ("not allowed",), ("die",), ("cancel",)),
+    "elect": (("no answer",), ("lost",), ("late",), ("refused",), ("not allowed",), ("die",), ("cancel",)),
+    "states": (("lost",), ("cancel",)),
+    "logs": (("lost",), ("cancel",)),
+}
+"""What may happen to a request: carried out without an answer; not carried out; carried out later; refused."""
+
+
+def happened(state: State, action: Action) -> State:
+    """The cluster after it."""
+    name, *of = action
+    return _EFFECTS[name](state, *of)
+
+
+def _fenced(state: State, broker: int) -> State:
+    state = state._replace(live=state.live - {broker})
+    return state.led_by(NO_LEADER) if state.leader == broker else state
+
+
+def _unfenced(state: State, broker: int) -> State:
+    state = state._replace(live=state.live | {broker})
+    return state.led_by(broker) if state.leader == NO_LEADER and broker in state.elr else state
+
+
+def _recreated(state: State) -> State:
+    led = min(state.live, default=NO_LEADER)
+    return state._replace(topic_id="another", leader=led, epoch=0, replicas=REPLICAS, elr=(), busy=False)
+
+
+def _restarted(state: State, broker: int, fewer: int) -> State:
+    """A new process, which may have lost records that were not flushed. A leader that restarts leads again."""
+    at = broker - 1
+    epoch, end = state.logs[at]
+    logs = (*state.logs[:at], (epoch, end - fewer), *state.logs[at + 1 :])
+    processes = (*state.processes[:at], state.processes[at] + 1, *state.processes[at + 1 :])
+    return state._replace(logs=logs, processes=processes)
+
+
+_EFFECTS: Mapping[str, Callable[..., State]] = {
+    "fence": _fenced,
+    "unfence": _unfenced,
+    "mute": lambda state, broker: state._replace(answering=state.answering - {broker}),
+    "answer": lambda state, broker: state._replace(answering=state.answering | {broker}),
+    "restart": _restarted,
+    "carry out": lambda state: state.elected()._replace(pending=False),
+    "recreate": _recreated,
+    "reassign": lambda state: state._replace(replicas=(*state.replicas, 4), busy=True, writer="other"),
+    "reorder": lambda state, order: state._replace(replicas=order, writer="other"),
+    "elect": State.elected,
+    "designate": State.led_by,
+}
+
+
+# The cluster that the product sees.
+
+
+class Died(BaseException):
+    """The product's process was killed."""
+
+
+class Step(NamedTuple):
+    """A moment between two steps: everything that may happen here, and what decides how it goes on."""
+
+    call: str
+    answers: int
+    state: State
+    seen: tuple[State, ...]
+
+
+class Interleaved:
+    """Implements ``ElectionApi`` and the recorder; at step number n happens what ``script`` has for n."""
+
+    def __init__(self, setting: Setting, row: PlanRow, script: Mapping[int, Action]) -> None:
+        self.setting, self.row, self.script = setting, row, script
+        self.state = start(setting)
+        self.read = self.surveyed = self.listed = self.state
+        self.steps: list[Step] = []
+        self.wrong: list[str] = []
+        self.journal: list[tuple[str, str, Any]] = []
+        self.done: list[str] = []
+        self.held: int | None = None
+        self.read_leaders: set[int] = set()
+        self.died = self.cancelled = False
+        self.task: asyncio.Task[Any] | None = None
+        self._answers = 0
+        self._last = ("", 0)
+
+    def _step(self, call: str) -> Action | None:
+        """Something may happen here; returns what happens to the request itself."""
+        if self.died:
+            raise Died
+        self._last = (call, self._last[1] + 1 if self._last[0] == call else 1)
+        if self._last[1] > POLLS:
+            return None
+        number = len(self.steps)
+        self.steps.append(Step(call, self._answers, self.state, (self.read, self.surveyed, self.listed)))
+        action = self.script.get(number)
+        if action is None:
+            return None
+        if action in FAULTS.get(call, ()):
+            return self._fault(action)
+        self.state = happened(self.state, action)
+        return None
+
+    def _fault(self, action: Action) -> Action | None:
+        self._answered(action)
+        if action == ("die",):
+            return action
+        if action == ("cancel",):
+            self.cancelled = True
+            assert self.task is not None
+            self.task.cancel()
+            return None
+        if action == ("not allowed",):
+            raise NotAllowed("ALTER", "the cluster", "change it")
+        return action
+
+    def _answered(self, answer: object) -> None:
+        self._answers = hash((self._answers, answer))
+
+    # Reading.
+
+    async def cluster(self) -> ClusterInfo:
+        self._step("cluster")
+        self._answered(self.state.live)
+        brokers = tuple(Broker(b, "", 0, None, b not in self.state.live) for b in REPLICAS)
+        return ClusterInfo("id", brokers, 1, True)
+
+    async def states(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionState | Unknown]:
+        if self._step("states") == ("lost",):
+            raise BackendError("connection reset")
+        await asyncio.sleep(0)
+        found = self.state.partition()
+        self.read = self.state
+        self.read_leaders.add(found.leader)
+        self._answered(found)
+        return dict.fromkeys(partitions, found)
+
+    async def reassigning(self, partitions: object) -> frozenset[TopicPartition]:
+        self._step("reassigning")
+        self._answered(self.state.busy)
+        self.listed = self.state
+        return frozenset({TP}) if self.state.busy else frozenset()
+
+    async def logs(
+        self, states: Sequence[PartitionState], cluster: object
+    ) -> Mapping[TopicPartition, Mapping[int, ReplicaLog | Unknown]]:
+        if self._step("logs") == ("lost",):
+            raise BackendError("connection reset")
+        await asyncio.sleep(0)
+        self.surveyed = self.state
+        told: dict[TopicPartition, Mapping[int, ReplicaLog | Unknown]] = {}
+        for state in states:
+            brokers = [broker for broker in state.replicas if broker in REPLICAS]
+            told[state.tp] = {
+                b: replica_log(*self.state.log(b)) if b in self.state.answering else SILENT for b in brokers
+            }
+        self._answered(repr(told))
+        return told
+
+    def connection(self, broker: int) -> object | None:
+        return self.state.processes[broker - 1] if broker in REPLICAS else None
+
+    async def blocks_on_dead_last_known_leader(self) -> bool:
+        return False
+
+    async def designates(self) -> bool:
+        return self.setting.native
+
+    # Changing.
+
+    async def write_orders(
+        self, orders: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        order = orders[TP]
+        told = self._step("write_orders")
+        if told == ("refused",):
+            return {TP: NOT_CONTROLLER}
+        if told == ("lost",):
+            raise BackendError("connection reset")
+        self._check_write(order)
+        self.state = self.state._replace(replicas=order, writer="ours")
+        self.done.append("reorder" if order == self.row.order else "restore")
+        return await self._carried_out(told)
+
+    async def elect(
+        self, partitions: object, *, preferred: bool
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        return await self._elect(self.state.elected)
+
+    async def designate(
+        self, leaders: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        leader = leaders[TP]
+
+        def designated() -> State:
+            can = self.state.leader == NO_LEADER and leader in self.state.live
+            return self.state.led_by(leader) if can else self.state
+
+        return await self._elect(designated)
+
+    async def _elect(self, election: Any) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        told = self._step("elect")
+        if told == ("refused",):
+            return {TP: NOT_CONTROLLER}
+        self._check_election()
+        if told == ("lost",):
+            raise BackendError("connection reset")
+        if told == ("late",):
+            self.state = self.state._replace(pending=not self.setting.native)
+            raise BackendError("no answer within 30 s")
+        before = self.state
+        self.state = election()
+        if before.leader != NO_LEADER:
+            self._answered("not needed")
+            return {TP: NOT_NEEDED}
+        if self.state.leader == NO_LEADER:
+            self._answered("nobody")
+            return {TP: NOBODY_ELIGIBLE}
+        self.held = self.state.leader
+        self.done.append("elect")
+        return await self._carried_out(told)
+
+    async def _carried_out(self, told: Action | None) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        if told == ("die",):
+            self.died = True
+            raise Died
+        self._step("answer")
+        if told == ("no answer",):
+            raise BackendError("no answer within 30 s")
+        await asyncio.sleep(0)
+        self._answered("done")
+        return {TP: None}
+
+    # The journal.
+
+    def before(self, action: str, detail: object) -> str:
+        if not self.died:
+            self._step("journal")
+            self.journal.append(("before", action, None))
+        return action
+
+    def after(self, entry: str, told: Mapping[str, object]) -> None:
+        if not self.died:
+            self.journal.append(("after", entry, told))
+
+    # What must hold.
+
+    def _check_write(self, order: tuple[int, ...]) -> None:
+        """An order is written only over one of ours, of the same topic, where nobody reassigns: as it was read."""
+        if ("before", "reorder" if order == self.row.order else "restore", None) not in self.journal:
+            self.wrong.append("an order was written that the journal does not announce")
+        read = self.read
+        if read.replicas not in (self.row.replicas, self.row.order) or read.topic_id != self.row.topic_id:
+            self.wrong.append(f"{order} was written over {read.replicas} of topic {read.topic_id}")
+        if self.listed.busy:
+            self.wrong.append(f"{order} was written over a reassignment in progress")
+        if order == self.row.order and read.leader != NO_LEADER:
+            self.wrong.append("a partition with a leader was reordered")
+
+    def _check_election(self) -> None:
+        """When it was sent, the state that was read last allowed it, and so did the logs that were read."""
+        row, read = self.row, self.read
+        planned = row.candidate(row.leader)
+        assert planned is not None
+        log = (planned.last_epoch, planned.log_end)
+        if (read.topic_id, read.epoch, read.leader) != (row.topic_id, row.leader_epoch, NO_LEADER):
+            self.wrong.append(f"an election was sent on {read.partition()}")
+        expected = row.leader if self.setting.native and row.leader in read.live else read.elected().leader
+        if expected != row.leader:
+            self.wrong.append(f"an election was sent that elects {expected}")
+        if read.log(row.leader) != log:
+            self.wrong.append(f"an election was sent of the log {read.log(row.leader)}, planned {log}")
+        for broker in read.live & set(REPLICAS):
+            told = broker in self.surveyed.answering or broker not in self.setting.live
+            known = broker in self.setting.answering and broker in self.setting.live
+            if told and not known and read.log(broker) > log:
+                self.wrong.append(f"an election was sent although {broker} has a better log")
+
+    def check_end(self, election: Election | None) -> None:
+        """What is left behind, and whether the result says so."""
+        state, row = self.state, self.row
+        ours = state.topic_id == row.topic_id and state.writer == "ours" and state.replicas != row.replicas
+        self._check_journal(open_order=ours)
+        if ours and state.pending and state.leader == NO_LEADER:
+            later = state.elected().leader
+            if row.leader in state.live and later != row.leader:
+                self.wrong.append(f"an election that is on its way elects {later}")
+        elif not ours and state.pending and state.leader == NO_LEADER and state.writer == "ours":
+            later = state.elected().leader
+            if row.leader in state.live and later != row.leader and state.topic_id == row.topic_id:
+                self.wrong.append(f"the order was restored, and the election on its way elects {later}")
+        if election is None:
+            return
+        if ours and election.restored:
+            self.wrong.append(f"the order is left as {state.replicas}, and nobody is told")
+        if election.leader != NO_LEADER and election.leader not in self.read_leaders:
+            self.wrong.append(f"{election.leader} is told to lead, and was never read as the leader")
+        right = {
+            Outcome.ELECTED: election.leader == row.leader,
+            Outcome.ALREADY_ONLINE: election.leader in (row.leader, *row.clean_electors),
+            Outcome.OTHER_LEADER: election.leader not in (NO_LEADER, row.leader),
+        }
+        if not right.get(election.outcome, True):
+            self.wrong.append(f"{election.outcome} with {election.leader}, planned {row.leader}")
+        if (
+            election.outcome is Outcome.STALE
+            and self.held == row.leader
+            and self.state.topic_id == row.topic_id
+        ):
+            self.wrong.append("our own election is told as stale")
+
+    def _check_journal(self, *, open_order: bool) -> None:
+        for kind, action, told in self.journal:
+            if kind == "after" and TP in told.get("applied", ()) and action not in self.done:
+                self.wrong.append(f"the journal says that {action} was applied")
+            if (
+                kind == "after"
+                and TP in told.get("refused", ())
+                and self.done.count(action) > self._begun(action) - 1
+            ):
+                self.wrong.append(f"the journal says that {action} was refused")
+        known = False
+        for kind, action, told in self.journal:
+            if action == "reorder":
+                known = kind == "before" or TP not in told.get("refused", ())
+            elif action == "restore" and kind == "after":
+                known = known and TP not in told.get("applied", ())
+        if open_order and not known:
+            self.wrong.append("an order of ours is left, and the journal does not know it")
+
+    def _begun(self, action: str) -> int:
+        return sum(kind == "before" and name == action for kind, name, _ in self.journal)
+
+
+# Running.
+
+
+def settings() -> Iterator[Setting]:
+    """Every cluster in which somebody live answers: logs, who is live, who answers, an ELR, native or not."""
+    some = [frozenset(found) for size in (1, 2, 3) for found in combinations(REPLICAS, size)]
+    for native, logs, live, answering in product((False, True), product(LOGS, repeat=3), some, some):
+        if live & answering:
+            gone = tuple(broker for broker in REPLICAS if broker not in live)
+            for elr in {(), gone[:1]}:
+                yield Setting(logs, live, answering, elr, native)
+
+
+def start(setting: Setting) -> State:
+    return State(REPLICAS, setting.live, setting.answering, setting.logs, elr=setting.elr)
+
+
+def plan(setting: Setting) -> PlanRow:
+    """The best log among the live replicas that answer; the others behind it, by rank, and the silent ones last."""
+    state = start(setting)
+    told = {b: state.log(b) for b in REPLICAS if b in setting.answering}
+    ranked = sorted(told, key=lambda b: (b not in setting.live, (-told[b][0], -told[b][1]), b))
+    order = (*ranked, *(b for b in REPLICAS if b not in told))
+    found = planned_row(state.partition(), order, told, standings=_standings(setting))
+    return found._replace(clean_electors=setting.elr)
+
+
+def _standings(setting: Setting) -> dict[int, Standing]:
+    return {b: Standing.ELECTABLE if b in setting.live else Standing.FENCED for b in REPLICAS}
+
+
+class _NoInput(selectors.SelectSelector):
+    """Nothing ever arrives; a wait only moves the loop's time."""
+
+    loop: VirtualTimeLoop
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        assert timeout is not None, "everything waits for ever"
+        self.loop.now += max(timeout, 0.0)
+        return []
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """Waits take no time."""
+
+    def __init__(self) -> None:
+        selector = _NoInput()
+        self.now = 0.0
+        super().__init__(selector)
+        selector.loop = self
+
+    def time(self) -> float:
+        return self.now
+
+
+def run(loop: VirtualTimeLoop, setting: Setting, row: PlanRow, script: Mapping[int, Action]) -> Interleaved:
+    """One history, checked."""
+    cluster = Interleaved(setting, row, script)
+    began = loop.now
+
+    async def job() -> Election:
+        (election,) = await designate(
+            cluster, [row], Ranking.LAST_RECORD, cluster, attempts=1, stop=NeverStop()
+        )
+        return election
+
+    async def ended() -> Election | None:
+        task = asyncio.ensure_future(job())
+        cluster.task = task
+        try:
+            return await task
+        except (Died, asyncio.CancelledError, BackendError):
+            return None
+
+    election = loop.run_until_complete(ended())
+    if loop.now - began > TOTAL_SECONDS:
+        cluster.wrong.append(f"it took {loop.now - began:.0f} s")
+    cluster.check_end(election)
+    return cluster
+
+
+class Explored(NamedTuple):
+    """``histories`` that were run, those that need not be run because they go on like another, what was wrong."""
+
+    histories: int
+    alike: int
+    wrong: tuple[str, ...]
+
+
+def explore(setting: Setting, depth: int) -> Explored:
+    """Every history of the setting in which at most ``depth`` things happen."""
+    loop, row = VirtualTimeLoop(), plan(setting)
+    known: dict[Any, int] = {}
+    wrong: list[str] = []
+    histories = alike = 0
+    waiting: list[dict[int, Action]] = [{}]
+    try:
+        while waiting:
+            script = waiting.pop()
+            found = run(loop, setting, row, script)
+            histories += 1
+            wrong.extend(f"{script}: {problem}" for problem in found.wrong)
+            left = depth - len(script)
+            if not left:
+                continue
+            for number in range(max(script, default=-1) + 1, len(found.steps)):
+                step = found.steps[number]
+                for action in (*actions(step.state, setting), *FAULTS.get(step.call, ())):
+                    fault = action in FAULTS.get(step.call, ())
+                    after = step.state if fault else happened(step.state, action)
+                    key = (number, step.call, step.answers, step.seen, after, action if fault else None)
+                    if known.get(key, 0) >= left:
+                        alike += 1
+                        continue
+                    known[key] = left
+                    waiting.append({**script, number: action})
+    finally:
+        loop.close()
+    return Explored(histories, alike, tuple(wrong))
