@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import errno
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 
 from tests.unit.cli.command_process import ENTRY_POINTS, ROOT
 
+DISK_FULL = signal.SIGUSR1
 BROKEN = 70
 """The status of a run that ended neither by its own exit nor by a signal."""
 
@@ -47,6 +49,11 @@ class ForkedRun:
         """SIGKILL."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._process, signal.SIGKILL)
+
+    def fill_disk(self) -> None:
+        """From now on the disk of its journal is full."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._process, DISK_FULL)
 
     async def ended(self) -> ForkedRunResult:
         """Waits for its end, without a limit."""
@@ -129,6 +136,7 @@ def _run_command(request: Mapping[str, Any], ours: socket.socket) -> None:
         os.environ.clear()
         os.environ.update(request["env"])
         sys.argv = [request["name"], *request["words"]]
+        signal.signal(DISK_FULL, _refuse_journal_writes)
         from console.cli import main
 
         getattr(main, ENTRY_POINTS[request["name"]])()
@@ -136,6 +144,18 @@ def _run_command(request: Mapping[str, Any], ours: socket.socket) -> None:
         os.write(2, f"Traceback: {error!r}\n".encode())
     finally:
         os._exit(status)
+
+
+def _refuse_journal_writes(_number: int, _frame: object) -> None:
+    """Every further write to a journal fails, as on a full disk."""
+    write = os.write
+
+    def refused(descriptor: int, data: Any) -> int:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().suffix == ".jsonl":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data)
+
+    os.write = refused
 
 
 def _report_modules(theirs: int) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from console.journal.errors import JournalError
@@ -17,21 +16,21 @@ Orders = Mapping[TopicPartition, Sequence[tuple[int, ...]]]
 
 
 def journal_problems(
-    directory: Path, seen: Orders, statuses: Mapping[int, int], *, settled: bool
+    directory: Path, seen: Orders, cut_short: Collection[int], *, settled: bool
 ) -> Iterator[str]:
     """What is wrong in the journals below ``directory``, as sentences.
 
-    ``statuses`` are the exit statuses of the runs by process id; ``settled``: nothing may be unfinished.
+    ``cut_short``: the process ids of runs that were killed, or had no room on their disk, 0 where not even the
+    first line could be written. ``settled``: nothing may be unfinished.
     """
     runs: list[RunRecord] = []
-    for path in sorted(directory.glob("state/ktriage/*/*.jsonl")):
+    for path in sorted(directory.glob("**/state/ktriage/*/*.jsonl")):
         try:
             runs.append(read_run(path))
         except JournalError as error:
             yield str(error)
     for run in runs:
-        ended = statuses.get(int(run.header.get("pid", 0)))
-        if not run.ended and ended != -signal.SIGKILL:
+        if not run.ended and int(run.header.get("pid", 0)) not in cut_short:
             yield f"the journal does not say that run {run.run_id} ended"
     yield from _unannounced(runs, seen)
     yield from _never_applied(runs, seen)

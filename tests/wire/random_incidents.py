@@ -1,5 +1,6 @@
 """Random incidents: a served cluster that has been through something, the recovery tool in a process of its own,
-and more that happens while it works; afterwards what must hold is held against the simulator's own knowledge.
+and more that happens while it works: to brokers, controllers, links, the journal's disk and the tool itself, and a
+second tool on another host. Afterwards what must hold is held against the simulator's own knowledge.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ import asyncio
 import json
 import signal
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from backends.base.answers import ELECTION_ALIVE_FOR
 from backends.simulator.broker.replica_log import Log, missing
 from backends.simulator.config import Config
-from backends.simulator.events import Event, MetadataCommitted
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import OPERATOR
 from backends.simulator.network import broker as node
@@ -26,16 +25,22 @@ from backends.simulator.served.served_cluster import ServedCluster, ServedCluste
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
-from recovery.loss import count, union
-from recovery.model import NO_LEADER, EpochSpan, TopicPartition
+from recovery.loss import count
+from recovery.model import NO_LEADER, TopicPartition
 from tests.unit.cli.command_process import environment
 from tests.wire.fork_server import ForkedRun, ForkServer
 from tests.wire.journal_checks import journal_problems
+from tests.wire.watched_elections import Elections, lost
 
 SAFE, QUICK = "safe", "quick"
-PARTITIONS = 4
+SIZES = (4, 4, 4, 4, 4, 4, 4, 4, 4, 60)
+"""Partitions of each topic, one of these."""
 LIMIT = 90.0
 """Seconds for one run of the tool."""
+HAPPENINGS = (
+    *("kill", "start", "start", "cut off", "failover", "power"),
+    *("hang", "continue", "cut a link", "full disk", "second tool"),
+)
 WRITES = (Api.AlterPartitionReassignments, Api.ElectLeaders)
 
 
@@ -51,51 +56,15 @@ class IncidentResult(NamedTuple):
     runs: int
 
 
-@dataclass
-class Elections:
-    """Every log of a partition at the moment in which it was given a leader again, and what was acknowledged with
-    acks=all until then, since the last unclean election. ``fenced``: who was so at any time while it was watched;
-    ``orders``: in which each assignment stood.
-    """
-
-    simulation: Simulation
-    at: dict[TopicPartition, Mapping[int, Log]] = field(default_factory=dict)
-    acknowledged: dict[TopicPartition, tuple[EpochSpan, ...]] = field(default_factory=dict)
-    fenced: set[int] = field(default_factory=set)
-    orders: dict[TopicPartition, list[tuple[int, ...]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for tp, held in self.simulation.world.image.partitions.items():
-            self.orders[tp] = [held.replicas]
-
-    def __call__(self, event: Event) -> None:
-        if not isinstance(event, MetadataCommitted):
-            return
-        for image in (event.before, event.image):
-            self.fenced.update(number for number, broker in image.brokers.items() if broker.fenced)
-        for tp in event.touched:
-            before, after = event.before.partitions.get(tp), event.image.partitions.get(tp)
-            if before is None or after is None:
-                continue
-            if after.replicas != self.orders[tp][-1]:
-                self.orders[tp].append(after.replicas)
-            if before.leader != NO_LEADER or after.leader == NO_LEADER:
-                continue
-            disks = self.simulation.world.disks
-            self.acknowledged[tp] = self.simulation.checker.known.acknowledged(tp)
-            self.at[tp] = {
-                number: disks[number].logs[tp] for number in after.replicas if tp in disks[number].logs
-            }
-
-
 def topology(random: Random) -> Topology:
     """Four or five brokers, a topic with min ISR 2 and one with 1, and producers that never rest."""
     ids = tuple(range(1, random.choice((4, 5)) + 1))
+    partitions = random.choice(SIZES)
     topics = tuple(
         TopicSpec(
             name,
-            PARTITIONS,
-            tuple(tuple(random.sample(ids, 3)) for _ in range(PARTITIONS)),
+            partitions,
+            tuple(tuple(random.sample(ids, 3)) for _ in range(partitions)),
             least,
             records=50,
         )
@@ -109,7 +78,7 @@ def topology(random: Random) -> Topology:
         auto_leader_rebalance=False,
     )
     producers = tuple(
-        ProducerSpec(name, tuple(range(PARTITIONS)), acks, 3, every * MILLISECOND, stop=60 * SECOND)
+        ProducerSpec(name, tuple(range(partitions)), acks, 3, every * MILLISECOND, stop=60 * SECOND)
         for name in (SAFE, QUICK)
         for acks, every in ((-1, 400), (1, 700))
     )
@@ -153,8 +122,8 @@ def prelude(world: World, random: Random) -> None:
 class Incident:
     """One seed, from its prelude to what is checked."""
 
-    def __init__(self, seed: int, directory: Path, ready: ForkServer) -> None:
-        self._ready = ready
+    def __init__(self, seed: int, directory: Path, servers: list[ForkServer]) -> None:
+        self._servers = servers
         self.seed = seed
         self.random = Random(f"incident {seed}")
         self.directory = directory
@@ -169,12 +138,15 @@ class Incident:
         self.strategy = self.random.choice(("balanced", "aggressive", "aggressive"))
         self.native = self.random.random() < 0.5
         self._run: ForkedRun | None = None
-        self._planned = dict.fromkeys(self.random.sample(range(1, 60), self.random.choice((0, 1, 2))))
+        self._served: ServedCluster
+        self._planned = dict.fromkeys(self.random.sample(range(1, 60), self.random.choice((0, 1, 2, 4))))
+        self._cut_short: set[int] = set()
+        self._filled = False
+        self._second: asyncio.Task[None] | None = None
         # Natively one write is all there is; otherwise an order, an election, and the order again.
         writes = 1 if self.native else self.random.randrange(1, 4)
         self._kill_at = writes if self.random.random() < 0.4 else 0
         self._answers = self._writes = 0
-        self._statuses: dict[int, int] = {}
         self._resumed = False
         self._documents: list[dict[str, Any]] = []
 
@@ -188,11 +160,16 @@ class Incident:
         without = "" if self.native else "GetReplicaLogInfo,ElectLeaders:3"
         options = ServedClusterOptions(speed=2.0, without=hidden(without))
         async with ServedCluster(self.simulation.scenario, options, self.simulation) as served:
+            self._served = served
             for one in served.ports:
                 served.listener(one).frame_faults.change = self._passing
             await self._recover(served)
-            if self.killed:
+            if self._second is not None:
+                await self._second
+            if self.killed or self._filled:
                 self._planned.clear()
+                self._kill_at = 0
+                self.world.network.heal_all()
                 await self._tool(served, "ktriage", "resume")
                 await self._recover(served)
         self.simulation.advance_to(self.simulation.now + 2 * SECOND)
@@ -222,48 +199,87 @@ class Incident:
 
     def _something(self) -> None:
         number = self.random.choice(list(self.world.specs))
-        what = self.random.choice(("kill", "start", "start", "cut off", "failover", "power"))
+        what = self.random.choice(HAPPENINGS)
         self.faults.append(f"{what} {number}")
-        if what == "kill":
-            self.world.kill_broker(number)
-        elif what == "power":
-            self.world.power_off([number])
-        elif what == "start":
-            self.world.start_broker(number)
-        elif what == "failover":
-            self.world.failover(self.random.choice(self.world.topology.controllers))
-        else:
-            self.world.network.cut([node(number)], [OPERATOR])
+        others = [one for one in self.world.nodes() if one != node(number)]
+        network = self.world.network
+        match what:
+            case "kill":
+                self.world.kill_broker(number)
+            case "power":
+                self.world.power_off([number])
+            case "start":
+                self.world.start_broker(number)
+            case "failover":
+                self.world.failover(self.random.choice(self.world.topology.controllers))
+            case "cut off":
+                network.cut([node(number)], [OPERATOR])
+            case "hang":
+                network.cut([node(number)], [*others, OPERATOR])
+            case "cut a link":
+                network.cut([node(number)], [self.random.choice(others)])
+            case "continue":
+                network.heal_all()
+            case "full disk" if self._run is not None:
+                self._filled = True
+                self._cut_short |= {self._run.pid, 0}
+                self._run.fill_disk()
+            case "second tool" if self._second is None:
+                self._second = asyncio.ensure_future(self._elsewhere(self._served))
 
-    async def _recover(self, served: ServedCluster) -> None:
+    async def _elsewhere(self, served: ServedCluster) -> None:
+        """The same recovery, started by somebody else on another host."""
+        if len(self._servers) == 1:
+            self._servers.append(ForkServer())
+        home = self.directory / "elsewhere"
+        home.mkdir()
+        await self._recover(served, self._servers[1], home)
+
+    async def _recover(
+        self, served: ServedCluster, server: ForkServer | None = None, home: Path | None = None
+    ) -> None:
         out = await self._tool(
             served,
             "kafka-unclean-recovery",
             *("--all-offline-partitions", "--automated-recovery", "--strategy", self.strategy),
             *("--recovery-duration-ms", "4000", "--output", "json"),
+            server=server,
+            home=home,
         )
         if out:
             document = json.loads(out)
             if document.get("elections"):
                 self._documents.append(document)
 
-    async def _tool(self, served: ServedCluster, name: str, *words: str) -> str:
+    async def _tool(
+        self,
+        served: ServedCluster,
+        name: str,
+        *words: str,
+        server: ForkServer | None = None,
+        home: Path | None = None,
+    ) -> str:
         self.runs += 1
-        self._run = run = await self._ready.run(
+        home = home or self.directory
+        run = await (server or self._servers[0]).run(
             name,
             *words,
             *("--bootstrap-server", served.bootstrap),
-            env=environment(self.directory),
-            directory=self.directory,
+            env=environment(home),
+            directory=home,
         )
+        if server is None:
+            self._run = run
         ending = asyncio.ensure_future(run.ended())
         limit = LIMIT + ELECTION_ALIVE_FOR * ("resume" in words)
         if not (await asyncio.wait((ending,), timeout=limit))[0]:
             run.kill()
             self.wrong.append(f"{name} did not come to an end within {limit:g} s")
         ended = await ending
-        self._run = None
-        self._statuses[run.pid] = ended.status
+        if server is None:
+            self._run = None
+        if ended.status == -signal.SIGKILL:
+            self._cut_short.add(run.pid)
         self._resumed = (name == "ktriage" and ended.status == 0) or self._resumed
         if ended.status not in (0, 1, 3, 4, -signal.SIGKILL):
             self.wrong.append(f"{name} ended with status {ended.status}: {ended.err[-300:]}")
@@ -283,9 +299,9 @@ class Incident:
                 tp = TopicPartition(row["topic"], row["partition"])
                 if row["outcome"] == "elected":
                     self._elected(tp, row, rows[row["topic"], row["partition"]]["loss"])
-        settled = self._resumed if self.killed else True
+        settled = self._resumed if self.killed or self._filled else True
         self.wrong += journal_problems(
-            self.directory, self._elections.orders, self._statuses, settled=settled
+            self.directory, self._elections.orders, self._cut_short, settled=settled
         )
 
     def _elected(
@@ -307,11 +323,11 @@ class Incident:
         # A broker whose log is known has answered, whatever became of it in the same survey.
         answered = logs.keys() - {row["leader"]} - set(told["unanswered"])
         others = [logs[number] for number in answered]
-        lost = count(_missing(chosen, others))
+        offsets = count(lost(chosen, others))
         # A machine that lost its power after it had answered has lost records by itself.
-        fewer = lost < told["atLeast"] and not any(fault.startswith("power") for fault in self.faults)
-        if fewer or (told["atMost"] is not None and lost > told["atMost"]):
-            self.wrong.append(f"{tp}: {lost} offsets lost, told {told['atLeast']} to {told['atMost']}")
+        fewer = offsets < told["atLeast"] and not any(fault.startswith("power") for fault in self.faults)
+        if fewer or (told["atMost"] is not None and offsets > told["atMost"]):
+            self.wrong.append(f"{tp}: {offsets} offsets lost, told {told['atLeast']} to {told['atMost']}")
         if tp.topic == SAFE:
             # Only balanced waits for one that answered while it could not be elected yet.
             waited = answered if self.strategy == "balanced" else answered - self._elections.fenced
@@ -326,28 +342,8 @@ class Incident:
                 self.wrong.append(f"{tp}: {held} were acknowledged, held by a candidate, and are lost")
 
 
-def _missing(chosen: Log, others: Iterable[Log]) -> tuple[EpochSpan, ...]:
-    """What the others hold and the chosen does not, each (epoch, offset) once."""
-    spans: list[EpochSpan] = []
-    for log in others:
-        spans.extend(_lacking(chosen, log.spans))
-    return union(spans)
-
-
-def _lacking(log: Log, spans: Iterable[EpochSpan]) -> list[EpochSpan]:
-    held = {span.epoch: span for span in log.spans}
-    lacking = []
-    for span in spans:
-        mine = held.get(span.epoch)
-        parts = (
-            [(span.start, span.end)]
-            if mine is None
-            else [(span.start, min(span.end, mine.start)), (max(span.start, mine.end), span.end)]
-        )
-        lacking += [EpochSpan(span.epoch, start, end) for start, end in parts if start < end]
-    return lacking
-
-
-async def incident(seed: int, directory: Path, ready: ForkServer) -> IncidentResult:
-    """One incident; its records are in ``directory``, and ``ready`` starts the tool."""
-    return await Incident(seed, directory, ready).run()
+async def incident(seed: int, directory: Path, servers: list[ForkServer]) -> IncidentResult:
+    """One incident; its records are in ``directory``, and ``servers`` start the tool. A second one is added for a
+    second tool.
+    """
+    return await Incident(seed, directory, servers).run()
