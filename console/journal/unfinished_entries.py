@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from console.journal.journal_lines import ELECT, FOUND_ORDER, REORDER, RESTORE
+from console.journal.planned_elections import PLANNED
 from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord, read_unsettled_runs
 from console.plan_files import without_collection
 from recovery.assignment_order import WrittenOrder
@@ -136,7 +137,7 @@ class _Book:
         elif event.action == CONFIRM:
             plan, steps = str(event.detail.get("planId", "")), event.detail.get("steps", ())
             self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
-        elif event.action not in (RESCUE, NO_RESCUE, RESTORE_RECORDS):
+        elif event.action not in (RESCUE, NO_RESCUE, RESTORE_RECORDS, PLANNED):
             if event.action == ELECT:
                 self._electing[event.entry] = event
             self._entries[event.entry] = OpenEntry(run_id, event.entry, event.at, event.action, event.detail)

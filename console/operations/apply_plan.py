@@ -16,6 +16,7 @@ from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.election_batches import Elected, carry_out, failure_text
+from console.operations.election_notes import note_elected, note_plan
 from console.operations.loss_consent import loss_question
 from console.operations.plan_comparison import (
     PreparedPlan,
@@ -158,6 +159,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             rescued, prepared = await rescue_first(cluster, prepared, self.rescue, run)
             if run.stop or not prepared.holding.rows:
                 return Applied(prepared, None, rescued)
+        entry = note_plan(run.journal, prepared.holding, self.file)
         elected = await carry_out(
             cluster,
             prepared.holding,
@@ -167,6 +169,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             progress=run.operator.progress,
             stop_after=self.stop_after,
         )
+        note_elected(run.journal, entry, elected)
         return Applied(prepared, elected, rescued)
 
     def conclusion(self, result: Applied) -> Conclusion:

@@ -15,6 +15,7 @@ from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.election_batches import SUCCESS, described
+from console.operations.election_notes import note_kafka_elections
 from console.operations.partition_selection import Selected, Selection, select
 from recovery.model import PartitionState
 
@@ -102,6 +103,7 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         partitions = None if self.every and not prepared.asked else [state.tp for state in states]
         with run.stop.in_flight():
             elections = await cluster.elect(self.preferred, partitions, run.journal)
+            note_kafka_elections(run.journal, elections, {state.tp: state.leader for state in states})
         return KafkaElectionResults((*prepared.refused, *elections))
 
     def conclusion(self, result: KafkaElectionResults) -> Conclusion:

@@ -16,6 +16,7 @@ from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.election_batches import Elected, carry_out, failure_text
+from console.operations.election_notes import note_elected, note_plan
 from console.operations.leader_choice import Choices, choose
 from console.operations.loss_consent import loss_question
 from console.operations.partition_picture import Depths, examine
@@ -144,6 +145,7 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         plan = replace(prepared.plan, not_elected=())
         file = save_plan(plan)
         run.operator.says(f"the plan is saved in {file}")
+        entry = note_plan(run.journal, plan, file)
         elected = await carry_out(
             cluster,
             plan,
@@ -152,6 +154,7 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
             stop=run.stop,
             progress=run.operator.progress,
         )
+        note_elected(run.journal, entry, elected)
         return Recovery(prepared, elected, file)
 
     def conclusion(self, result: Recovery) -> Conclusion:

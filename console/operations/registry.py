@@ -212,6 +212,17 @@ ACTIONS = (
         "Plan",
         needs=(Need.CLUSTER,),
     ).with_command("Show what was sent to a cluster from this host."),
+    _command("report", "Report an incident: what happened, who decided what and why, what is open."),
+    Action(
+        "handover",
+        "H",
+        "H",
+        "hand-over",
+        "what is open, what is waited for, and the next commands",
+        ALL,
+        "Plan",
+        needs=(Need.CLUSTER,),
+    ).with_command("Show what is open and what comes next, for who takes over."),
     Action(
         "replace",
         "M",

@@ -6,7 +6,9 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord
+from console.journal.planned_elections import planned_entries
+from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
+from console.output.journal_elections import elections_lines
 from console.output.json_document import document
 from recovery.membership.voters import ReplicaKey
 from recovery.wording.quantity_text import counted, printable
@@ -36,17 +38,22 @@ def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
 def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
     header = run.header
     who = f"{header.get('user', '?')}@{header.get('host', '?')}"
-    yield printable(f"{header.get('at', '?')} {who} {_end_text(run, going_on=going_on)}")
+    yield printable(f"{header.get('at', '?')} {who} {end_text(run, going_on=going_on)}")
     yield printable(f"  {shlex.join(header.get('command', ()))}")
     if header.get("reason"):
         yield printable(f"  reason: {header['reason']}")
     if not run.events:
         yield "  nothing was sent"
+    ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
+    planned = planned_entries(run)
     for event in run.events:
-        yield printable(f"  {event.at} {_event_text(event)}")
+        if isinstance(event, EntryBegun) and event.entry in planned:
+            yield from elections_lines(event, ends.get(event.entry))
+        elif not (isinstance(event, EntryEnded) and event.entry in planned):
+            yield printable(f"  {event.at} {event_text(event)}")
 
 
-def _end_text(run: RunRecord, *, going_on: bool) -> str:
+def end_text(run: RunRecord, *, going_on: bool) -> str:
     """How a run ended, and its result counts, if its file has them."""
     if not run.ended:
         return "is still going on" if going_on else "did not end"
@@ -55,7 +62,7 @@ def _end_text(run: RunRecord, *, going_on: bool) -> str:
     return f"ended with status {status}{f': {counts}' if counts else ''}"
 
 
-def _event_text(event: EntryBegun | EntryEnded | EntriesSettled) -> str:
+def event_text(event: Event) -> str:
     if isinstance(event, EntryBegun):
         count = f" of {counted(len(event.rows), 'partition')}" if event.rows else ""
         return f"{event.action}{count}{_about(event)}"
@@ -79,28 +86,31 @@ def _about(event: EntryBegun) -> str:
         return f" {detail['feature']} to {detail.get('level', '?')}"
     if "steps" in detail:
         return f" {', '.join(map(str, detail['steps']))}"
+    if "directory" in detail:
+        return f" into {detail['directory']}"
     return f" by {detail['file']}" if "file" in detail else ""
 
 
 def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:
     """``ktriage.journal/1``."""
-    runs = [
-        {
-            "clusterId": journal.cluster_id,
-            "file": str(run.path),
-            **{key: run.header.get(key) for key in ("run", "at", "user", "host", "pid", "command", "reason")},
-            "ended": run.ended,
-            "status": run.status,
-            "counts": dict(run.counts),
-            "events": [_event_json(event) for event in run.events],
-        }
-        for journal in journals
-        for run in journal.runs
-    ]
+    runs = [run_json(journal.cluster_id, run) for journal in journals for run in journal.runs]
     return document("journal", {"runs": runs})
 
 
-def _event_json(event: EntryBegun | EntryEnded | EntriesSettled) -> dict[str, object]:
+def run_json(cluster_id: str, run: RunRecord) -> dict[str, object]:
+    """One run with everything that it recorded."""
+    return {
+        "clusterId": cluster_id,
+        "file": str(run.path),
+        **{key: run.header.get(key) for key in ("run", "at", "user", "host", "pid", "command", "reason")},
+        "ended": run.ended,
+        "status": run.status,
+        "counts": dict(run.counts),
+        "events": [_event_json(event) for event in run.events],
+    }
+
+
+def _event_json(event: Event) -> dict[str, object]:
     if isinstance(event, EntryBegun):
         rows = [[row.tp.topic, row.tp.partition] for row in event.rows]
         fields = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -148,3 +148,15 @@ class RestoreJournal:
             held = self._appended.get(tp)
             first = at if held is None else min(held.first, at)
             self._appended[tp] = Appended(first, at, (0 if held is None else held.records) + records)
+
+
+def restored_records(directory: Path) -> Iterator[tuple[str, int]]:
+    """(target, records) of every target that something of the rescue was restored to. Raises InputError."""
+    for path in sorted(directory.glob("restore-*.jsonl")):
+        try:
+            head = json.loads(path.read_bytes().partition(b"\n")[0])
+            cluster_id, target = str(head["clusterId"]), str(head["target"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(f"{path}: damaged") from None
+        journal = RestoreJournal(directory, cluster_id, target)
+        yield target, sum(held.records for held in journal.appended().values())

@@ -46,7 +46,8 @@ async def test_it_is_finished_first_when_somebody_says_so_and_then_the_plan_is_a
     _killed, refused, finished = records(home)
     assert [line["kind"] for line in refused] == ["run", "end"]
     steps = [line.get("action", line["kind"]) for line in finished if line["kind"] != "after"]
-    assert steps[-4:] == ["settled", "rescue", "elect", "end"], "settled before the election is sent"
+    sent = ["rescue", "planned-elections", "elect", "end"]
+    assert steps[-5:] == ["settled", *sent], "settled before the election is sent"
 
 
 async def test_whoever_says_no_has_sent_nothing_and_is_told_the_command_that_finishes_it(home: Path) -> None:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from recovery.loss import Loss, divergence, loss
 from recovery.model import NO_EPOCH, Lineage, Replica, ReplicaLog, Survey, Unknown
+from recovery.offset_axis import Axis, make_axis
 from recovery.ranking import Ranking, rank
 from recovery.wording.loss_text import harm_text, short_loss
 from recovery.wording.quantity_text import both, offset, printable
 from widgets.loss_tone import last_epoch, loss_tone
-from widgets.replicas.offset_axis import Axis, make_axis
 from widgets.text import Line, Piece, Tone, fit, fold, line, width_of
 
 PATTERNS = "█▒░▓=#"

@@ -33,22 +33,23 @@ def lines(cluster_id: str) -> tuple[str, ...]:
     return (*(() if open_ends.nothing else open_lines(open_ends, going_on)), *journal_lines([journal]))
 
 
-class JournalScreen(DismissOnce[None], ModalScreen[None]):
-    """The journal as ``ktriage journal`` prints it."""
+class RecordScreen(DismissOnce[None], ModalScreen[None]):
+    """What a command prints, as a page: the journal, or the hand-over."""
 
     DEFAULT_CSS = """
-    JournalScreen { align: center middle; }
-    JournalScreen > Lines { width: 95%; height: 85%; border: round $primary; padding: 0 1; }
+    RecordScreen { align: center middle; }
+    RecordScreen > Lines { width: 95%; height: 85%; border: round $primary; padding: 0 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,J", "close", "Close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,J,H", "close", "Close", show=False)]
 
-    def __init__(self, text: Sequence[str]) -> None:
+    def __init__(self, title: str, text: Sequence[str]) -> None:
         super().__init__()
+        self._title = title
         self._text = tuple(printable(one) for one in text)
 
     def compose(self) -> ComposeResult:
         shown = Lines(lambda width: [part for one in self._text for part in fold(line(one), width, "  ")])
-        shown.border_title = "Journal"
+        shown.border_title = self._title
         shown.border_subtitle = "Esc closes"
         yield shown
 

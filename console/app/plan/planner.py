@@ -13,6 +13,7 @@ from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestio
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.plan import apply_plan, journal, leader_choice
+from console.app.plan.handover import handover_lines
 from console.app.plan.progress import TaskProgress
 from console.app.plan.sources import load
 from console.app.session import draft
@@ -77,6 +78,7 @@ class Planner:
             "ranking": lambda: begin("ranking", self._ranking()),
             "strategy": lambda: begin("strategy", self._strategy()),
             "journal": lambda: begin("reading the journal", self._journal()),
+            "handover": lambda: begin("making the hand-over page", self._handover()),
         }
 
     def _partitions(self) -> tuple[TopicPartition, ...]:
@@ -294,7 +296,12 @@ class Planner:
 
     async def _journal(self) -> None:
         lines = await asyncio.to_thread(journal.lines, self._session.view.cluster_id)
-        await self._open_screen(journal.JournalScreen(lines))
+        await self._open_screen(journal.RecordScreen("Journal", lines))
+
+    async def _handover(self) -> None:
+        progress = self._progress.begin("reading the cluster and the journal")
+        lines = await handover_lines(self._session, progress)
+        await self._open_screen(journal.RecordScreen("Hand-over", lines))
 
 
 WAIT, CHOOSE = "wait", "choose"

@@ -20,11 +20,12 @@ BY_NAME = {"checked", "notElected", "outcomes", "verdicts", "electableLeaders", 
 """Objects whose keys are names of Kafka's or words of the tables, and no part of the schema."""
 REQUESTS = {"body", "detail"}
 """What is sent, as Kafka's own JSON files have it, or as the journal keeps it."""
-COUNTED = {"ktriage.elect/1", "ktriage.resume/1", "ktriage.journal/1"}
+COUNTED = {"ktriage.elect/1", "ktriage.resume/1", "ktriage.journal/1", "ktriage.report/1"}
 """Documents whose counts are by such words."""
 AS = {
     "ktriage.elect/1": ("ktriage.apply/1", "ktriage.recover/1"),
     "ktriage.apply/1": ("ktriage.rescue-read/1",),
+    "ktriage.report/1": ("ktriage.journal/1", "ktriage.timeline/1"),
 }
 """What the row says of itself: "as", then another command."""
 
@@ -51,6 +52,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("elect", "--election-type", "longest-log", "--all-topic-partitions", "--yes", *DISK),
     ("resume", *DISK),
     ("journal", *DISK),
+    ("report", "--plan", "plan.json", *DISK),
     ("recover", "--all-offline-partitions", "--automated-recovery", "--simulate", "stale-long-tail"),
     ("plan", "--strategy", "aggressive", "tail.json", *TAIL),
     ("apply", "tail.json", "--rescue", "tail", *AGREED, *TAIL),

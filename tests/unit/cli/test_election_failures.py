@@ -273,7 +273,9 @@ def test_an_unclean_election_of_all_is_held_for_exactly_those_that_were_counted(
     assert ended.status == 0, str(ended)
     assert "each of the 1 offline partitions" in ended.err
     told = invoke(tmp_path, "ktriage", "journal", *simulated, "--output", "json")
-    (asked,) = [e for run in json.loads(told.out)["runs"] for e in run["events"] if e["kind"] == "before"]
+    (asked,) = [
+        e for run in json.loads(told.out)["runs"] for e in run["events"] if e.get("action") == "elect"
+    ]
     assert asked["detail"]["partitions"] == [{"topic": "payments", "partition": 0}]
 
 

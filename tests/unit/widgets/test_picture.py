@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from recovery.model import ReplicaLog, Survey
+from recovery.offset_axis import make_axis
 from recovery.ranking import Ranking
 from tests.unit.widgets import examples
 from widgets.replicas.log_diagram import LABEL, epoch_style, picture
-from widgets.replicas.offset_axis import make_axis
 from widgets.text import plain, width_of
 
 

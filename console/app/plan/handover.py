@@ -1,0 +1,43 @@
+"""The hand-over page of the console: the same as ``ktriage handover`` prints."""
+
+from __future__ import annotations
+
+import asyncio
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Progress
+from console.app.session.session import Session
+from console.operations.incident import Incident, IncidentSources, collect
+from console.operations.overview import Overview, overview
+from console.output.handover_report import handover_blocks
+from console.output.report_markdown import plain_lines
+from console.provenance import made_by, now
+from recovery.metadata_log.timeline_text import time_text
+
+ANSWERS_SECONDS = 10.0
+LAST_MS = 24 * 3600 * 1000
+"""Runs of the last day are shown."""
+
+
+async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...]:
+    """Reads the cluster and the journal. Raises JournalError."""
+    at_ms = round(now().timestamp() * 1000)
+    gaps = ["The metadata log was read only for how long partitions are offline (pane 7 shows the timeline)."]
+    present: Overview | None = None
+    try:
+        present = await session.run(
+            lambda backend: overview(backend, ANSWERS_SECONDS, at_ms / 1000, progress)
+        )
+    except BackendError as error:
+        gaps.append(f"The cluster's present state was not read: {error}")
+    sources = IncidentSources(
+        session.view.cluster_id,
+        at_ms - LAST_MS,
+        at_ms,
+        now=present,
+        virtual=session.simulated,
+        gaps=tuple(gaps),
+    )
+    incident: Incident = await asyncio.to_thread(collect, sources)
+    made = f"{time_text(at_ms)} by {made_by()}"
+    return tuple(plain_lines(handover_blocks(incident, made, session.target.arguments)))

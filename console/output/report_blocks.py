@@ -1,0 +1,44 @@
+"""The parts that a report is made of. What they hold is plain text: each form of output escapes it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from recovery.plan.values import PlanRow
+
+
+class ReportHeading(NamedTuple):
+    """``level`` 1 is the title."""
+
+    level: int
+    text: str
+
+
+class ReportText(NamedTuple):
+    text: str
+
+
+class ReportList(NamedTuple):
+    items: tuple[str, ...]
+
+
+class ReportTable(NamedTuple):
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class ReportCommands(NamedTuple):
+    """Lines to be copied into a shell."""
+
+    lines: tuple[str, ...]
+
+
+class ReportDrawing(NamedTuple):
+    """The logs of a planned row, and what its election cuts off."""
+
+    row: PlanRow
+
+
+ReportBlock: TypeAlias = (
+    ReportHeading | ReportText | ReportList | ReportTable | ReportCommands | ReportDrawing
+)

@@ -1,0 +1,48 @@
+"""From when to when each partition had no leader, who led before, and how it got a leader again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from recovery.metadata_log.timeline import ClusterEvent, EventKind
+from recovery.model import NO_LEADER, TopicPartition
+
+
+class Outage(NamedTuple):
+    """A time without a leader, in ms since the epoch; ``until_ms`` None: it still has none.
+
+    ``leader_before`` is NO_LEADER where the log does not tell. ``unclean``: the new leader was elected from outside
+    ISR and ELR. ``deleted``: the partition was deleted meanwhile.
+    """
+
+    tp: TopicPartition
+    since_ms: int
+    until_ms: int | None = None
+    leader_before: int = NO_LEADER
+    leader_after: int = NO_LEADER
+    unclean: bool = False
+    deleted: bool = False
+
+
+def outages(events: Iterable[ClusterEvent]) -> tuple[Outage, ...]:
+    """Every outage that begins in ``events``, in the order in which they began."""
+    found: list[Outage] = []
+    open_: dict[TopicPartition, int] = {}
+    for event in events:
+        for move in event.moves:
+            if move.kind is EventKind.OFFLINE and move.before is not None:
+                open_[move.tp] = len(found)
+                found.append(Outage(move.tp, event.time_ms, leader_before=move.before.leader))
+                continue
+            place = open_.get(move.tp)
+            if place is None or (move.after is not None and not move.after.has_leader):
+                continue
+            del open_[move.tp]
+            found[place] = found[place]._replace(
+                until_ms=event.time_ms,
+                leader_after=NO_LEADER if move.after is None else move.after.leader,
+                unclean=move.kind is EventKind.UNCLEAN_ELECTION,
+                deleted=move.after is None,
+            )
+    return tuple(found)
