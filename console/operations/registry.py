@@ -212,6 +212,7 @@ ACTIONS = (
         "Plan",
         needs=(Need.CLUSTER,),
     ).with_command("Show what was sent to a cluster from this host."),
+    _command("watch", "Wait, and tell when a broker is back or a partition changes."),
     _command("report", "Report an incident: what happened, who decided what and why, what is open."),
     Action(
         "handover",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from console.output.html_text import Html, element
-from console.output.log_drawing import LEGEND, svg_drawing
+from console.output.log_picture import LEGEND, svg_drawing
 from console.output.report_blocks import (
     ReportBlock,
     ReportCommands,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from console.output.log_drawing import LEGEND, text_drawing
+from console.output.log_picture import LEGEND, text_drawing
 from console.output.report_blocks import (
     ReportBlock,
     ReportCommands,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from typing import TextIO
 
 from backends.base.protocol import Progress
 from console.output.progress_line import ProgressLine, no_progress
+from console.output.terminal_signal import terminal_signal
 from console.output.text_table import fold, width
 from recovery.wording.quantity_text import printable
 
@@ -51,6 +53,13 @@ class Screen:
             self._stderr.flush()
         except OSError:
             self._stderr = _nowhere()
+
+    def ring(self, message: str) -> None:
+        """The terminal's bell, and the message as its title; nothing where stderr is no terminal."""
+        if self._stderr.isatty():
+            with contextlib.suppress(OSError):
+                self._stderr.write(terminal_signal(message))
+                self._stderr.flush()
 
     @property
     def progress(self) -> Progress:

@@ -1,0 +1,64 @@
+"""Runs ``ktriage watch``."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from backends.base.protocol import Backend
+from console.cli.base.run import Run
+from console.exit_status import Status
+from console.notifications import Notifications
+from console.operations.cluster_watch import WatchReport, watch
+from console.output.json_document import one_line
+from console.signals import StopRequest
+from recovery.cluster_changes import ClusterReading
+from recovery.metadata_log.timeline_text import time_text
+from recovery.wording.quantity_text import printable
+
+
+class Awaited(NamedTuple):
+    """What ends the wait: all these brokers unfenced, every partition with a leader; neither: nothing does."""
+
+    brokers: frozenset[int]
+    online: bool
+
+    def reached(self, seen: ClusterReading) -> bool:
+        if not self.brokers and not self.online:
+            return False
+        return self.brokers <= seen.up and not (self.online and -1 in seen.leaders.values())
+
+
+def watch_cluster(run: Run, awaited: Awaited, notifications: Notifications, interval: float) -> int:
+    """Prints a line for each change until what is awaited is there; returns the exit status."""
+
+    async def job(backend: Backend, stop: StopRequest) -> int:
+        cluster_id = (await backend.open()).cluster_id
+        async for report in watch(backend, interval, stop):
+            if report.text:
+                _print(run, report)
+                run.screen.ring(f"{cluster_id}: {report.text}")
+                for problem in await notifications.send(_fields(cluster_id, report)):
+                    run.screen.say(printable(problem))
+            if report.seen is not None and awaited.reached(report.seen):
+                run.screen.say("what was waited for is there")
+                return Status.DONE
+        return Status.PARTLY if awaited.brokers or awaited.online else Status.DONE
+
+    return run.read(job)
+
+
+def _print(run: Run, report: WatchReport) -> None:
+    at = time_text(int(time.time() * 1000))
+    kind = None if report.change is None else str(report.change.kind)
+    if run.json:
+        partitions = () if report.change is None else report.change.partitions
+        names = [str(tp) for tp in partitions]
+        run.screen.out([one_line({"time": at, "kind": kind, "text": report.text, "partitions": names})])
+    else:
+        run.screen.out([f"{at} {printable(report.text)}"])
+
+
+def _fields(cluster_id: str, report: WatchReport) -> dict[str, str]:
+    kind = "watch" if report.change is None else str(report.change.kind)
+    return {"text": f"{cluster_id}: {report.text}", "cluster": cluster_id, "kind": kind}

@@ -1,0 +1,70 @@
+"""Reads a cluster again and again, and tells what changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend, Stop
+from recovery.cluster_changes import (
+    ClusterReading,
+    SeenChange,
+    cluster_changes,
+    reading,
+    seen_change_text,
+)
+
+READ_SECONDS = 60.0
+"""A reading that does not return within so long is given up, and the next one begins."""
+STOP_CHECK_SECONDS = 0.2
+
+
+class WatchReport(NamedTuple):
+    """One thing that happened, in a line. ``change`` is None for the watch itself: the cluster could not be asked,
+    or can be asked again. ``seen`` is set once after each reading; ``text`` is "" then.
+    """
+
+    text: str
+    change: SeenChange | None = None
+    seen: ClusterReading | None = None
+
+
+async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[WatchReport]:
+    """Until ``stop``. ``interval`` in seconds. The first reading is what later ones are compared with.
+
+    A cluster that cannot be asked is reported once; then the last reading stays until it answers again.
+    """
+    before: ClusterReading | None = None
+    problem = ""
+    while not stop:
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                after = await _read(backend)
+        except (BackendError, TimeoutError) as error:
+            if not problem:
+                problem = str(error) or f"no answer within {READ_SECONDS:.0f} s"
+                yield WatchReport(f"the cluster cannot be asked: {problem}")
+        else:
+            if problem:
+                problem = ""
+                yield WatchReport("the cluster can be asked again")
+            if before is not None:
+                for change in cluster_changes(before, after):
+                    yield WatchReport(seen_change_text(change, after), change)
+            before = after
+            yield WatchReport("", seen=after)
+        await _rest(interval, stop)
+
+
+async def _read(backend: Backend) -> ClusterReading:
+    cluster = await backend.cluster()
+    return reading(cluster.brokers, (await backend.partitions()).states)
+
+
+async def _rest(seconds: float, stop: Stop) -> None:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while not stop and loop.time() < until:  # noqa: ASYNC110  # a signal sets the stop, and no event
+        await asyncio.sleep(min(STOP_CHECK_SECONDS, seconds))

@@ -1,0 +1,78 @@
+"""What changed between two readings of a cluster, as far as somebody who waits wants to know it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.model import Broker, PartitionState, TopicPartition
+from recovery.wording.quantity_text import counted, some_of
+
+
+class ClusterReading(NamedTuple):
+    """``up`` are the registered brokers that are not fenced. ``leaders`` is -1 for a partition without one."""
+
+    up: frozenset[int]
+    leaders: Mapping[TopicPartition, int]
+
+
+class SeenChangeKind(StrEnum):
+    """The worst first."""
+
+    PARTITIONS_OFFLINE = "partitions offline"
+    BROKER_GONE = "broker gone"
+    PARTITIONS_ONLINE = "partitions online"
+    BROKER_BACK = "broker back"
+    LEADERS_CHANGED = "leaders changed"
+
+
+class SeenChange(NamedTuple):
+    """``broker`` is None for a change of partitions."""
+
+    kind: SeenChangeKind
+    partitions: tuple[TopicPartition, ...] = ()
+    broker: int | None = None
+
+
+def reading(brokers: Iterable[Broker], states: Iterable[PartitionState]) -> ClusterReading:
+    """A broker that the cluster lists without saying whether it is fenced (before 4.0) is up."""
+    up = frozenset(broker.id for broker in brokers if not broker.fenced)
+    return ClusterReading(up, {state.tp: state.leader for state in states})
+
+
+def cluster_changes(before: ClusterReading, after: ClusterReading) -> tuple[SeenChange, ...]:
+    """The worst first. Partitions that only one of the readings has were created, deleted, or not seen once."""
+    found: dict[SeenChangeKind, list[TopicPartition]] = {}
+    for tp, leader in after.leaders.items():
+        was = before.leaders.get(tp)
+        if was is None or was == leader:
+            continue
+        kind = SeenChangeKind.LEADERS_CHANGED
+        if leader < 0:
+            kind = SeenChangeKind.PARTITIONS_OFFLINE
+        elif was < 0:
+            kind = SeenChangeKind.PARTITIONS_ONLINE
+        found.setdefault(kind, []).append(tp)
+    changes = [SeenChange(kind, tuple(sorted(partitions))) for kind, partitions in found.items()]
+    changes += [SeenChange(SeenChangeKind.BROKER_GONE, broker=one) for one in sorted(before.up - after.up)]
+    changes += [SeenChange(SeenChangeKind.BROKER_BACK, broker=one) for one in sorted(after.up - before.up)]
+    order = list(SeenChangeKind)
+    return tuple(sorted(changes, key=lambda change: order.index(change.kind)))
+
+
+def seen_change_text(change: SeenChange, after: ClusterReading) -> str:
+    """One line; for a single partition with its leader."""
+    if change.broker is not None:
+        up = change.kind is SeenChangeKind.BROKER_BACK
+        return f"broker {change.broker} is {'back (unfenced)' if up else 'gone (fenced or not registered)'}"
+    names = some_of(change.partitions)
+    leader = after.leaders[change.partitions[0]]
+    if len(change.partitions) == 1:
+        return f"{names} is OFFLINE" if leader < 0 else f"{names} is led by {leader} now"
+    count = counted(len(change.partitions), "partition")
+    what = {
+        SeenChangeKind.PARTITIONS_OFFLINE: "are OFFLINE",
+        SeenChangeKind.PARTITIONS_ONLINE: "have a leader again",
+    }.get(change.kind, "have another leader")
+    return f"{count} {what}: {names}"

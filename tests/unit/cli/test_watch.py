@@ -1,0 +1,180 @@
+"""Somebody waits for a broker or a partition, and is told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from backends.base.errors import BackendError
+from console.errors import InputError
+from console.notifications import Notifications
+from console.operations.cluster_watch import watch
+from console.output.terminal_signal import terminal_signal
+from recovery.cluster_changes import ClusterReading, cluster_changes, seen_change_text
+from recovery.model import Broker, PartitionState, TopicPartition
+from tests.unit.cli.command_process import Caller
+from tests.unit.cli.memory_backend import cluster_of
+from tests.unit.cli.test_election_failures import ANY
+
+ORDERS = [TopicPartition("orders", number) for number in range(3)]
+
+
+def sight(*up: int, leaders: tuple[int, ...] = (1, 1, 1)) -> ClusterReading:
+    return ClusterReading(frozenset(up), dict(zip(ORDERS, leaders, strict=True)))
+
+
+def texts(before: ClusterReading, after: ClusterReading) -> list[str]:
+    return [seen_change_text(change, after) for change in cluster_changes(before, after)]
+
+
+def test_the_worst_is_told_first() -> None:
+    before, after = sight(1, 2, leaders=(1, -1, 2)), sight(1, 3, leaders=(-1, 3, 2))
+    assert texts(before, after) == [
+        "orders-0 is OFFLINE",
+        "broker 2 is gone (fenced or not registered)",
+        "orders-1 is led by 3 now",
+        "broker 3 is back (unfenced)",
+    ]
+
+
+def test_many_partitions_are_one_line() -> None:
+    assert texts(sight(1, leaders=(-1, -1, -1)), sight(1)) == [
+        "3 partitions have a leader again: orders-0, orders-1, orders-2"
+    ]
+
+
+def test_a_partition_that_was_not_seen_once_is_no_change() -> None:
+    assert texts(ClusterReading(frozenset({1}), {}), sight(1)) == []
+
+
+def test_the_command_gets_the_message_and_no_shell_does(tmp_path: Path) -> None:
+    script = tmp_path / "tell.sh"
+    script.write_text(
+        f'#!/bin/sh\nprintf %s "$KTRIAGE_MESSAGE" > {tmp_path}/message\ncat > {tmp_path}/json\n'
+    )
+    script.chmod(0o755)
+    text = "$(touch /tmp/never); orders-0 is OFFLINE"
+    sent = asyncio.run(Notifications.given(str(script), None).send({"text": text, "kind": "x"}))
+    assert sent == ()
+    assert (tmp_path / "message").read_text() == text
+    assert json.loads((tmp_path / "json").read_text())["kind"] == "x"
+
+
+def test_a_command_that_fails_is_told_and_ends_nothing() -> None:
+    assert asyncio.run(Notifications.given("false", None).send({"text": "x"})) == (
+        "--notify false: exit status 1",
+    )
+    (missing,) = asyncio.run(Notifications.given("no-such-program", None).send({"text": "x"}))
+    assert "No such file" in missing
+
+
+@contextlib.contextmanager
+def hook(status: int) -> Iterator[tuple[str, list[bytes]]]:
+    bodies: list[bytes] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on the terminal."""
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/secret-path", bodies
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_webhook_gets_json_and_its_failure_does_not_show_its_address() -> None:
+    with hook(200) as (url, bodies):
+        assert asyncio.run(Notifications.given(None, url).send({"text": "broker 3 is back"})) == ()
+        assert json.loads(bodies[0]) == {"text": "broker 3 is back"}
+    with hook(500) as (url, _):
+        (problem,) = asyncio.run(Notifications.given(None, url).send({"text": "x"}))
+        assert "500" in problem
+        assert "secret-path" not in problem
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://host/x", "https://", "x"])
+def test_only_web_addresses_are_webhooks(url: str) -> None:
+    with pytest.raises(InputError):
+        Notifications.given(None, url)
+
+
+def test_a_title_cannot_drive_the_terminal() -> None:
+    shown = terminal_signal("a\x1b]0;evil\x07b")
+    assert shown.startswith("\a\x1b]2;")
+    assert "\x1b" not in shown[2:].replace("\x1b]2;", "").removesuffix("\x1b\\")
+
+
+def test_nothing_happens_in_a_simulation_between_two_commands(call: Caller) -> None:
+    ended = call("ktriage", "watch", "--simulate", "stale-long-tail")
+    assert (ended.status, ended.out) == (2, "")
+
+
+class _Cluster:
+    """One reading after another; an error is one that fails."""
+
+    def __init__(self, *readings: ClusterReading | BackendError) -> None:
+        self._readings = list(readings)
+        self._now: ClusterReading | None = None
+
+    async def cluster(self) -> Any:
+        following = self._readings.pop(0) if len(self._readings) > 1 else self._readings[0]
+        if isinstance(following, BackendError):
+            raise following
+        self._now = following
+        return SimpleNamespace(brokers=[Broker(one, "", 0, None, False) for one in following.up])
+
+    async def partitions(self) -> Any:
+        assert self._now is not None
+        leaders = self._now.leaders.items()
+        states = [PartitionState(*tp, "", leader, 1, (1,), (1,), (), (), ()) for tp, leader in leaders]
+        return SimpleNamespace(states=states)
+
+
+async def _told(cluster: _Cluster, until: str) -> list[str]:
+    found: list[str] = []
+    backend: Any = cluster
+    async for report in watch(backend, 0.0, NeverStopped()):
+        found += [report.text] if report.text else []
+        if until in found:
+            return found
+    raise AssertionError(found)
+
+
+class NeverStopped:
+    def __bool__(self) -> bool:
+        return False
+
+
+def test_a_cluster_that_is_lost_is_told_once_and_compared_with_what_was_seen_before() -> None:
+    lost = BackendError("refused")
+    cluster = _Cluster(sight(1, 2), lost, lost, lost, sight(1, 2, 3))
+    assert asyncio.run(_told(cluster, "broker 3 is back (unfenced)")) == [
+        "the cluster cannot be asked: refused",
+        "the cluster can be asked again",
+        "broker 3 is back (unfenced)",
+    ]
+
+
+def test_the_wait_ends_when_what_was_waited_for_is_there(call: Caller) -> None:
+    ended = call.on(cluster_of(1))("ktriage", "watch", *ANY, "--broker-id", "1", "--interval-ms", "200")
+    assert ended.status == 0, str(ended)
+    assert "what was waited for is there" in ended.err
