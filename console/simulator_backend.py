@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from backends.simulator.adapter import SimulatorBackend
@@ -14,11 +15,15 @@ from console.errors import InputError
 from console.paths import state_dir
 from console.target import Target
 
+_SHARED = "another command, or a console, has this simulation open: this is its last saved state"
 
-def backend(target: Target, say: Callable[[str], None]) -> SimulatorBackend:  # noqa: ARG001  # a registry's signature
+
+def backend(target: Target, say: Callable[[str], None]) -> SimulatorBackend:
     """The simulator for ``--simulate SCENARIO``, kept in ``--state`` or the usual place. Raises InputError."""
     wanted = scenario(target.scenario)
-    return SimulatorBackend(wanted, target.seed, target.state or state_file(wanted, target.seed))
+    state = target.state or state_file(wanted, target.seed)
+    shares = partial(say, _SHARED) if target.only_reads else None
+    return SimulatorBackend(wanted, target.seed, state, shares=shares)
 
 
 def scenario(name: str) -> Scenario:

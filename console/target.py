@@ -26,6 +26,7 @@ class Target:
     ``seed`` and ``state`` (a file, None: the usual place) are a simulation's.
     ``importance`` says which topics come first.
     ``state_dir``: where journal, lock and saved plans are, None where it was not named.
+    ``only_reads``: nothing is changed, so a simulation that another command has open may be read.
     ``arguments`` are the options that name this cluster, for the next command that is printed.
     """
 
@@ -40,6 +41,7 @@ class Target:
     colour: str | None = None
     importance: Importance = NO_TIERS
     state_dir: Path | None = None
+    only_reads: bool = False
     arguments: tuple[str, ...] = ()
 
     @property

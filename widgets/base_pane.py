@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from recovery.wording.quantity_text import counted, printable
+from widgets.lifecycle import when_ready
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
@@ -77,3 +79,47 @@ class Pane(Vertical):
     def export(self, kind: str) -> Iterator[str]:
         """The main table's shown rows as ``csv`` or ``json``, in chunks."""
         return self.table.export(kind)
+
+
+class TablePane(Pane):
+    """A pane of a summary, one table, and the details of the row under the cursor, each drawn anew when the cursor
+    or the counts change. ``NAME`` begins the ids of the two texts. ``DETAILS_SCROLL``: Tab leads to the details.
+    """
+
+    DEFAULT_CSS = """
+    TablePane > RowTable { height: 1fr; min-height: 4; }
+    """
+    NAME: ClassVar[str]
+    DETAILS_SCROLL: ClassVar[bool] = True
+
+    def make_table(self) -> RowTable[Any]:
+        raise NotImplementedError
+
+    def summary_lines(self, width: int) -> list[Line]:
+        """What is above the table."""
+        raise NotImplementedError
+
+    def detail_lines(self, width: int) -> list[Line]:
+        """What is below the table."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id=f"{self.NAME}-summary", focusable=False).add_class("summary")
+        yield self.make_table()
+        yield Lines(id=f"{self.NAME}-details", focusable=self.DETAILS_SCROLL).add_class("details")
+
+    def on_mount(self) -> None:
+        self.show_lines()
+
+    @when_ready
+    def on_row_table_cursor_moved(self) -> None:
+        self.show_lines()
+
+    @when_ready
+    def on_row_table_counted(self) -> None:
+        self.show_lines()
+
+    def show_lines(self) -> None:
+        """Draws the summary and the details anew."""
+        self.query_one(f"#{self.NAME}-summary", Lines).show(self.summary_lines)
+        self.query_one(f"#{self.NAME}-details", Lines).show(self.detail_lines)

@@ -39,7 +39,7 @@ from backends.simulator.operate.operator_client import (
     silence,
 )
 from backends.simulator.operate.record_writer import SimulatedRecordWriter
-from backends.simulator.operate.session_store import SessionStore
+from backends.simulator.operate.session_store import SessionStore, Shares
 from backends.simulator.operate.survey import SimulatedSurvey
 from backends.simulator.operator_messages import (
     BatchesFetched,
@@ -77,15 +77,18 @@ class SimulatorBackend:
     """Implements :class:`backends.base.protocol.Backend` on one scenario and seed.
 
     The state is saved in the file ``state``; None saves nothing. Virtual time passes while something is asked,
-    by as much as the answers take, and with :meth:`advance`. Real time does not matter.
+    by as much as the answers take, and with :meth:`advance`. Real time does not matter. ``shares`` is that of
+    :class:`SessionStore`.
     """
 
     simulated = True
 
-    def __init__(self, scenario: Scenario, seed: int = 1, state: Path | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, seed: int = 1, state: Path | None = None, shares: Shares | None = None
+    ) -> None:
         self._scenario = scenario
         self._seed = seed
-        self._store = SessionStore(scenario, seed, state)
+        self._store = SessionStore(scenario, seed, state, shares)
         self._simulation: Simulation | None = None
         self._given: Simulation | None = None
         self._opening = asyncio.Lock()

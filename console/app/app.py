@@ -22,6 +22,7 @@ from textual.worker import Worker
 
 from backends.base.protocol import Backend
 from console import backends
+from console.app.first_run import HINT, is_first_run
 from console.app.halt import ConsoleSupervisor
 from console.app.main_screen.main_screen import MainScreen
 from console.app.picker import places, target_of
@@ -55,12 +56,14 @@ def steady_clock() -> float:
 class Options:
     """How the console is opened. ``make`` creates the backend of a target; ``clock`` returns monotonic
     seconds; ``beats``: simulated time moves by itself. ``hush``: after a cancelled confirmation, keys are
-    ignored until there was a pause of this many seconds, because they were meant for the confirmation.
+    ignored until there was a pause of this many seconds, because they were meant for the confirmation. ``hints``:
+    the first console on this machine says where help is.
     """
 
     read_only: bool = False
     served: bool = False
     guide: bool = False
+    hints: bool = False
     beats: bool = True
     hush: float = 0.5
     clock: Callable[[], float] = steady_clock
@@ -138,7 +141,8 @@ class Console(App[int], inherit_bindings=False):
         say = self.warnings.append
         make = self.options.make
         opening = Opening(target, lambda: make(target, say), self.options.clock, why, self.options.beats)
-        desk = MainScreen(self, opening, guide=self.options.guide)
+        told = self.options.hints and not self.options.guide and is_first_run(state_dir())
+        desk = MainScreen(self, opening, guide=self.options.guide, hint=HINT if told else "")
         session = self.session = desk.session
         await self.push_screen(desk)
         session.start()

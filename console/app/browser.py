@@ -19,6 +19,13 @@ class OwnPagesOnly(Server):
     header is not a browser.
     """
 
+    def initialize_logging(self) -> None:
+        """No banner of the library, and no command line that only this program uses."""
+
+    async def on_startup(self, app: web.Application) -> None:  # noqa: ARG002  # the library's signature
+        """Says where the console is."""
+        print(f"ktriage: the console (read-only) is at {self.public_url}; Ctrl+C ends it", flush=True)
+
     async def _make_app(self) -> web.Application:
         app = await super()._make_app()
         names = {f"{host}:{self.port}" for host in (self.host, "localhost")}

@@ -36,7 +36,7 @@ def start(program: Program, target: Target | None, *, read_only: bool, guide: bo
     program.supervisor = supervisor
     if not served:
         supervisor.install()
-    app = Console(program, target, Options(read_only=read_only, served=served, guide=guide))
+    app = Console(program, target, Options(read_only=read_only, served=served, guide=guide, hints=not served))
 
     async def work(_stop: StopRequest) -> int:
         status = await app.run_async()

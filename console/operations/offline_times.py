@@ -10,6 +10,7 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.metadata_log import MetadataLogReader
 from backends.base.protocol import Backend
+from recovery.metadata_log.fenced_since import fenced_since_ms
 from recovery.metadata_log.history import MetadataHistory, PartitionSubject
 from recovery.metadata_log.offline_since import offline_since_ms
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -36,6 +37,7 @@ class OfflineTimesReader:
         self._log: MetadataLogReader | None = None
         self._refused: tuple[frozenset[TopicPartition], str] | None = None
         self._moments: dict[tuple[TopicPartition, int], float] = {}
+        self._fenced: dict[tuple[int, int], float] = {}
 
     @property
     def history(self) -> MetadataHistory | Unknown:
@@ -62,6 +64,17 @@ class OfflineTimesReader:
             problem = "the metadata log does not go back that far"
         return OfflineTimes(found, problem)
 
+    def fenced_since(self, backend: Backend, brokers: Iterable[int], now: float) -> dict[int, float]:
+        """When each of the fenced ``brokers`` was fenced, by what was read of the log; same unit as ``now``."""
+        if self._log is None:
+            return {}
+        shift, found = _shift(backend, now), {}
+        for broker in brokers:
+            since = fenced_since_ms(self._log.history, broker)
+            if since is not None:
+                found[broker] = self._fenced.setdefault((broker, since), since / 1000 + shift)
+        return found
+
     async def _read(self, backend: Backend) -> str:
         """Why the log could not be read to its end, "" where it was."""
         membership: Membership | None = getattr(backend, "membership", None)
@@ -82,13 +95,18 @@ class OfflineTimesReader:
     def _found(
         self, log: MetadataLogReader, backend: Backend, offline: Iterable[PartitionState], now: float
     ) -> dict[TopicPartition, float]:
-        virtual = backend.virtual_time
-        # Virtual time does not run with the clock: a moment is converted once, so that it does not waver.
-        shift = 0.0 if virtual is None else now - virtual.virtual_now / 1e6
-        found = {}
+        shift, found = _shift(backend, now), {}
         for state in offline:
             subject = PartitionSubject(state.topic_id, state.partition)
             since = offline_since_ms(log.history, subject, state.leader_epoch)
             if since is not None:
                 found[state.tp] = self._moments.setdefault((state.tp, since), since / 1000 + shift)
         return found
+
+
+def _shift(backend: Backend, now: float) -> float:
+    """From the log's seconds to those of ``now``. Virtual time does not run with the clock: a moment is converted
+    once, so that it does not waver.
+    """
+    virtual = backend.virtual_time
+    return 0.0 if virtual is None else now - virtual.virtual_now / 1e6

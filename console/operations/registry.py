@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-OFFLINE, REPLICAS, ELIGIBLE, QUORUM, DIRS, PLAN, TIMELINE = "1234567"
+OFFLINE, REPLICAS, ELIGIBLE, QUORUM, DIRS, PLAN, TIMELINE, BROKERS = "12345678"
 PANES = {
     OFFLINE: "Offline partitions",
     REPLICAS: "Replica log info",
@@ -19,8 +19,9 @@ PANES = {
     DIRS: "Log dirs",
     PLAN: "Plan",
     TIMELINE: "Timeline",
+    BROKERS: "Brokers",
 }
-ALL = "1234567"
+ALL = "".join(PANES)
 CHOOSING = OFFLINE + REPLICAS + ELIGIBLE
 
 
@@ -258,13 +259,33 @@ ACTIONS = (
         needs=(Need.ROW,),
     ),
     Action(
-        "others", "O", "O", "others", "show all partitions, or only those with a problem", OFFLINE, "Table"
+        "others", "O", "O", "all", "show all partitions, or only those with a problem", OFFLINE, "Table", 19
+    ),
+    Action(
+        "find",
+        "f",
+        "f",
+        "find",
+        "find a partition: the cursor goes to it in every pane",
+        ALL,
+        "Move",
+        16,
+        needs=(Need.CLUSTER,),
     ),
     Action("refresh", "r", "r", "refresh", "refresh now", ALL, "Cluster", 14),
-    Action("pause", "p", "p", "pause", "refresh only on request, or every 10 s again", ALL, "Cluster"),
-    Action("ranking", "K", "K", "ranking", "choose the ranking: which log is the best", CHOOSING, "Cluster"),
+    Action("pause", "p", "p", "pause", "refresh only on request, or every 10 s again", ALL, "Cluster", 24),
     Action(
-        "strategy", "T", "T", "strategy", "choose the strategy: how much must be known", CHOOSING, "Cluster"
+        "ranking", "K", "K", "ranking", "choose the ranking: which log is the best", CHOOSING, "Cluster", 21
+    ),
+    Action(
+        "strategy",
+        "T",
+        "T",
+        "strategy",
+        "choose the strategy: how much must be known",
+        CHOOSING,
+        "Cluster",
+        20,
     ),
     Action("copy", "y", "y", "copy", "copy the row", ALL, "Take away", needs=(Need.FILES, Need.ROW)),
     Action(
@@ -286,13 +307,24 @@ ACTIONS = (
         "save the table as CSV or JSON",
         ALL,
         "Take away",
+        23,
         needs=(Need.FILES, Need.ROW),
     ),
-    Action("back", "escape", "Esc", "back", "back to where you came from", ALL, "Move", 16),
-    Action("clusters", "C", "C", "clusters", "open another cluster", ALL, "Cluster", needs=(Need.IDLE,)),
-    Action("palette", "colon", ":", "commands", "every command by name", ALL, "Help"),
-    Action("help", "question_mark", "?", "help", "every key, and why a key is disabled", ALL, "Help", 17),
-    Action("quit", "q", "q", "quit", "quit the console", ALL, "Help", 18),
+    Action("back", "escape", "Esc", "back", "back to where you came from", ALL, "Move", 18),
+    Action("clusters", "C", "C", "clusters", "open another cluster", ALL, "Cluster", 22, needs=(Need.IDLE,)),
+    Action("palette", "colon", ":", "commands", "every command by name", ALL, "Help", 25),
+    Action(
+        "glossary",
+        "W",
+        "W",
+        "words",
+        "what ISR, ELR, epoch, verdict … mean, and mean now for the partition under the cursor",
+        ALL,
+        "Help",
+        17,
+    ),
+    Action("help", "question_mark", "?", "help", "every key, and why a key is disabled", ALL, "Help", 30),
+    Action("quit", "q", "q", "quit", "quit the console", ALL, "Help", 31),
     *(
         Action(f"pane{number}", number, number, title, f"pane {number}: {title}", ALL, "Move")
         for number, title in PANES.items()

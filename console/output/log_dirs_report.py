@@ -190,7 +190,7 @@ def swap_document(found: DiskSwap, disks: Disks) -> Iterator[str]:
                 if d.others
             ],
             "noOtherCopy": [{**_tp_json(d.tp), "reason": d.why} for d in found.dangers if not d.others],
-            "steps": list(found.steps),
+            "steps": [str(step) for step in found.steps],
         },
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.controller.prediction import if_back
@@ -43,6 +44,30 @@ class MovedReplica(NamedTuple):
     now: str
 
 
+class SwapStepKind(StrEnum):
+    """The steps of a swap, in their order. METADATA only where the metadata log was on the disk."""
+
+    RECOVER = "recover"
+    STOP = "stop"
+    DISK = "disk"
+    FORMAT = "format"
+    START = "start"
+    METADATA = "metadata"
+    WAIT = "wait"
+    LEADERS = "leaders"
+
+
+class SwapStep(NamedTuple):
+    """What is done, and the command for it, "" where there is none."""
+
+    kind: SwapStepKind
+    what: str
+    command: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.command}" if self.command else self.what
+
+
 @dataclass(frozen=True, slots=True)
 class DiskSwap:
     """A disk that is replaced: the replicas that were on it, and what must be recovered before its broker
@@ -52,7 +77,7 @@ class DiskSwap:
     place: LogDirPlace
     held: tuple[TopicPartition, ...]
     dangers: tuple[EmptyDiskElection, ...]
-    steps: tuple[str, ...]
+    steps: tuple[SwapStep, ...]
 
 
 def swap(cluster: DiskCluster, place: LogDirPlace, held: Iterable[TopicPartition]) -> DiskSwap:
@@ -114,22 +139,33 @@ def _danger(cluster: DiskCluster, state: PartitionState, broker: int) -> EmptyDi
     return EmptyDiskElection(state, why, others)
 
 
-def _steps(cluster: DiskCluster, place: LogDirPlace, dangers: bool) -> Iterator[str]:
+def _steps(cluster: DiskCluster, place: LogDirPlace, dangers: bool) -> Iterator[SwapStep]:
     node = place.broker
-    metadata = (cluster.metadata_dirs or {}).get(node) == place.path
     if dangers:
-        yield (
+        yield SwapStep(
+            SwapStepKind.RECOVER,
             "recover first the partitions named above, or the empty disk is elected to lead them and every other"
-            " copy truncates to it: ktriage plan, review, apply"
+            " copy truncates to it",
+            "ktriage plan, review, apply",
         )
-    yield f"stop broker {node}: kafka-server-stop.sh --process-role=broker --node-id={node}"
-    yield f"put the new, empty disk at {place.path}, mounted and writable for Kafka"
-    yield (
-        "format it, the other dirs are left alone: kafka-storage.sh format --cluster-id CLUSTER --config"
-        " broker.properties --ignore-formatted"
+    yield SwapStep(
+        SwapStepKind.STOP,
+        f"stop broker {node}",
+        f"kafka-server-stop.sh --process-role=broker --node-id={node}",
     )
-    yield "start it: kafka-server-start.sh -daemon broker.properties"
-    if metadata:
-        yield "the metadata log was on it: the broker fetches a snapshot before it is unfenced"
-    yield f"wait until every replica is back in the ISR: ktriage log-dirs --swap {node}:{place.path} --wait"
-    yield "move leaders back: ktriage elect --election-type preferred --all-topic-partitions"
+    yield SwapStep(
+        SwapStepKind.DISK, f"put the new, empty disk at {place.path}, mounted and writable for Kafka"
+    )
+    yield SwapStep(
+        SwapStepKind.FORMAT,
+        "format it, the other dirs are left alone",
+        "kafka-storage.sh format --cluster-id CLUSTER --config broker.properties --ignore-formatted",
+    )
+    yield SwapStep(SwapStepKind.START, "start it", "kafka-server-start.sh -daemon broker.properties")
+    if (cluster.metadata_dirs or {}).get(node) == place.path:
+        told = "the metadata log was on it: the broker fetches a snapshot before it is unfenced"
+        yield SwapStep(SwapStepKind.METADATA, told)
+    wait = f"ktriage log-dirs --swap {node}:{place.path} --wait"
+    yield SwapStep(SwapStepKind.WAIT, "wait until every replica is back in the ISR", wait)
+    preferred = "ktriage elect --election-type preferred --all-topic-partitions"
+    yield SwapStep(SwapStepKind.LEADERS, "move leaders back", preferred)

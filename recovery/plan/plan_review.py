@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
-from recovery.acknowledged.verdict import VerdictKind
+from recovery.acknowledged.verdict import Verdict, VerdictKind
 from recovery.loss import Loss
 from recovery.model import Standing, TopicPartition
 from recovery.plan.topic_marks import Mark
@@ -98,12 +98,13 @@ def summarise(plan: Plan) -> Summary:
         None if unknown else sum(loss.at_most or 0 for loss in losses),
         sum(row.other_ranking_leader is not None for row in plan.rows),
         sum(map(_passes_over, plan.rows)),
-        _acknowledged(plan.rows),
+        acknowledged_loss(row.chosen.verdict for row in plan.rows),
     )
 
 
-def _acknowledged(rows: Iterable[PlanRow]) -> AcknowledgedLoss:
-    verdicts = [row.chosen.verdict for row in rows if row.chosen.verdict is not None]
+def acknowledged_loss(judged: Iterable[Verdict | None]) -> AcknowledgedLoss:
+    """The verdicts on several elections, counted; None: nobody judged."""
+    verdicts = [verdict for verdict in judged if verdict is not None]
     kinds = Counter(verdict.kind for verdict in verdicts)
     return AcknowledgedLoss(
         kinds[VerdictKind.NONE],

@@ -90,7 +90,13 @@ def _span_texts(what: str, spans: Sequence[EpochSpan]) -> list[str]:
     ]
 
 
+SIMULATED_MS = 365 * 24 * 3600 * 1000
+"""Before 1971: the time of a simulated cluster, which begins at 0."""
+
+
 def _moment(ms: int) -> str:
+    if 0 <= ms < SIMULATED_MS:
+        return f"T+{ms / 1000:g} s"
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):

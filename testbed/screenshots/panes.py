@@ -119,7 +119,7 @@ async def draw(picture: Picture) -> str:
         if app.desk is not None:
             app.desk.draw_bars()  # as the next tick would, but ticks come in real time
         await pilot.pause()
-        drawn = app.export_screenshot(title=picture.name)
+        drawn = app.export_screenshot(title="ktriage")
         await app.close_session()
     return drawn
 

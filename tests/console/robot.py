@@ -244,7 +244,7 @@ class Robot:
         await self.until(lambda: not button.disabled, f"a complete confirmation: {confirmation.missing}")
         button.focus()
         await self.until(lambda: button.has_focus, "the button in focus")
-        await self.press("space" if confirmation.request.opened_by == "enter" else "enter")
+        await self.press("enter")
 
     async def idle(self) -> None:
         """Waits until nothing is under way."""

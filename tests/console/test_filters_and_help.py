@@ -24,6 +24,7 @@ from tests.console.robot import console
 from widgets.dialogs.cluster_picker import ClusterPicker
 from widgets.dialogs.help_screen import HelpScreen
 from widgets.table import RowTable
+from widgets.text import Tone
 from widgets.theme import PLAIN
 
 
@@ -85,7 +86,7 @@ async def test_a_table_is_exported_with_all_its_columns(home: Path, kind: str) -
     async with console("zone-power-loss") as robot:
         await robot.press("E")
         await robot.answers(f"rows.{kind}")
-        await robot.hears("8 rows are in")
+        await robot.hears("saved 8 rows in")
     text = await asyncio.to_thread((home / f"rows.{kind}").read_text, encoding="utf-8")
     rows = json.loads(text) if kind == "json" else list(csv.DictReader(text.splitlines()))
     assert len(rows) == 8
@@ -312,3 +313,13 @@ async def test_a_filter_is_named_with_what_it_shows_and_a_wrong_one_marks_nothin
 )
 def test_a_row_is_named_as_a_person_names_it(key: Hashable, name: str) -> None:
     assert row_name(key) == name
+
+
+async def test_an_error_goes_with_the_row_that_it_was_about() -> None:
+    async with console("offline-2000") as robot:
+        robot.desk.say("orders-0-0 cannot be chosen", Tone.BAD)
+        await robot.press("r")
+        await robot.looks_again()
+        assert "cannot be chosen" in robot.said
+        await robot.press("down")
+        await robot.until(lambda: not robot.said, "no error beside another row")

@@ -24,7 +24,7 @@ async def test_two_thousand_partitions_are_recovered_in_bulk(home: Path) -> None
     async with console("offline-2000", size=(120, 40)) as robot:
         await robot.sees("2,000 offline")
         await robot.press("a")
-        await robot.hears("2,000 rows are marked")
+        await robot.hears("marked: 2,000 rows")
         await robot.press("c")
         await robot.sees("aggressive", "elects 2,000", "elects 0")
         await robot.press("down", "down", "enter")

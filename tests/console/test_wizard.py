@@ -61,7 +61,7 @@ async def allows(robot: Robot) -> str:
     await robot.until(lambda: not button.disabled, "a complete confirmation")
     button.focus()
     await robot.until(lambda: button.has_focus, "the button in focus")
-    await robot.press("space")
+    await robot.press("enter")
     await robot.until(lambda: robot.app.screen is not confirmation, "the wizard again")
     return read
 

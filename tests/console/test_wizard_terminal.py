@@ -25,9 +25,9 @@ def sends(terminal: Terminal) -> None:
     terminal.sees("[ Cancel ]")
     terminal.moves_on("BTab")
     terminal.types("102")
-    terminal.sees("then Space")
+    terminal.sees("then Enter")
     terminal.moves_on()
-    terminal.types("Space")
+    terminal.types("Enter")
 
 
 def test_a_controller_gets_its_new_disk_over_a_real_terminal(terminal: Terminal, home: Path) -> None:

@@ -27,8 +27,8 @@ class CommandBar(Lines):
 
 
 class MessageBar(Lines):
-    """What happened, in as many lines as it takes, to three; an error stays until something else is said or it is
-    cleared.
+    """What happened, in as many lines as it takes, to three; an error stays until something else is said, it is
+    cleared, or the cursor goes to another row.
     """
 
     DEFAULT_CSS = """
@@ -40,16 +40,22 @@ class MessageBar(Lines):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, focusable=False)
         self.text = ""
+        self._tone = Tone.INFO
         self._timer: Timer | None = None
 
     def say(self, text: str, tone: Tone = Tone.INFO) -> None:
         """Shows a message; it disappears after a while unless it is an error."""
         self._stop()
-        self.text = printable(text)
+        self.text, self._tone = printable(text), tone
         sign = {Tone.BAD: "ERROR ", Tone.WARN: "! "}.get(tone, "")
         self.show(lambda width: _said(sign + self.text, tone, width))
         if tone is not Tone.BAD:
             self._timer = self.set_timer(self.SECONDS, self.clear_said)
+
+    def clear_error(self) -> None:
+        """Removes an error: what it was about is not shown any more."""
+        if self._tone is Tone.BAD:
+            self.clear_said()
 
     def clear_said(self) -> None:
         """Removes the message."""

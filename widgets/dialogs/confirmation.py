@@ -1,4 +1,4 @@
-"""The confirmation of a change. The key that opens it never confirms: a key held down must change nothing."""
+"""The confirmation of a change. Enter presses its buttons; a key that is held down changes nothing."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ConfirmOption(NamedTuple):
 class ConfirmRequest:
     """What is asked. ``target`` is what was frozen when the dialog opened, line by line; ``expected`` is what has
     to be typed (None: nothing), ``expected_what`` says what that is ("the number of partitions that may lose
-    something"). ``opened_by`` is the key that opened it, "" for the mouse. ``options``: ways to go about it; the
-    first holds unless Ctrl+R chooses the next one.
+    something"). ``opened_by`` is the key that opened it, "" for the mouse: it presses nothing before another key
+    was seen. ``options``: ways to go about it; the first holds unless Ctrl+R chooses the next one.
     """
 
     title: str
@@ -61,15 +61,15 @@ class ConfirmAnswer:
 
 class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer | None]):
     """Ends with :class:`ConfirmAnswer`, or with None. Cancel has the focus; the key that opened it presses nothing
-    before another key was seen, and never confirms. What is typed while a button has the focus goes into the field
-    that misses something.
+    before another key was seen. What is typed while a button has the focus goes into the field that misses
+    something.
     """
 
     DEFAULT_CSS = """
     Confirmation { align: center middle; }
     Confirmation > Vertical {
         width: 96%; max-width: 100; height: auto; max-height: 96%; border: heavy $error; padding: 0 1;
-        background: $surface;
+        background: $surface; overflow-y: auto; scrollbar-size-vertical: 1;
     }
     Confirmation .question { max-height: 11; }
     Confirmation Input { height: 1; border: none; padding: 0 1; background: $panel; }
@@ -146,8 +146,6 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         button = self.focused
         if not isinstance(button, GuardedButton) or not event.is_printable:
             return
-        if button.id == "confirm" and event.key == "space":
-            return
         event.stop()
         if self._another_key and self._lacking:
             field = self.query_one(self._lacking, Input)
@@ -173,11 +171,10 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     @when_ready
     def on_guarded_button_pressed_by(self, message: GuardedButton.PressedBy) -> None:
         message.stop()
-        opener = bool(message.key) and message.key == self.request.opened_by
-        if opener and (message.button.id == "confirm" or not self._another_key):
-            return
         if message.button.id == "cancel":
-            self.dismiss(None)
+            # A key that is held down since it opened the dialog does not close it either.
+            if self._another_key or not message.key or message.key != self.request.opened_by:
+                self.dismiss(None)
         elif not self.missing:
             self.dismiss(ConfirmAnswer(self._typed("#reason"), self._typed("#expected"), self._option))
 
@@ -221,8 +218,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         missing = self.missing
         if missing:
             return fold(line(Piece(f"not yet: {missing}", Tone.WARN)), width)
-        key = "Space" if self.request.opened_by == "enter" else "Enter"
-        how = f"Press Tab to reach [ {self.request.confirm_label} ], then {key}."
+        how = f"Press Tab to reach [ {self.request.confirm_label} ], then Enter."
         return fold(line(Piece(how, Tone.GOOD)), width)
 
 

@@ -17,7 +17,6 @@ class GuardedButton(Button):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "press_by('enter')", "Press", show=False),
-        Binding("space", "press_by('space')", "Press", show=False),
     ]
 
     class PressedBy(Message):

@@ -32,9 +32,9 @@ class HelpSection(NamedTuple):
 
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Line]:
     """Every key with what it does, and why it does nothing where it does not."""
-    room = max((len(row.key) for section in sections for row in section.rows), default=0) + 2
     lines: list[Line] = []
     for section in sections:
+        room = max((len(row.key) for row in section.rows), default=0) + 2
         lines += [*([BLANK] if lines else []), line(Piece(section.title, Tone.HEAD))]
         for row in section.rows:
             why = Piece(f"  (not now: {row.why_not})" if row.why_not else "", Tone.WARN)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from textual.app import ComposeResult
+from typing import Any
 
 from recovery.model import Unknown
 from recovery.wording.quantity_text import either, ids, printable
 from recovery.wording.replica_text import elr_text
-from widgets.base_pane import Pane
+from widgets.base_pane import TablePane
 from widgets.eligible.eligible_row import EligibleRow
 from widgets.eligible.eligible_text import details, returns, summary
-from widgets.lifecycle import when_ready
 from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
-from widgets.text_lines import Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +65,28 @@ GROUPINGS: tuple[Grouping[EligibleRow], ...] = (
 )
 
 
-class EligiblePane(Pane):
+class EligiblePane(TablePane):
     """ISR, ELR, LastKnownELR, and what the controller is waiting for. The table's keys are topic-partitions."""
 
     DEFAULT_CSS = """
-    EligiblePane > RowTable { height: 1fr; min-height: 4; }
     EligiblePane > .details { max-height: 70%; }
     """
+
+    NAME = "eligible"
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = EligibleView((), known=False)
         self._returns = returns(())
 
-    def compose(self) -> ComposeResult:
-        yield Lines(id="eligible-summary", focusable=False).add_class("summary")
-        yield RowTable(
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
             COLUMNS,
             lambda row: row.survey.tp,
             groupings=GROUPINGS,
             noun="partition",
             empty="no partition waits for a leader",
         )
-        yield Lines(id="eligible-details").add_class("details")
 
     def update(self, view: EligibleView) -> None:
         """Shows a new picture; the cursor stays on its partition."""
@@ -98,21 +94,13 @@ class EligiblePane(Pane):
             self._returns = returns(view.rows)
         self._view = view
         self.table.update(view.rows)
-        self._show_lines()
+        self.show_lines()
 
-    @when_ready
-    def on_row_table_cursor_moved(self) -> None:
-        self._show_lines()
-
-    def _show_lines(self) -> None:
-        self.query_one("#eligible-summary", Lines).show(self._summary)
-        self.query_one("#eligible-details", Lines).show(self._details)
-
-    def _summary(self, width: int) -> list[Line]:
+    def summary_lines(self, width: int) -> list[Line]:
         if not self._view.known:
             return fold(line(Piece("  who waits for a leader is not known yet", Tone.WARN)), width, "  ")
         return summary(self._returns, width)
 
-    def _details(self, width: int) -> list[Line]:
+    def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         return details(row, width) if isinstance(row, EligibleRow) else []

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
+from typing import Any
+
 from textual.message import Message
 
 from recovery.wording.quantity_text import human_bytes, printable
-from widgets.base_pane import Pane
+from widgets.base_pane import TablePane
 from widgets.lifecycle import when_ready
 from widgets.log_dirs.log_dirs_text import bar, bar_tone, details, share, state, state_tone, summary
 from widgets.log_dirs.log_dirs_view import LogDirRow, LogDirsView
 from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Tone
-from widgets.text_lines import Lines
 
 _STATES = ("FAILED", "unknown", "nearly full", "healthy")
 
@@ -98,12 +98,10 @@ GROUPINGS: tuple[Grouping[LogDirRow], ...] = (
 )
 
 
-class LogDirsPane(Pane):
+class LogDirsPane(TablePane):
     """Log dirs; the table's keys are (broker, path)."""
 
-    DEFAULT_CSS = """
-    LogDirsPane > RowTable { height: 1fr; min-height: 4; }
-    """
+    NAME = "dirs"
 
     class DetailRequested(Message):
         """The cursor rests on a dir whose prediction is not there yet."""
@@ -118,24 +116,20 @@ class LogDirsPane(Pane):
         super().__init__(id=id)
         self._view = LogDirsView((), known=False)
 
-    def compose(self) -> ComposeResult:
-        yield Lines(id="dirs-summary", focusable=False).add_class("summary")
-        yield RowTable(
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
             COLUMNS, lambda r: r.key, groupings=GROUPINGS, noun="log dir", empty="no log dir is known"
         )
-        yield Lines(id="dirs-details").add_class("details")
 
     def update(self, view: LogDirsView) -> None:
         """Shows a new picture; the cursor stays on its dir."""
         self._view = view
         self.table.update(view.rows)
-        self.query_one("#dirs-summary", Lines).show(lambda width: summary(self._view, width))
-        self.query_one("#dirs-details", Lines).show(self._details)
+        self.show_lines()
 
     @when_ready
     def on_row_table_cursor_moved(self) -> None:
         row = self.table.cursor_row
-        self.query_one("#dirs-details", Lines).show(self._details)
         detail = self._view.detail
         if (
             isinstance(row, LogDirRow)
@@ -144,7 +138,10 @@ class LogDirsPane(Pane):
         ):
             self.post_message(self.DetailRequested(row.broker, row.path, row.error is not None))
 
-    def _details(self, width: int) -> list[Line]:
+    def summary_lines(self, width: int) -> list[Line]:
+        return summary(self._view, width)
+
+    def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         if not isinstance(row, LogDirRow):
             return []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from textual.app import ComposeResult
+from typing import Any
 
 from recovery.model import TopicPartition
 from recovery.strategy import DecisionKind
@@ -13,14 +12,12 @@ from recovery.wording.advice_text import advice_lines, steps_lines
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
-from widgets.base_pane import Pane
-from widgets.lifecycle import when_ready
+from widgets.base_pane import TablePane
 from widgets.partitions.partition_columns import GROUPINGS, columns, suggested, why
 from widgets.partitions.partition_counts import PartitionHealthCounts, count_partitions
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
-from widgets.text_lines import Lines
 from widgets.unknown_min_isr import unknown_min_isr_lines
 
 SHOWN_STEPS = 2
@@ -46,17 +43,19 @@ class PartitionsView:
     doubt: str = ""
 
 
-class PartitionsPane(Pane):
+class PartitionsPane(TablePane):
     """What is broken, whom to elect, what that loses. The table's keys are topic-partitions."""
+
+    NAME = "partitions"
+    DETAILS_SCROLL = False
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = PartitionsView((), 0.0, "", known=False)
         self._counts = PartitionHealthCounts()
 
-    def compose(self) -> ComposeResult:
-        yield Lines(id="partitions-summary", focusable=False).add_class("summary")
-        yield RowTable(
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
             columns(
                 lambda: self._view.now,
                 lambda: self._view.first,
@@ -68,7 +67,6 @@ class PartitionsPane(Pane):
             noun="partition",
             empty="no partition is offline or under min ISR",
         )
-        yield Lines(id="partitions-why", focusable=False).add_class("details")
 
     def update(self, view: PartitionsView) -> None:
         """Shows a new picture; the cursor, the marks, filter and order stay."""
@@ -78,21 +76,9 @@ class PartitionsPane(Pane):
             self._counts = count_partitions(view.rows) if view.counts is None else view.counts
             self.table.update(view.rows)
         self.table.redraw()
-        self._show_lines()
+        self.show_lines()
 
-    @when_ready
-    def on_row_table_cursor_moved(self) -> None:
-        self._show_lines()
-
-    @when_ready
-    def on_row_table_counted(self) -> None:
-        self._show_lines()
-
-    def _show_lines(self) -> None:
-        self.query_one("#partitions-summary", Lines).show(self._summary)
-        self.query_one("#partitions-why", Lines).show(self._why)
-
-    def _summary(self, width: int) -> list[Line]:
+    def summary_lines(self, width: int) -> list[Line]:
         counts, table = self._counts, self.table.counts
         parts = [Piece(self._view.title or "partitions", Tone.HEAD), Piece(": ")]
         if not self._view.known:
@@ -133,7 +119,7 @@ class PartitionsPane(Pane):
             lines += fold(line(piece), width, "  ")
         return lines
 
-    def _why(self, width: int) -> list[Line]:
+    def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         if not isinstance(row, PartitionRow):
             return []

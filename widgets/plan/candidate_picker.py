@@ -53,12 +53,6 @@ COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (
     TableColumn(
         "broker", "BROKER", lambda c: str(c.broker), sort=lambda c: c.broker, right=True, tone=Tone.STRONG
     ),
-    TableColumn(
-        "may",
-        "ELECTABLE",
-        lambda c: "CANNOT BE" if c.problem else "yes",
-        tone=lambda c: Tone.BAD if c.problem else Tone.GOOD,
-    ),
     TableColumn("epoch", "EPOCH", _epoch, right=True, priority=2),
     TableColumn(
         "end",
@@ -69,7 +63,13 @@ COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (
     ),
     TableColumn("loses", "LOSES", _loses, tone=_loses_tone),
     TableColumn("acknowledged", "LOSES ACKED", _loses_acknowledged, tone=lambda c: verdict_tone(_verdict(c))),
-    TableColumn("role", "ROLE", lambda c: c.role, tone=Tone.KEY, flex=True),
+    TableColumn(
+        "role",
+        "ROLE",
+        lambda c: "CANNOT BE ELECTED" if c.problem else c.role,
+        tone=lambda c: Tone.BAD if c.problem else Tone.KEY,
+        width=17,
+    ),
 )
 
 
@@ -81,7 +81,7 @@ class CandidatePicker(DismissOnce[int | None], ModalScreen[int | None]):
     DEFAULT_CSS = """
     CandidatePicker { align: center middle; }
     CandidatePicker > Vertical {
-        width: 96%; max-width: 120; height: auto; max-height: 90%; border: round $primary; padding: 0 1;
+        width: 96%; max-width: 120; height: auto; max-height: 96%; border: round $primary; padding: 0 1;
         background: $surface;
     }
     CandidatePicker RowTable { height: auto; min-height: 3; max-height: 10; }

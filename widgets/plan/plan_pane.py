@@ -4,29 +4,26 @@ elections.
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
+from typing import Any
+
 from textual.message import Message
 
 from recovery.model import TopicPartition
 from recovery.plan.plan_review import Summary, summarise
 from recovery.plan.values import NotElected, PlanRow
 from recovery.strategy import DecisionKind
-from widgets.base_pane import Pane
-from widgets.lifecycle import when_ready
+from widgets.base_pane import TablePane
 from widgets.plan.plan_columns import COLUMNS, GROUPINGS, PlannedRow
 from widgets.plan.plan_text import details, request_lines, summary
 from widgets.plan.plan_view import PlanView
 from widgets.table import RowTable
 from widgets.text import Line
-from widgets.text_lines import Lines
 
 
-class PlanPane(Pane):
+class PlanPane(TablePane):
     """The plan; the table's keys are topic-partitions."""
 
-    DEFAULT_CSS = """
-    PlanPane > RowTable { height: 1fr; min-height: 4; }
-    """
+    NAME = "plan"
 
     class EditWanted(Message):
         """Enter on a row that is to be elected: somebody wants to choose its leader."""
@@ -41,19 +38,17 @@ class PlanPane(Pane):
         self._summary: Summary | None = None
         self._requests = False
 
-    def compose(self) -> ComposeResult:
-        yield Lines(id="plan-summary", focusable=False).add_class("summary")
-        yield RowTable(
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
             COLUMNS,
             lambda row: row.tp,
             groupings=GROUPINGS,
             noun="partition",
             empty="nothing is planned",
         )
-        yield Lines(id="plan-details").add_class("details")
 
-    def on_mount(self) -> None:
-        self._show_lines()
+    def summary_lines(self, width: int) -> list[Line]:
+        return summary(self._view, self._summary, width)
 
     def update(self, view: PlanView) -> None:
         """Shows the plan as it is now; the cursor stays on its partition."""
@@ -63,26 +58,18 @@ class PlanPane(Pane):
             self._summary = None if view.plan is None else summarise(view.plan)
         self._view = view
         self.table.update(_rows(view))
-        self._show_lines()
+        self.show_lines()
 
     def show_requests(self, shown: bool) -> None:
         """Shows the exact requests in place of the row's details."""
         self._requests = shown
-        self._show_lines()
-
-    @when_ready
-    def on_row_table_cursor_moved(self) -> None:
-        self._show_lines()
+        self.show_lines()
 
     def on_row_table_activated(self, message: RowTable.Activated) -> None:
         if isinstance(message.row, PlannedRow) and message.row.planned is not None:
             self.post_message(self.EditWanted(message.row.tp))
 
-    def _show_lines(self) -> None:
-        self.query_one("#plan-summary", Lines).show(lambda width: summary(self._view, self._summary, width))
-        self.query_one("#plan-details", Lines).show(self._details)
-
-    def _details(self, width: int) -> list[Line]:
+    def detail_lines(self, width: int) -> list[Line]:
         plan, row = self._view.plan, self.table.cursor_row
         if plan is None:
             return []

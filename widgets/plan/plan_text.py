@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
+from pathlib import PurePath
 
 from recovery.plan.election_requests import requests
 from recovery.plan.judgement import RowDecision
@@ -17,24 +18,25 @@ from widgets.text import Line, Piece, Tone, fold, line
 
 BAR = 24
 REQUESTS_SHOWN = 30
+_NOT_SAVED = Piece(" · NOT SAVED", Tone.WARN)
 ACKS_REFUSED = "acks=all is refused until replicas are back"
 
 
 def summary(view: PlanView, totals: Summary | None, width: int) -> list[Line]:
-    """How many are elected and what that loses (``totals``); how it stands now; how far its application is."""
+    """How far its application is, how many are elected and what that loses (``totals``), how it stands now."""
     plan = view.plan
     if plan is None or totals is None:
         none = line(Piece("  no plan yet", Tone.STRONG), Piece(f": {view.how}" if view.how else ""))
         return fold(none, width, "  ")
-    saved = Piece(
-        f" · saved in {view.file}" if view.file else " · NOT SAVED", Tone.DIM if view.file else Tone.WARN
-    )
+    # The bare name: the whole path stands in the command line, and would push out what matters more.
+    where = Piece(f" · saved: {PurePath(view.file).name}", Tone.DIM) if view.file else _NOT_SAVED
     header = plan.header
-    lines = fold(
+    lines = _progress(view, width)
+    lines += fold(
         line(
             Piece(f"  {counted(totals.elect, 'partition')} to elect", Tone.STRONG),
             Piece(f" · ranking {header.ranking}, strategy {header.strategy}"),
-            saved,
+            where,
         ),
         width,
         "  ",
@@ -54,7 +56,7 @@ def summary(view: PlanView, totals: Summary | None, width: int) -> list[Line]:
         width,
         "  ",
     )
-    return [*lines, *_acknowledged(totals, width), *_compared(view, width), *_progress(view, width)]
+    return [*lines, *_acknowledged(totals, width), *_compared(view, width)]
 
 
 def _acknowledged(totals: Summary, width: int) -> list[Line]:

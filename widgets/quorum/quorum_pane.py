@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
+from typing import Any
 
 from recovery.model import Unknown
 from recovery.wording.quantity_text import lasting, offset, printable
-from widgets.base_pane import Pane
-from widgets.lifecycle import when_ready
+from widgets.base_pane import TablePane
 from widgets.quorum.quorum_pane_view import QuorumPaneRow, QuorumPaneView, QuorumRole
 from widgets.table import RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
-from widgets.text_lines import Lines
 
 BEHIND_S = 3.0
 """Seconds since it was caught up, from which a member counts as behind (as the command line has it)."""
@@ -78,38 +76,31 @@ COLUMNS: tuple[TableColumn[QuorumPaneRow], ...] = (
 )
 
 
-class QuorumPane(Pane):
+class QuorumPane(TablePane):
     """Voters and observers; the table's keys are (node id, directory id)."""
 
     DEFAULT_CSS = """
-    QuorumPane > RowTable { height: 1fr; min-height: 4; }
     QuorumPane > .details { max-height: 50%; }
     """
+
+    NAME = "quorum"
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view: QuorumPaneView | Unknown | None = None
 
-    def compose(self) -> ComposeResult:
-        yield Lines(id="quorum-summary", focusable=False).add_class("summary")
-        yield RowTable(COLUMNS, lambda member: member.key, noun="member", empty="the quorum is not described")
-        yield Lines(id="quorum-changes").add_class("details")
-
-    def on_mount(self) -> None:
-        self.update(self._view)
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
+            COLUMNS, lambda member: member.key, noun="member", empty="the quorum is not described"
+        )
 
     def update(self, view: QuorumPaneView | Unknown | None) -> None:
         """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet."""
         self._view = view
         self.table.update(view.members if isinstance(view, QuorumPaneView) else ())
-        self.query_one("#quorum-summary", Lines).show(self._summary)
-        self.query_one("#quorum-changes", Lines).show(self._changes)
+        self.show_lines()
 
-    @when_ready
-    def on_row_table_cursor_moved(self) -> None:
-        self.query_one("#quorum-changes", Lines).show_again()
-
-    def _summary(self, width: int) -> list[Line]:
+    def summary_lines(self, width: int) -> list[Line]:
         view = self._view
         if view is None:
             return [line(Piece("  not asked yet", Tone.DIM))]
@@ -131,7 +122,7 @@ class QuorumPane(Pane):
             lines += fold(line(Piece(f"  {printable(note)}", Tone.WARN)), width, "  ")
         return lines
 
-    def _changes(self, width: int) -> list[Line]:
+    def detail_lines(self, width: int) -> list[Line]:
         view = self._view
         member = self.table.cursor_row
         lines = (

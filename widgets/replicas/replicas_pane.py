@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from textual.app import ComposeResult
+from typing import Any
 
 from recovery.acknowledged.verdict import PartitionVerdicts, Verdict
 from recovery.loss import loss
@@ -15,14 +14,12 @@ from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import ids, printable
 from recovery.wording.replica_text import elr_text
 from recovery.wording.verdict_text import verdict_text
-from widgets.base_pane import Pane
-from widgets.lifecycle import when_ready
+from widgets.base_pane import TablePane
 from widgets.loss_tone import last_epoch, loss_tone, verdict_tone
 from widgets.replicas.log_diagram import losses, picture
 from widgets.replicas.replica_columns import COLUMNS, ReplicaRow
 from widgets.table import RowTable
 from widgets.text import BLANK, Line, Piece, Tone, fold, line
-from widgets.text_lines import Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class ReplicasView:
         return None if self.verdicts is None else self.verdicts.candidates.get(broker)
 
 
-class ReplicasPane(Pane):
+class ReplicasPane(TablePane):
     """Every replica as the controller and as we see it, and the picture of their logs. Keys are broker ids."""
 
     DEFAULT_CSS = """
@@ -50,36 +47,28 @@ class ReplicasPane(Pane):
     ReplicasPane > .details { height: 1fr; max-height: 100%; }
     """
 
+    NAME = "replicas"
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view: ReplicasView | Unknown | None = None
 
-    def compose(self) -> ComposeResult:
-        yield Lines(id="replicas-summary", focusable=False).add_class("summary")
-        yield RowTable(
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
             COLUMNS, lambda row: row.replica.broker, noun="replica", empty="choose a partition in pane 1"
         )
-        yield Lines(id="replicas-picture").add_class("details")
-
-    def on_mount(self) -> None:
-        self.update(self._view)
 
     def update(self, view: ReplicasView | Unknown | None) -> None:
         """Shows a partition; None: none is chosen; Unknown: why it is not to be had."""
         self._view = view
         self.table.update(_rows(view) if isinstance(view, ReplicasView) else ())
-        self.query_one("#replicas-summary", Lines).show(self._summary)
-        self.query_one("#replicas-picture", Lines).show(self._picture)
-
-    @when_ready
-    def on_row_table_cursor_moved(self) -> None:
-        self.query_one("#replicas-picture", Lines).show_again()
+        self.show_lines()
 
     def _replica(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         return self.left_out(width, f"broker {row.replica.broker}") if isinstance(row, ReplicaRow) else []
 
-    def _summary(self, width: int) -> list[Line]:
+    def summary_lines(self, width: int) -> list[Line]:
         view = self._view
         if view is None:
             return [line(Piece("  no partition is chosen", Tone.DIM))]
@@ -99,7 +88,7 @@ class ReplicasPane(Pane):
         )
         return fold(line(Piece(f"{survey.tp}: ", Tone.STRONG), led, Piece(rest)), width, "  ")
 
-    def _picture(self, width: int) -> list[Line]:
+    def detail_lines(self, width: int) -> list[Line]:
         view = self._view
         if not isinstance(view, ReplicasView):
             return []

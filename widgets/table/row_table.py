@@ -4,42 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar, Generic, TypeAlias
+from typing import ClassVar, TypeAlias
 
-from textual import events, on
+from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 from textual.worker import Worker
 
 from widgets.navigation_keys import navigation_bindings
 from widgets.table import table_messages
 from widgets.table.row_arrangement import Arrangement, TableQuery, arrange, keys_in_slices
 from widgets.table.row_filter import RowFilter
-from widgets.table.scroll_position import top_after, top_showing
+from widgets.table.scroll_position import top_after
 from widgets.table.sliced_jobs import Job, SlicedJobs
 from widgets.table.table_column import Grouping, Row, TableColumn, text_of_all
 from widgets.table.table_export import Export, exported
 from widgets.table.table_messages import RowCounts
-from widgets.table.table_painter import TablePainter
 from widgets.table.table_state import TableState, rearranged
-from widgets.text import Line, Piece, Tone
-from widgets.text_lines import strip_of
-from widgets.theme import cursor as cursor_style
-from widgets.theme import looks
+from widgets.table.table_surface import TableSurface
 
 
-class RowTable(ScrollView, Generic[Row], can_focus=True):
+class RowTable(TableSurface[Row], can_focus=True):
     """Rows under a fixed heading; cursor and marks are kept by key.
 
     Until new rows, or a new order, are arranged, the former lines stay, whole. A later request replaces an earlier
     one that is not finished.
     """
 
-    DEFAULT_CSS = """
-    RowTable { height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         *navigation_bindings("cursor(-1)", "cursor(1)", "page(-1)", "page(1)", "first", "last"),
         Binding("left", "fold(True)", "Fold the group", show=False),
@@ -66,18 +56,10 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         empty: str = "nothing here",
         id: str | None = None,
     ) -> None:
-        super().__init__(id=id)
-        self.columns = tuple(columns)
+        query = TableQuery(key, search or text_of_all(columns))
+        super().__init__(columns, query, noun=noun, empty=empty, id=id)
         self.groupings = tuple(groupings)
-        self.noun = noun
-        self.empty = empty
-        self._rows: Sequence[Row] = ()
-        self._query: TableQuery[Row] = TableQuery(key, search or text_of_all(self.columns))
-        self._state: TableState[Row] = TableState(Arrangement((), (), (), (), key))
         self._jobs = SlicedJobs(self._start)
-        self._painter = TablePainter(self.columns, noun)
-        self._painted: dict[int, tuple[Line, bool]] = {}
-        self._laid_out_for = -1
         self._counts = RowCounts(0, 0, 0, 0)
         self._cursor_reported: tuple[Hashable | None, Row | None] = (None, None)
 
@@ -91,11 +73,6 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         if rows is not self._rows:
             self._rows = rows
             self._arrange()
-
-    def redraw(self) -> None:
-        """Draws the lines that look different now, where cells depend on more than their row."""
-        if self.is_attached:
-            self._repaint()
 
     @property
     def settled(self) -> bool:
@@ -119,10 +96,6 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     def sort_state(self) -> tuple[str | None, bool]:
         """The column that sorts, None for the order in which the rows came; and whether from high to low."""
         return self._query.sort_id, self._query.reverse
-
-    @property
-    def filter(self) -> RowFilter | None:
-        return self._query.filter
 
     @property
     def grouping(self) -> str | None:
@@ -191,11 +164,6 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         return self._state.cursor_key
 
     @property
-    def cursor_row(self) -> Row | None:
-        """The row under the cursor; None on a heading and in an empty table."""
-        return self._state.cursor_row
-
-    @property
     def marks(self) -> frozenset[Hashable]:
         """The keys of the marked rows, including those that the filter hides."""
         return self._state.marks
@@ -211,6 +179,10 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         if number is not None:
             self._move_cursor(number)
         return number is not None
+
+    def shows(self, key: Hashable | None) -> bool:
+        """Whether the row of that key is shown."""
+        return key is not None and self._state.arrangement.find(key) is not None
 
     def toggle_mark(self) -> None:
         """Marks the row under the cursor, or no longer; on a heading, all its rows."""
@@ -256,103 +228,14 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
             self._counts = counts
             self.post_message(self.Counted(self, counts))
 
-    # What is drawn
-
-    @property
-    def without_room(self) -> int:
-        """How many columns are not drawn; the heading says it too."""
-        return len(self._painter.layout.dropped)
-
-    @property
-    def left_out(self) -> tuple[tuple[str, str], ...]:
-        """Title and text of the cells without room, of the row under the cursor; without empty texts."""
-        return () if self.cursor_row is None else self._painter.layout.left_out(self.cursor_row)
-
-    def render_line(self, y: int) -> Strip:
-        if self._laid_out_for != self._columns_wide:
-            self.call_later(self._lay_out)  # a scroll bar came or went
-        line, under_cursor = self._painted[y] = self._line_at(y)
-        strip = strip_of(line, looks(self), self._columns_wide)
-        if under_cursor:
-            strip = strip.apply_style(cursor_style(self.app.theme, focused=self.has_focus))
-        return strip.apply_style(self.rich_style)
-
-    @property
-    def _columns_wide(self) -> int:
-        """The screen columns beside the scroll bar."""
-        return self.scrollable_content_region.width
-
-    def _line_at(self, y: int) -> tuple[Line, bool]:
-        """The line at screen line ``y``, and whether the cursor is on it."""
-        if y == 0:
-            return self._painter.header(self._query, self._columns_wide), False
-        if y == 1 and not self._state.arrangement.lines:
-            return (Piece(f"   {self._why_empty()}", Tone.DIM),), False
-        return self._painter.line(y - 1 + self.scroll_offset.y, self._state)
-
-    def _why_empty(self) -> str:
-        rows = len(self._rows)
-        if not rows:
-            return self.empty
-        problem = None if self.filter is None else self.filter.problem()
-        why = f"no {self.noun} for {self.filter}" if problem is None else problem
-        return f"{why}; the filter hides all {rows:,}"
-
-    def _lay_out(self) -> None:
-        """Widths by what is seen; a change of the layout draws everything anew."""
-        self._laid_out_for = self._columns_wide
-        before, height = self._painter.layout, max(self.size.height - 1, 0)
-        self._painter.lay_out(self._state.arrangement, self.scroll_offset.y, height, self._columns_wide)
-        now = self._painter.layout
-        if now != before:
-            if now.dropped != before.dropped:
-                self.post_message(self.Narrowed(self))
-            self.refresh()
-
-    def _repaint(self) -> None:
-        """Draws the lines that look different from what is on the screen, and no others."""
-        self._lay_out()
-        for y in range(self.size.height):
-            if self._painted.get(y) != self._line_at(y):
-                self.refresh(Region(0, y, self._columns_wide, 1))
-
-    # Scrolling
-
-    def _fit_scroll_range(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self._state.arrangement.lines) + 1)
-
-    @property
-    def _body(self) -> int:
-        """The screen lines below the heading."""
-        return max(self.size.height - 1, 1)
-
-    def _scroll_to_cursor(self) -> None:
-        self._scroll_top(top_showing(self._state.cursor.number, self.scroll_offset.y, self._body))
-
-    def _scroll_top(self, top: int) -> None:
-        """Shows the lines from ``top`` on, at once; by force, since the scroll bar may not be there yet."""
-        if top != self.scroll_offset.y:
-            self.scroll_to(y=top, animate=False, force=True)
-
     # Events
+
+    def narrowed(self) -> None:
+        self.post_message(self.Narrowed(self))
 
     def on_mount(self) -> None:
         self.watch(self.app, "theme", self._redraw_all, init=False)
         self._arrange()
-
-    def on_resize(self) -> None:
-        self._fit_scroll_range()
-        self._scroll_to_cursor()
-        self._lay_out()
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
-        self._lay_out()
-
-    @on(events.Focus)
-    @on(events.Blur)
-    def _redraw_all(self) -> None:
-        self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         if event.y == 0:

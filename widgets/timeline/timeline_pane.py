@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
+from typing import Any
 
 from recovery.metadata_log.timeline import EventKind
 from recovery.metadata_log.timeline_text import time_text
 from recovery.wording.quantity_text import counted
-from widgets.base_pane import Pane
-from widgets.lifecycle import when_ready
+from widgets.base_pane import TablePane
 from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
-from widgets.text_lines import Lines
 from widgets.timeline.timeline_view import TimelineRow, TimelineView
 
 _TONES = {
@@ -80,20 +78,17 @@ GROUPINGS: tuple[Grouping[TimelineRow], ...] = (
 )
 
 
-class TimelinePane(Pane):
+class TimelinePane(TablePane):
     """Events; the table's keys are (offset, kind). The cursor follows the newest one while it stands on it."""
 
-    DEFAULT_CSS = """
-    TimelinePane > RowTable { height: 1fr; min-height: 4; }
-    """
+    NAME = "timeline"
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = TimelineView()
 
-    def compose(self) -> ComposeResult:
-        yield Lines(id="timeline-summary", focusable=False).add_class("summary")
-        yield RowTable(
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
             COLUMNS,
             lambda row: row.key,
             groupings=GROUPINGS,
@@ -101,7 +96,6 @@ class TimelinePane(Pane):
             noun="event",
             empty="no event is known",
         )
-        yield Lines(id="timeline-details").add_class("details")
 
     def update(self, view: TimelineView) -> None:
         """Shows more events, or the same ones with other marks."""
@@ -111,25 +105,13 @@ class TimelinePane(Pane):
         table.update(view.rows)
         if view.rows and view.rows is not before.rows and at_end:
             self.run_worker(self._follow(view.rows[-1]), group="follow", exclusive=True)
-        self._show_lines()
+        self.show_lines()
 
     async def _follow(self, newest: TimelineRow) -> None:
         await self.table.wait_settled()
         self.table.move_to(newest.key)
 
-    @when_ready
-    def on_row_table_cursor_moved(self) -> None:
-        self._show_lines()
-
-    @when_ready
-    def on_row_table_counted(self) -> None:
-        self._show_lines()
-
-    def _show_lines(self) -> None:
-        self.query_one("#timeline-summary", Lines).show(self._summary)
-        self.query_one("#timeline-details", Lines).show(self._details)
-
-    def _summary(self, width: int) -> list[Line]:
+    def summary_lines(self, width: int) -> list[Line]:
         view, table = self._view, self.table.counts
         parts = [Piece("Timeline", Tone.HEAD), Piece(": ")]
         if not view.source and not view.problem:
@@ -157,7 +139,7 @@ class TimelinePane(Pane):
             lines += fold(line(Piece(note, Tone.DIM)), width, "  ")
         return lines
 
-    def _details(self, width: int) -> list[Line]:
+    def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         if not isinstance(row, TimelineRow):
             return []

@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +39,32 @@ Sent = ElectLeaders | Reassign | AddRaftVoter | RemoveRaftVoter | UpdateFeature 
 """The requests of an operator that change something."""
 
 
+Shares = Callable[[], None]
+
+
 class SessionStore:
     """The state file of one scenario and seed at ``path``; None saves nothing.
 
-    Open it with :meth:`lock`, then :meth:`simulation`. Call ``save`` after everything that moves time.
+    With ``shares`` a saved state that another process holds is read as it was saved: ``shares`` is called, nothing
+    is written, and a change raises StateError. Open it with :meth:`lock`, then :meth:`simulation`. Call ``save``
+    after everything that moves time.
     """
 
-    def __init__(self, scenario: Scenario, seed: int, path: Path | None) -> None:
+    def __init__(
+        self, scenario: Scenario, seed: int, path: Path | None, shares: Shares | None = None
+    ) -> None:
         self._scenario = scenario
         self._seed = seed
         self._path = path
         self._lock: int | None = None
         self._sent: list[dict[str, Any]] = []
         self._simulation: Simulation | None = None
+        self._shares = shares
+        self._borrowed = False
 
     def lock(self) -> None:
-        """Raises StateError while another process holds the lock, or if the file cannot be written.
+        """Raises StateError while another process holds the lock and the state is not shared, or if the file
+        cannot be written.
 
         Creates no lock beside a file that is not a state of this scenario and seed.
         """
@@ -74,7 +85,11 @@ class SessionStore:
             current = False
         if not current:
             os.close(handle)
-            raise StateError(f"{self._path}: another command is using this simulation; wait for it")
+            if self._shares is None or not self._path.exists():
+                raise StateError(self._in_use)
+            self._borrowed = True
+            self._shares()
+            return
         self._lock = handle
 
     def unlock(self) -> None:
@@ -117,7 +132,8 @@ class SessionStore:
             await simulation.come_to(row["at"])
             endpoint.ask(NetworkNode(NetworkRole(row["role"]), row["to"]), _decoded(row), TIMEOUT, _unheard)
         await simulation.come_to(now)
-        if self._path is not None and simulation.world.loop.steps - before >= WORTH_KEEPING:
+        own = self._path is not None and not self._borrowed
+        if own and simulation.world.loop.steps - before >= WORTH_KEEPING:
             checkpoint.write(self._checkpoint, self._header(sent, now), simulation)
         return simulation
 
@@ -144,6 +160,10 @@ class SessionStore:
         return state_file.beside(self._path, "checkpoint")
 
     @property
+    def _in_use(self) -> str:
+        return f"{self._path}: another command is using this simulation; wait for it"
+
+    @property
     def _reset(self) -> str:
         assert self._path is not None
         return f"start over with: {state_file.reset_command(self._path, self._scenario, self._seed)}"
@@ -161,14 +181,16 @@ class SessionStore:
         return state
 
     def sent(self, to: NetworkNode, body: Sent) -> None:
-        """Note a change that the operator is about to send."""
+        """Note a change that the operator is about to send. Raises StateError if the state is borrowed."""
+        if self._borrowed:
+            raise StateError(self._in_use)
         if self._simulation is None:
             return
         self._sent.append({"at": self._simulation.now, "role": to.role.value, "to": to.id, **_encoded(body)})
 
     def save(self) -> None:
         """Write the state completely or not at all. Raises StateError."""
-        if self._path is None or self._simulation is None:
+        if self._path is None or self._simulation is None or self._borrowed:
             return
         state = {
             "format": FORMAT,

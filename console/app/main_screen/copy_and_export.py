@@ -77,7 +77,7 @@ class CopyAndExport:
         path = given_path(answer)
         kind = "json" if path.suffix.lower() == ".json" else "csv"
         write_new(path, "".join(pane.export(kind)))
-        self._say(f"{pane.table.counts.shown:,} rows are in {path}", Tone.GOOD)
+        self._say(f"saved {counted(pane.table.counts.shown, 'row')} in {path}", Tone.GOOD)
 
 
 def given_path(text: str) -> Path:

@@ -2,51 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from console.app.session.draft import Draft, DraftRescue
 from console.app.session.safety import Safety
 from console.app.session.view import View
-from console.operations.registry import OFFLINE, PLAN, REPLICAS
+from console.operations.registry import OFFLINE, PLAN, QUORUM, REPLICAS
 from recovery.wording.quantity_text import ids
 from widgets.plan.plan_text import ACKS_REFUSED
 
 
-def step(pane: str, view: View, draft: Draft, safety: Safety) -> str:
-    """The next key to press in the current state; it never runs ahead of what was done."""
+class GuideState(NamedTuple):
+    """What the next step depends on. ``why_not`` returns why an action's key is disabled, "" if it works."""
+
+    pane: str
+    view: View
+    draft: Draft
+    safety: Safety
+    why_not: Callable[[str], str]
+
+
+def step(now: GuideState) -> str:
+    """The next key to press in the current state; it never runs ahead of what was done, and names no key that is
+    disabled.
+    """
+    view, draft = now.view, now.draft
     if view.at is None:
         return "Guide: the cluster is being read."
     if draft.outcomes and all(outcome.good for outcome in draft.outcomes.values()):
-        return _after(view, draft, safety)
+        return _after(now)
     if draft.plan is not None and draft.plan.rows:
-        return _planned(pane, safety)
+        return _planned(now)
     if view.health is not None and not view.health.current:
-        return _CUT_OFF if view.health.cut_off is not None else _NO_QUORUM
-    return _choosing(pane) if view.offline else _NOTHING
+        return _no_quorum(now)
+    return _choosing(now) if view.offline else _NOTHING
 
-
-_NO_QUORUM = "Guide: no controller that leads can be reached. Press 4 to see which controllers answer."
-_CUT_OFF = (
-    "Guide: the broker that answers is cut off from the controllers. Press 4, and look at its network first."
-)
 
 _NOTHING = "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
 
 
-def _after(view: View, draft: Draft, safety: Safety) -> str:
-    if view.offline:
-        return "Guide: elected. r reads the cluster again, V verifies the result."
-    under = _under_min_isr(view, draft)
+def _no_quorum(now: GuideState) -> str:
+    health, here = now.view.health, now.pane == QUORUM
+    if health is not None and health.cut_off is not None:
+        press = "Look" if here else "Press 4, and look"
+        return (
+            f"Guide: the broker that answers is cut off from the controllers. {press} at its network first."
+        )
+    lost = "Guide: no controller that leads can be reached."
+    return (
+        f"{lost} The controllers that must answer are listed here."
+        if here
+        else (f"{lost} Press 4 to see which controllers answer.")
+    )
+
+
+def _after(now: GuideState) -> str:
+    verify = "V verifies" if now.pane == PLAN else "6, then V verifies"
+    if now.view.offline:
+        return f"Guide: elected. r reads the cluster again; {verify} the result."
+    under = _under_min_isr(now.view, now.draft)
     if under:
-        return f"Guide: elected; {under}: {ACKS_REFUSED}. r reads the cluster again, V verifies the result."
-    if draft.rescue is not None:
-        return _rescued(draft.rescue, armed=safety.armed)
-    return "Guide: recovered. J shows the journal, Y copies the command line of what you see, q leaves."
+        return f"Guide: elected; {under}: {ACKS_REFUSED}. r reads the cluster again; {verify} the result."
+    if now.draft.rescue is not None:
+        return _rescued(now.draft.rescue, now.pane, armed=now.safety.armed)
+    copy = "" if now.why_not("copy_command") else ", Y copies the command line of what you see"
+    return f"Guide: recovered. J shows the journal{copy}, q leaves."
 
 
-def _rescued(rescue: DraftRescue, *, armed: bool) -> str:
+def _rescued(rescue: DraftRescue, pane: str, *, armed: bool) -> str:
     offsets, kept, restored = rescue.offsets, rescue.kept, rescue.restored
     if restored is None:
-        arm = "" if armed else "Press A to arm the console, then "
-        press = f"{arm}press B" if arm else "Press B"
+        steps = [*([] if pane == PLAN else ["6"]), *([] if armed else ["A to arm the console"]), "B"]
+        press = f"Press {', then '.join(steps)}"
         return (
             f"Guide: elected, and the {offsets:,} offsets that this cut off are saved. {press} to write them back"
             " behind what is there now."
@@ -71,20 +99,28 @@ def _under_min_isr(view: View, draft: Draft) -> str:
     return ""
 
 
-def _planned(pane: str, safety: Safety) -> str:
-    if pane != PLAN:
+def _planned(now: GuideState) -> str:
+    if now.pane != PLAN:
         return "Guide: the row is in the plan. Press 6 to review what it would lose."
-    if not safety.armed:
+    if not now.safety.armed:
+        never = now.why_not("arm")
+        if never:
+            return f"Guide: {never}. The plan can be reviewed here, and applied elsewhere."
         return "Guide: e designates another leader, R shows the requests. Press A to arm the console."
-    return "Guide: press X to apply. You will be asked once more; Esc always leads back."
+    why = now.why_not("apply")
+    return (
+        f"Guide: {why}."
+        if why
+        else "Guide: press X to apply. You will be asked once more; Esc always leads back."
+    )
 
 
-def _choosing(pane: str) -> str:
-    if pane == OFFLINE:
+def _choosing(now: GuideState) -> str:
+    if now.pane == OFFLINE:
         return "Guide: a partition has no leader. Press Enter to see what each replica still has."
-    if pane == REPLICAS:
+    if now.pane == REPLICAS and not now.why_not("choose"):
         return (
-            "Guide: what each choice cuts off is drawn below, and pane 1 says what to do first and why. Waiting is"
-            " not always safe: a broker that returns may be elected at once with a shorter log. Press c to choose."
+            "Guide: each replica's log is drawn above; Tab, then End, shows what each choice cuts off. Press c to"
+            " choose."
         )
     return "Guide: press 1 for the offline partitions, and Enter there to see one."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from console.operations.registry import Action
+from recovery.wording.glossary import GLOSSARY
 from widgets.dialogs.help_screen import HelpRow, HelpSection
 
 GROUPS = ("Move", "Plan", "Quorum", "Safety", "Table", "Cluster", "Take away", "Help")
@@ -30,7 +31,7 @@ SIGNS = HelpSection(
 
 
 def sections(actions: Iterable[tuple[Action, str]]) -> tuple[HelpSection, ...]:
-    """All actions in their groups, with the keys that every table has, and the signs beside its rows."""
+    """All actions in their groups, with the keys that every table has, the signs beside its rows, and the words."""
     known = tuple(actions)
     return (
         *(
@@ -44,4 +45,5 @@ def sections(actions: Iterable[tuple[Action, str]]) -> tuple[HelpSection, ...]:
             for group in GROUPS
         ),
         SIGNS,
+        HelpSection("Words (W searches them)", tuple(HelpRow(e.term, e.meaning) for e in GLOSSARY)),
     )

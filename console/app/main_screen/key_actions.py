@@ -44,9 +44,13 @@ class KeyActions:
         context = self.context()
         yield from ((as_it_stands(action, context), why_not(action, context)) for action in KEYS)
 
+    def why_not(self, name: str) -> str:
+        """Why that action's key is disabled now; "" if it works."""
+        return why_not(BY_NAME[name], self.context())
+
     def act(self, name: str) -> None:
         """A key was pressed, or a command chosen."""
-        why = why_not(BY_NAME[name], self.context())
+        why = self.why_not(name)
         if why:
             self._say(why, Tone.WARN)
         else:

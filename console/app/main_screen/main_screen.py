@@ -1,17 +1,13 @@
-"""The main screen: seven panes on one view of the cluster, and the bars around them."""
+"""The main screen: eight panes on one view of the cluster, and the bars around them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
-from textual.screen import Screen
-from textual.widgets import ContentSwitcher
 from textual.worker import Worker
 
 from console.app.controller_replacement.screen import WizardScreen
@@ -19,13 +15,16 @@ from console.app.controller_replacement.start_replacement import StartReplacemen
 from console.app.main_screen.bars import BarsView, draw_bars
 from console.app.main_screen.copy_and_export import CopyAndExport
 from console.app.main_screen.equivalent_command import command_line
-from console.app.main_screen.guide_steps import step
+from console.app.main_screen.glossary_view import glossary_screen
+from console.app.main_screen.guide_steps import GuideState, step
 from console.app.main_screen.help_sections import sections
 from console.app.main_screen.key_actions import KeyActions, Quit, context_of
 from console.app.main_screen.key_footer import KeyFooter
 from console.app.main_screen.log_dir_detail import LogDirDetails
 from console.app.main_screen.navigation import Navigation
 from console.app.main_screen.pane_views import PaneSources, update_pane
+from console.app.main_screen.panes_screen import PanesScreen
+from console.app.main_screen.partition_search import PartitionSearch
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Handlers
 from console.app.main_screen.session_reports import SessionReports
@@ -41,53 +40,45 @@ from console.app.session.session import Opening, Session
 from console.app.session.timeline_feed import TimelineFeed
 from console.app.session.view import Link
 from console.operations.registry import (
-    DIRS,
     ELIGIBLE,
     OFFLINE,
     PANES,
-    PLAN,
-    QUORUM,
     REPLICAS,
     TIMELINE,
     Action,
 )
 from recovery.model import TopicPartition
+from recovery.wording.quantity_text import counted
 from widgets.bars.filter_bar import FilterBar
-from widgets.bars.message_bars import CommandBar, MessageBar
-from widgets.bars.pane_tabs import Crumbs, PaneTabs
-from widgets.bars.title_bar import TitleBar
-from widgets.base_pane import Pane
+from widgets.bars.message_bars import MessageBar
+from widgets.bars.pane_tabs import PaneTabs
 from widgets.dialogs.help_screen import HelpScreen
-from widgets.eligible import EligiblePane
 from widgets.lifecycle import is_ready, screen_is_open, when_ready
 from widgets.log_dirs import LogDirsPane
-from widgets.partitions import PartitionsPane
 from widgets.plan import PlanPane
-from widgets.quorum import QuorumPane
-from widgets.replicas import ReplicasPane
 from widgets.table import RowTable
 from widgets.text import Tone
-from widgets.timeline import TimelinePane
 
 T = TypeVar("T")
 
 TICK_SECONDS = 1.0
 
 
-class MainScreen(Screen[None]):
+class MainScreen(PanesScreen):
     """Widgets post what a person did; this screen changes the session; the session's view goes back to the
     widgets.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = []
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-tall")]  # noqa: RUF012  # as Textual declares it
 
-    def __init__(self, owner: Owner, opening: Opening, *, guide: bool = False) -> None:
+    def __init__(self, owner: Owner, opening: Opening, *, guide: bool = False, hint: str = "") -> None:
         super().__init__()
         self.owner = owner
         self._guide = guide
+        self._hint = hint
         self._other_cluster = False
         self._doubt = ""
+        self._said_at: Hashable | None = None
         self.session = session = Session(opening, self._make_reports())
         self.navigation = Navigation(session.poller.want, self._show_place)
         self.tasks = RunningTask(session, owner, self.say, start=self._start_task, ended=self.redraw)
@@ -122,7 +113,16 @@ class MainScreen(Screen[None]):
             self.tasks.begin,
             cursor_key=lambda: self.table.cursor_key,
             wizard_screen=lambda planned: WizardScreen(session, self.tasks, owner.program, self.say, planned),
-            open_screen=self._open,
+            open_screen=self.open_screen,
+        )
+        self._search = PartitionSearch(
+            session,
+            self.say,
+            self.ask,
+            self.tasks.begin,
+            navigation=self.navigation,
+            table=lambda: self.table,
+            start=lambda job: self.run_worker(job, group="find", exclusive=True),
         )
         self._quit = Quit(lambda: session.draft, lambda: self.busy, self.say, owner.leave)
         self._keys = KeyActions(
@@ -137,7 +137,7 @@ class MainScreen(Screen[None]):
             shown=lambda: is_ready(self),
             redraw=self.redraw,
             draw_bars=self.draw_bars,
-            clear_marks=self._clear_marks,
+            clear_marks=self.clear_marks,
             other_cluster=self._on_other_cluster,
             warnings=self.owner.take_warnings,
             report=self.owner.report,
@@ -153,26 +153,8 @@ class MainScreen(Screen[None]):
             navigation=self.navigation,
             table=lambda: self.table,
             show_requests=lambda shown: self.query_one(PlanPane).show_requests(shown),
-            open_screen=self._open,
+            open_screen=self.open_screen,
         )
-
-    def compose(self) -> ComposeResult:
-        yield TitleBar(id="title")
-        yield PaneTabs(id="tabs")
-        yield Crumbs(id="crumbs")
-        with ContentSwitcher(initial=f"pane-{OFFLINE}", id="panes"):
-            yield PartitionsPane(id=f"pane-{OFFLINE}")
-            yield ReplicasPane(id=f"pane-{REPLICAS}")
-            yield EligiblePane(id=f"pane-{ELIGIBLE}")
-            yield QuorumPane(id=f"pane-{QUORUM}")
-            yield LogDirsPane(id=f"pane-{DIRS}")
-            yield PlanPane(id=f"pane-{PLAN}")
-            yield TimelinePane(id=f"pane-{TIMELINE}")
-        with Vertical(id="foot"):
-            yield FilterBar(id="filter")
-            yield CommandBar(id="command")
-            yield MessageBar(id="say")
-            yield KeyFooter(id="footer")
 
     def on_mount(self) -> None:
         if not screen_is_open(self):  # removed before it was mounted
@@ -180,6 +162,8 @@ class MainScreen(Screen[None]):
         self.set_interval(TICK_SECONDS, self._tick, name="tick")
         self.pane_of(OFFLINE).focus_first()
         self.call_after_refresh(self.redraw)
+        if self._hint:
+            self.call_after_refresh(self.say, self._hint, Tone.INFO)
 
     # What is shown
 
@@ -202,15 +186,13 @@ class MainScreen(Screen[None]):
     def table(self) -> RowTable[Any]:
         return self.pane_of(self.pane).table
 
-    def pane_of(self, pane: str) -> Pane:
-        return self.query_one(f"#pane-{pane}", Pane)
-
     def _show_place(self) -> None:
-        self.query_one("#panes", ContentSwitcher).current = f"pane-{self.pane}"
+        self.open_pane(self.pane)
         self._tables.close_filter_bar()
         self.timeline.show(self.pane == TIMELINE)
         self.redraw()
         self.pane_of(self.pane).focus_first()
+        self._search.pane_shown()
 
     def redraw(self) -> None:
         """The open pane and the bars; widgets repaint what changed. Other panes are drawn once they are opened."""
@@ -233,7 +215,7 @@ class MainScreen(Screen[None]):
         session, pane = self.session, self.pane
         if doubt(session) != self._doubt:
             self._draw_pane()  # the data has become too old, or the cluster was lost
-        guide = step(pane, session.view, session.draft, session.safety) if self._guide else None
+        guide = self._guide_text() if self._guide else None
         trail = self.navigation.trail(short_name(session.target))
         draw_bars(
             self,
@@ -241,6 +223,10 @@ class MainScreen(Screen[None]):
             BarsView(pane, trail, self.table, self.command_line(), tuple(self.actions()), guide),
         )
         self.pane_of(pane).fade(session.poller.state.link is Link.LOST)
+
+    def _guide_text(self) -> str:
+        session = self.session
+        return step(GuideState(self.pane, session.view, session.draft, session.safety, self._keys.why_not))
 
     def command_line(self) -> str:
         """The command that shows what the open pane shows."""
@@ -259,15 +245,8 @@ class MainScreen(Screen[None]):
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """One message at the bottom."""
         if is_ready(self):
-            self.query_one(MessageBar).say(text, tone)
-
-    async def ask(self, dialog: Screen[T], /) -> T | None:
-        """Opens a dialog and returns its answer."""
-        answer: T | None = await self.app.push_screen_wait(dialog)
-        return answer
-
-    async def _open(self, screen: Screen[Any]) -> None:
-        await self.app.push_screen(screen)
+            self._said_at = self.table.cursor_key
+        super().say(text, tone)
 
     def _start_task(self, job: Any, name: str) -> Worker[None]:
         return self.run_worker(job, name=name, exit_on_error=True)
@@ -275,16 +254,9 @@ class MainScreen(Screen[None]):
     def _copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)
 
-    def _clear_marks(self) -> int:
-        """Removes the marks of every table; returns how many there were."""
-        tables = [self.pane_of(pane).table for pane in PANES]
-        marked = sum(len(table.marks) for table in tables)
-        for table in tables:
-            table.clear_marks()
-        return marked
-
     def _on_other_cluster(self) -> None:
         self.navigation.cursor = None
+        self._search.forget()
         self._other_cluster = True
 
     def _tick(self) -> None:
@@ -315,10 +287,12 @@ class MainScreen(Screen[None]):
             **self._restorer.handlers(),
             **self._copies.handlers(),
             **self._controllers.handlers(),
+            **self._search.handlers(),
             **{f"pane{pane}": partial(go, pane) for pane in PANES},
             "back": self._step_back,
             "others": lambda: self.tasks.begin("listing", self._others()),
             "help": self._open_help,
+            "glossary": self._open_glossary,
             "palette": self._open_palette,
             "clusters": self.owner.pick,
             "quit": self._quit.quit,
@@ -329,6 +303,9 @@ class MainScreen(Screen[None]):
 
     def _open_help(self) -> None:
         self.app.push_screen(HelpScreen(sections(self.actions())))
+
+    def _open_glossary(self) -> None:
+        self.app.push_screen(glossary_screen(self.session, self.cursor))
 
     def _open_palette(self) -> None:
         self.app.action_command_palette()
@@ -351,6 +328,8 @@ class MainScreen(Screen[None]):
     @when_ready
     def _cursor_moved(self, event: RowTable.CursorMoved) -> None:
         key = event.key if event.table is self.table else None
+        if event.table is self.table and event.key != self._said_at and self.table.shows(self._said_at):
+            self.query_one(MessageBar).clear_error()
         if isinstance(key, TopicPartition) and self.navigation.select(key):
             self.draw_bars()
 
@@ -373,7 +352,7 @@ class MainScreen(Screen[None]):
     @when_ready
     def _marks_gone(self, event: RowTable.MarksGone) -> None:
         if not self._other_cluster:
-            self.say(f"{len(event.keys):,} marked rows are no longer in this list", Tone.WARN)
+            self.say(f"no longer in this list: {counted(len(event.keys), 'marked row')}", Tone.WARN)
 
     @on(RowTable.MarksChanged)
     @when_ready

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from backends.base.answers import LogDir
+from console.app.main_screen.brokers_view import brokers_view
 from console.app.main_screen.quorum_view import quorum_view
 from console.app.main_screen.title_view import doubt
 from console.app.plan.progress import Batches
@@ -15,6 +16,7 @@ from console.app.session.view import View
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from widgets.base_pane import Pane
+from widgets.brokers import BrokersPane
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
 from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane, PartitionsView
@@ -67,6 +69,8 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
             pane.update(plan_view(session, sources.batches, sources.how_to_plan))
         case TimelinePane():
             pane.update(sources.timeline)
+        case BrokersPane():
+            pane.update(brokers_view(session))
 
 
 def _partitions(session: Session) -> PartitionsView:

@@ -24,7 +24,8 @@ class TextQuestion(DismissOnce[str | None], ModalScreen[str | None]):
     DEFAULT_CSS = """
     TextQuestion { align: center middle; }
     TextQuestion > Vertical {
-        width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; background: $surface;
+        width: 90%; max-width: 100; height: auto; max-height: 100%; border: round $primary; padding: 0 1;
+        background: $surface; overflow-y: auto; scrollbar-size-vertical: 1;
     }
     TextQuestion Label { width: 100%; }
     """
@@ -67,7 +68,8 @@ class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
     DEFAULT_CSS = """
     ChoiceQuestion { align: center middle; }
     ChoiceQuestion > Vertical {
-        width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; background: $surface;
+        width: 90%; max-width: 100; height: auto; max-height: 100%; border: round $primary; padding: 0 1;
+        background: $surface; overflow-y: auto; scrollbar-size-vertical: 1;
     }
     ChoiceQuestion .question { width: 100%; height: auto; text-style: bold; margin: 0 0 1 0; }
     ChoiceQuestion OptionList { height: auto; max-height: 12; border: none; background: $surface; padding: 0; }

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from console.app.main_screen.screen_calls import Handlers, Say
 from recovery.model import PartitionState, TopicPartition
+from recovery.wording.quantity_text import counted
 from widgets.bars.filter_bar import FilterBar
 from widgets.partitions import PartitionRow
 from widgets.table import RowFilter, RowTable
@@ -117,7 +118,7 @@ class TableActions:
 
     def _mark_all(self) -> None:
         self._table.mark_all_shown()
-        self._say(f"{self._table.counts.marked:,} rows are marked; u removes the marks", Tone.INFO)
+        self._say(f"marked: {counted(self._table.counts.marked, 'row')}; u removes the marks", Tone.INFO)
 
 
 def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState]) -> str:

@@ -29,6 +29,7 @@ from recovery.plan.plan_review import candidate_harm, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import RowState
+from recovery.wording.quantity_text import counted
 from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
 from widgets.plan.plan_text import ACKS_REFUSED
 from widgets.text import Tone
@@ -238,7 +239,7 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
     warnings += risk_lines(frozen.plan, WORST, native=prepared.native)
     if prepared.refused:
         warnings.append(
-            f"{len(prepared.refused):,} rows of the plan cannot be applied any more and are left out"
+            f"left out, because it cannot be applied any more: {counted(len(prepared.refused), 'row')} of the plan"
         )
     if any(check.others_at_work for check in prepared.checks):
         warnings.append("somebody else may be at work on this cluster: see the rows that changed")

@@ -15,39 +15,65 @@ from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Selection
 from console.operations.record_times import with_times
 from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.loss import loss
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import Importance
 from recovery.plan.make import designate, make_plan
+from recovery.plan.plan_review import AcknowledgedLoss, acknowledged_loss
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
 
 
-class Comes(NamedTuple):
-    """The result of a strategy for a selection: the number of each verdict."""
+class StrategyOutcome(NamedTuple):
+    """What a strategy decides for a selection: how many partitions by decision, for which brokers how many of them
+    wait, what the elections lose in offsets (``at_most`` None: no upper limit known), and what of the acknowledged
+    records.
+    """
 
     strategy: Strategy
-    verdicts: Mapping[DecisionKind, int]
+    decisions: Mapping[DecisionKind, int]
+    waits_for: Mapping[int, int]
+    at_least: int
+    at_most: int | None
+    acknowledged: AcknowledgedLoss
 
     @property
     def elects(self) -> int:
-        return self.verdicts.get(DecisionKind.ELECT, 0)
+        return self.decisions.get(DecisionKind.ELECT, 0)
 
 
 CHOOSABLE = (Strategy.BALANCED, Strategy.COMPLETE, Strategy.AGGRESSIVE)
 
 
-def what_each_comes_to(
+def strategy_outcomes(
     surveys: Sequence[Survey], ranking: Ranking, verdicts: Mapping[TopicPartition, JudgedSurvey]
-) -> tuple[Comes, ...]:
+) -> tuple[StrategyOutcome, ...]:
     """Every strategy beside the others, the most careful first; by the verdicts of the picture."""
+    judged = {tp: held.verdicts for tp, held in verdicts.items()}
+    return tuple(_outcome(surveys, ranking, strategy, judged) for strategy in CHOOSABLE)
 
-    def decided(survey: Survey, strategy: Strategy) -> DecisionKind:
-        held = verdicts.get(survey.tp)
-        return decide(survey, ranking, strategy, None if held is None else held.verdicts).verdict
 
-    return tuple(
-        Comes(strategy, Counter(decided(survey, strategy) for survey in surveys)) for strategy in CHOOSABLE
+def _outcome(
+    surveys: Sequence[Survey],
+    ranking: Ranking,
+    strategy: Strategy,
+    judged: Mapping[TopicPartition, PartitionVerdicts],
+) -> StrategyOutcome:
+    decided = [(survey, decide(survey, ranking, strategy, judged.get(survey.tp))) for survey in surveys]
+    elected = [(survey, one.leader) for survey, one in decided if one.verdict is DecisionKind.ELECT]
+    losses = [loss(survey, leader) for survey, leader in elected]
+    unlimited = any(lost.at_most is None for lost in losses)
+    return StrategyOutcome(
+        strategy,
+        Counter(one.verdict for _, one in decided),
+        Counter(broker for _, one in decided for broker in one.waits_for),
+        sum(lost.at_least for lost in losses),
+        None if unlimited else sum(lost.at_most or 0 for lost in losses),
+        acknowledged_loss(
+            judged[survey.tp].candidates.get(leader) if survey.tp in judged else None
+            for survey, leader in elected
+        ),
     )
 
 

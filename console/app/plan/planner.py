@@ -14,6 +14,7 @@ from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.plan import apply_plan, journal, leader_choice
 from console.app.plan.handover import handover_lines
+from console.app.plan.leader_choice import StrategyOutcome
 from console.app.plan.progress import TaskProgress
 from console.app.plan.sources import load
 from console.app.session import draft
@@ -32,6 +33,8 @@ from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 from recovery.wording.cluster_health_text import leader_unknown_text
+from recovery.wording.loss_text import range_text
+from recovery.wording.quantity_text import counted
 from widgets.plan import CandidatePicker, in_plan
 from widgets.table import RowTable
 from widgets.text import Tone
@@ -122,6 +125,8 @@ class Planner:
         question = f"{survey.tp}: {how.strategy} says {decision.verdict}: {decision.reason}"
         answer = await self._ask(ChoiceQuestion(question, _AGAINST_ADVICE))
         if answer != CHOOSE:
+            left = f"{survey.tp} is left as it is, and is not in the plan: {decision.reason}"
+            self._say(left if answer == WAIT else "", Tone.INFO)
             return
         made = make_plan(self._session.header(), [(survey, anyone)], self._session.view.marks)
         broker = await self._ask(CandidatePicker(made.rows[0], how.ranking))
@@ -148,12 +153,10 @@ class Planner:
 
     async def _choose_many(self, surveys: Sequence[Survey]) -> None:
         how = self._session.choosing
-        comes = await asyncio.to_thread(
-            leader_choice.what_each_comes_to, surveys, how.ranking, self._session.view.verdicts
-        )
-        mine = next((one for one in comes if one.strategy is how.strategy), None)
+        outcomes = await self._outcomes(surveys)
+        mine = next((one for one in outcomes if one.strategy is how.strategy), None)
         if mine is None or mine.elects < len(surveys):
-            answers = [AnswerOption(str(one.strategy), _comes_text(one)) for one in comes]
+            answers = [AnswerOption(str(one.strategy), strategy_text(one)) for one in outcomes]
             question = f"{len(surveys):,} partitions. How much must be known before a leader is chosen?"
             answer = await self._ask(ChoiceQuestion(question, answers))
             if answer is None:
@@ -179,8 +182,8 @@ class Planner:
             row = plan.rows[0]
             said = f"{row.tp}: elect {row.leader}; loses {candidate_harm(row.chosen)}"
         else:
-            left = f", {len(plan.not_elected):,} are not elected" if plan.not_elected else ""
-            said = f"{len(plan.rows):,} partitions are in the plan{left}"
+            left = f"; not elected: {len(plan.not_elected):,}" if plan.not_elected else ""
+            said = f"in the plan: {counted(len(plan.rows), 'partition')}{left}"
         lossless = all(row.loss.none for row in plan.rows)
         self._say(f"{said}. 6 opens the plan", Tone.GOOD if lossless else Tone.WARN)
 
@@ -212,7 +215,7 @@ class Planner:
         gone = self._partitions()
         self._tasks.plan_is(draft.without(self._session.draft, gone, self._header_of_plan()))
         self._table().clear_marks()
-        self._say(f"{len(gone):,} rows are out of the plan")
+        self._say(f"taken out of the plan: {counted(len(gone), 'row')}")
 
     async def _write(self) -> None:
         plan = self._session.draft.plan
@@ -288,9 +291,16 @@ class Planner:
         if answer is not None:
             await self._session.choose_by(replace(self._session.choosing, ranking=Ranking(answer)))
 
+    async def _outcomes(self, surveys: Sequence[Survey]) -> tuple[StrategyOutcome, ...]:
+        view, ranking = self._session.view, self._session.choosing.ranking
+        return await asyncio.to_thread(leader_choice.strategy_outcomes, surveys, ranking, view.verdicts)
+
     async def _strategy(self) -> None:
-        answers = [AnswerOption(str(strategy), text) for strategy, text in _STRATEGIES.items()]
-        answer = await self._ask(ChoiceQuestion("How much must be known?", answers))
+        offline = [survey for survey in self._session.view.surveys.values() if survey.state.offline]
+        outcomes = await self._outcomes(offline)
+        answers = [AnswerOption(str(one.strategy), strategy_text(one)) for one in outcomes]
+        question = f"How much must be known? Now: {counted(len(offline), 'offline partition')}."
+        answer = await self._ask(ChoiceQuestion(question, answers))
         if answer is not None:
             await self._session.choose_by(replace(self._session.choosing, strategy=Strategy(answer)))
 
@@ -316,13 +326,21 @@ _STRATEGIES = {
 }
 
 
-def _comes_text(comes: leader_choice.Comes) -> str:
-    others = [
-        f"{count:,} {verdict}"
-        for verdict, count in comes.verdicts.items()
-        if verdict is not DecisionKind.ELECT
-    ]
-    return "; ".join([_STRATEGIES[comes.strategy], f"elects {comes.elects:,}", *others])
+def strategy_text(found: StrategyOutcome) -> str:
+    """A strategy in two or three lines: whom it elects, who waits for whom, and what is lost by verdict."""
+    parts = [f"elects {found.elects:,}"]
+    for decision, count in found.decisions.items():
+        if decision is DecisionKind.WAIT:
+            brokers = "; ".join(f"{some:,} for {broker}" for broker, some in sorted(found.waits_for.items()))
+            parts.append(f"{count:,} wait ({brokers})" if brokers else f"{count:,} wait")
+        elif decision is not DecisionKind.ELECT:
+            parts.append(f"{count:,} {decision}")
+    lines = [_STRATEGIES[found.strategy], ", ".join(parts)]
+    if found.elects:
+        acknowledged = str(found.acknowledged) or "nobody judged"
+        lost = range_text(found.at_least, found.at_most)
+        lines.append(f"offsets lost: {lost}; acknowledged records: {acknowledged}")
+    return "\n    ".join(lines)
 
 
 def _why_nothing(found: Sequence[Survey]) -> str:

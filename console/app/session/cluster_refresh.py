@@ -65,6 +65,7 @@ class ClusterRefresh:
             self._quorum,
             self._dirs,
             self._offline_times,
+            self._fenced_times,
             self._verdicts,
         )
         for step in steps:
@@ -79,13 +80,17 @@ class ClusterRefresh:
         states = _states_of(before, request.shown)
         surveys, contacts = await self._ask_logs(backend, states, request.deep)
         now = self.clock()
-        return replace(
+        found = {survey.tp: _kept(before.surveys.get(survey.tp), survey) for survey in surveys}
+        view = replace(
             before,
             generation=generation,
-            surveys={**before.surveys, **{survey.tp: survey for survey in surveys}},
-            surveyed={**before.surveyed, **{survey.tp: now for survey in surveys}},
+            surveys={**before.surveys, **found},
+            surveyed={**before.surveyed, **dict.fromkeys(found, now)},
             contacts={**before.contacts, **contacts},
+            answered={**before.answered, **_answered(contacts, now)},
         )
+        # At once: without verdicts a row would suggest to wait until the next refresh.
+        return await self._verdicts(backend, view, request)
 
     def _fill(self, before: View, view: View) -> None:
         """The first view is shown while it fills. Later the last complete view stays until the next one is
@@ -116,6 +121,13 @@ class ClusterRefresh:
         found = await self.offline_times.read(backend, view.troubled, self.clock())
         return replace(view, offline_since=_kept(view.offline_since, found.since))
 
+    async def _fenced_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
+        now, before = self.clock(), view.fenced_since
+        fenced = [broker.id for broker in view.brokers.values() if broker.fenced]
+        told = self.offline_times.fenced_since(backend, fenced, now)
+        since = {b: (told[b], True) if b in told else before.get(b, (now, False)) for b in fenced}
+        return replace(view, fenced_since=_kept(before, since))
+
     async def _verdicts(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
         """What each choice loses of the acknowledged records; a survey that was judged is not judged again."""
         elr = Unknown(Why.NOT_ANSWERED, "not told") if view.cluster is None else view.cluster.elr_enabled
@@ -136,7 +148,10 @@ class ClusterRefresh:
             if old is not None and old.verdicts == told:
                 told = old.verdicts  # the same object keeps the same row
             found[state.tp] = JudgedSurvey(survey, changes, told)
-        return replace(view, verdicts=_kept(view.verdicts, found))
+        # By identity: a row takes only the verdicts of its very survey (:func:`console.app.session.rows.shaped`).
+        known = view.verdicts
+        same = len(found) == len(known) and all(known.get(tp) is held for tp, held in found.items())
+        return view if same else replace(view, verdicts=found)
 
     async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> View:
         known, now = view.configs, self.clock()
@@ -160,6 +175,7 @@ class ClusterRefresh:
             surveys=_kept(view.surveys, found),
             surveyed=dict.fromkeys(found, now),
             contacts=_kept(view.contacts, contacts),
+            answered={**view.answered, **_answered(contacts, now)},
         )
 
     async def _ask_logs(
@@ -194,7 +210,10 @@ class ClusterRefresh:
             return view
         asked = await _value(backend.log_dirs())
         found = dict.fromkeys(view.brokers, asked) if isinstance(asked, Unknown) else asked
-        return replace(view, log_dirs=_kept(view.log_dirs, found), dirs_at=self.clock())
+        now = self.clock()
+        told = {broker: now for broker, dirs in found.items() if not isinstance(dirs, Unknown)}
+        dirs = _kept(view.log_dirs, found)
+        return replace(view, log_dirs=dirs, dirs_at=now, answered={**view.answered, **told})
 
 
 async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | QuorumWithoutLeader:
@@ -214,6 +233,10 @@ async def _value(asking: Awaitable[T]) -> T | Unknown:
         return Unknown(Why.NOT_OFFERED, str(error))
     except BackendError as error:
         return Unknown(Why.NOT_ANSWERED, str(error))
+
+
+def _answered(contacts: Mapping[int, Contact], now: float) -> dict[int, float]:
+    return {broker: now for broker, contact in contacts.items() if contact.problem is None}
 
 
 def _kept(old: T | None, new: T) -> T:

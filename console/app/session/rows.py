@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from backends.base.answers import Partitions
 from console.app.session.view import Choosing, View
+from recovery.broker_load import BrokerLoad, broker_loads
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition
 from recovery.plan.importance import log_size
@@ -16,6 +18,7 @@ from widgets.partitions import PartitionRow, bare_row, leader_unknown_row, parti
 class Rows:
     """``partitions`` as they are to stand, ``others``: those that are well too. ``made_of``: the survey that each
     row was made of. ``offline``, ``led``: whether partitions without a leader, and with one, are in trouble.
+    ``loads``: what hangs on each broker, of the partitions that were ``counted``.
     """
 
     partitions: tuple[PartitionRow, ...] = ()
@@ -24,6 +27,8 @@ class Rows:
     made_of: Mapping[TopicPartition, tuple[Survey, PartitionRow]] = field(default_factory=dict)
     offline: bool = False
     led: bool = False
+    counted: Partitions | None = None
+    loads: Mapping[int, BrokerLoad] = field(default_factory=dict)
 
 
 def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows:
@@ -72,7 +77,10 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
         partitions = known.partitions
     offline = any(state.offline for state in view.troubled)
     led = any(not state.offline for state in view.troubled)
-    return Rows(partitions, choosing, others, made, offline, led)
+    listed = view.partitions
+    same = listed is known.counted
+    loads = known.loads if same else broker_loads(() if listed is None else listed.states)
+    return Rows(partitions, choosing, others, made, offline, led, listed, loads)
 
 
 def _size(row: PartitionRow) -> int:

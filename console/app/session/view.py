@@ -63,8 +63,9 @@ class View:
     ``first`` is when the partitions were first told, ``since`` when each was first seen in trouble,
     ``offline_since`` when it lost its leader, where the metadata log tells. ``surveyed`` is
     when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were. ``health`` is
-    that of the whole cluster, None before the partitions were told. A look that found
-    a part as it was keeps the very same object.
+    that of the whole cluster, None before the partitions were told. ``answered`` is when each broker answered last,
+    ``fenced_since`` when each fenced one was fenced, and whether that is exact or the first time it was seen so. A
+    look that found a part as it was keeps the very same object.
     """
 
     generation: int = 0
@@ -85,6 +86,8 @@ class View:
     since: Mapping[TopicPartition, float] = field(default_factory=dict)
     offline_since: Mapping[TopicPartition, float] = field(default_factory=dict)
     verdicts: Mapping[TopicPartition, JudgedSurvey] = field(default_factory=dict)
+    answered: Mapping[int, float] = field(default_factory=dict)
+    fenced_since: Mapping[int, tuple[float, bool]] = field(default_factory=dict)
     configs_at: float | None = None
     dirs_at: float | None = None
     health: ClusterHealth | None = None

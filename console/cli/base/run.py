@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -61,7 +61,8 @@ class Run:
         """Runs ``job``, which can only read the cluster. Raises what the job raises, and Stopped."""
         from backends.base.read_only import ReadOnlyBackend  # noqa: PLC0415  # not before a cluster is asked
 
-        return self._on_cluster(lambda cluster, stop: job(ReadOnlyBackend(cluster), stop))
+        only_reads = replace(self.target, only_reads=True)
+        return self._on_cluster(only_reads, lambda cluster, stop: job(ReadOnlyBackend(cluster), stop))
 
     def change(self, change: Change[Backend, P, R], operator: Operator[P]) -> R:
         """Carries out the change. Raises what it raises, and Stopped."""
@@ -81,13 +82,13 @@ class Run:
                 resume_command=self.target.command("resume"),
             )
 
-        return self._on_cluster(job)
+        return self._on_cluster(self.target, job)
 
-    def _on_cluster(self, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
+    def _on_cluster(self, target: Target, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
         """Runs ``job`` on the cluster, then closes the backend."""
         from console.backends import backend  # noqa: PLC0415  # not before a cluster is asked
 
-        cluster = backend(self.target, self.screen.say)
+        cluster = backend(target, self.screen.say)
 
         async def supervised(stop: StopRequest) -> T:
             try:

@@ -7,17 +7,15 @@ import asyncio
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.cli.disks.leaderless_partitions import SECONDS, Leaderless, has_copy, leaderless_lines
-from console.cli.disks.log_dir_views import looked
-from console.errors import InputError
 from console.exit_status import Status
-from console.operations.log_dir_survey import Disks, reckon
+from console.operations.disk_swap import disk_swap, is_back, looked
+from console.operations.leaderless_partitions import SECONDS, Leaderless, has_copy, leaderless_lines
+from console.operations.log_dir_survey import Disks
 from console.output.log_dirs_report import swap_document, swap_lines
 from console.paths import unused
 from console.signals import StopRequest
-from recovery.disks.disk_swap import DiskSwap, leaderless, swap, waiting
-from recovery.disks.failure_preview import check
-from recovery.disks.values import DiskError, LogDirPlace
+from recovery.disks.disk_swap import DiskSwap, leaderless, waiting
+from recovery.disks.values import LogDirPlace
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import PartitionState, TopicPartition
 
@@ -32,7 +30,7 @@ def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
 
     async def job(backend: Backend, stop: StopRequest) -> tuple[DiskSwap, Disks]:
         disks = await looked(backend)
-        found = await _swap(backend, disks, where)
+        found = await disk_swap(backend, disks, where)
         if not wait:
             return found, disks
         run.screen.out([] if run.json else swap_lines(found, disks, rows))
@@ -73,36 +71,9 @@ def _waited(run: Run, where: LogDirPlace, left: list[PartitionState]) -> int:
     return Status.PARTLY if left else Status.DONE
 
 
-def _back(disks: Disks, where: LogDirPlace) -> bool:
-    """Whether the dir is online again."""
-    return where.path in disks.held.get(where.broker, {})
-
-
 def _named(tps: list[TopicPartition]) -> tuple[str, ...]:
     topics = sorted({tp.topic for tp in tps})
     return tuple(word for topic in topics for word in ("--topic", topic))
-
-
-async def _swap(backend: Backend, disks: Disks, where: LogDirPlace) -> DiskSwap:
-    cluster = await reckon(backend, disks)
-    partitions = set(disks.kept.get(where.broker, {}).get(where.path, frozenset()))
-    partitions |= set(disks.held.get(where.broker, {}).get(where.path, frozenset()))
-    if where in disks.failed:
-        states = disks.partitions.states
-        healthy = {tp for tps in disks.held.get(where.broker, {}).values() for tp in tps}
-        partitions |= {s.tp for s in states if where.broker in s.offline_replicas and s.tp not in healthy}
-    elif not partitions and _told(disks, where):
-        try:
-            check(cluster, where)
-        except DiskError as error:
-            raise InputError(str(error)) from None
-    return swap(cluster, where, partitions)
-
-
-def _told(disks: Disks, where: LogDirPlace) -> bool:
-    """Whether the dirs of that broker are known: it listed them, or no broker with that id is known."""
-    hosts = any(where.broker in state.replicas for state in disks.partitions.states)
-    return where.broker in disks.held or not (where.broker in disks.dirs or hosts)
 
 
 async def _wait(
@@ -114,7 +85,7 @@ async def _wait(
         stuck: tuple[str, ...] = ()
         try:
             disks = await looked(backend, again=True)
-            left, back = waiting(disks.partitions.states, where, partitions), _back(disks, where)
+            left, back = waiting(disks.partitions.states, where, partitions), is_back(disks, where)
             if not left or stop or clock() - began > PATIENCE:
                 return disks
             since = (since or clock()) if back and len(leaderless(left)) == len(left) else 0.0
@@ -146,5 +117,5 @@ async def _stuck(
     backend: Backend, disks: Disks, where: LogDirPlace, found: list[PartitionState], *, back: bool
 ) -> tuple[str, ...]:
     """What to say of partitions without a leader. Raises BackendError."""
-    dangers = () if back else (await _swap(backend, disks, where)).dangers
+    dangers = () if back else (await disk_swap(backend, disks, where)).dangers
     return tuple(leaderless_lines(found, where, [danger.tp for danger in dangers]))

@@ -8,8 +8,8 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.last_healthy import recall, remember
-from console.operations.log_dir_survey import KEPT, Disks, failures, keep, kept_from, reckon, survey_log_dirs
+from console.operations.disk_swap import looked
+from console.operations.log_dir_survey import Disks, failures, reckon
 from console.output.log_dirs_report import dirs_document, dirs_lines, fails_document, fails_lines
 from recovery.disks.failed_dirs import FailedDir, last_copies
 from recovery.disks.failure_preview import FailurePreview, if_places_fail
@@ -69,17 +69,3 @@ def swap_disk(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
     from console.cli.disks.disk_swap import course  # noqa: PLC0415  # for that option only
 
     return course(run, where, rows, wait=wait)
-
-
-async def looked(backend: Backend, *, again: bool = False) -> Disks:
-    """All dirs; their replicas are saved, because a dir that fails can no longer list them. Raises
-    BackendError.
-
-    ``again``: the backend is already open.
-    """
-    cluster = await (backend.cluster() if again else backend.open())
-    kept = kept_from(recall(cluster.cluster_id, KEPT))
-    disks = await survey_log_dirs(backend, cluster, kept)
-    if not disks.as_kept:
-        remember(cluster.cluster_id, KEPT, keep(disks))
-    return disks

@@ -11,10 +11,12 @@ import pytest
 
 from console import backends
 from console.cli.base.run import Run
-from console.cli.disks import disk_swap, leaderless_partitions
+from console.cli.disks import disk_swap
 from console.cli.disks.disk_swap import _waited
-from console.cli.disks.leaderless_partitions import SECONDS, Leaderless, leaderless_lines
-from console.cli.disks.log_dir_views import looked
+from console.operations import disk_swap as operations_swap
+from console.operations import leaderless_partitions
+from console.operations.disk_swap import looked
+from console.operations.leaderless_partitions import SECONDS, Leaderless, leaderless_lines
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import StopRequest, Supervisor
@@ -99,7 +101,7 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
     async def wait() -> None:
         backend = backends.backend(run.target, run.screen.say)
         disks = await looked(backend)
-        held = (await disk_swap._swap(backend, disks, place)).held
+        held = (await operations_swap.disk_swap(backend, disks, place)).held
         async with asyncio.timeout(60):
             await disk_swap._wait(run, backend, place, held, stop)
         await backend.close()

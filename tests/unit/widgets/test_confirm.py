@@ -74,18 +74,32 @@ async def test_a_key_that_is_held_down_neither_confirms_nor_cancels(opener: str)
         assert ENDED == []
 
 
-@pytest.mark.parametrize("opener", ["enter", "space"])
-async def test_the_key_that_opened_it_never_confirms(opener: str) -> None:
-    other = "space" if opener == "enter" else "enter"
+@pytest.mark.parametrize("opener", ["enter", "X"])
+async def test_enter_confirms_whatever_key_opened_it(opener: str) -> None:
     async with opened(replace(PLAIN, opened_by=opener)) as pilot:
+        assert "then Enter" in text_of(pilot.app)
         await pilot.press("tab")
         assert focused(pilot) == "confirm"
-        await pilot.press(opener, opener)
+        await pilot.press("space")
         await pilot.pause()
         assert ENDED == []
-        await pilot.press(other)
+        await pilot.press("enter")
         await pilot.pause()
         assert [ConfirmAnswer("")] == ENDED
+
+
+async def test_on_the_smallest_terminal_the_field_and_the_button_in_use_are_seen() -> None:
+    long = replace(REQUEST, target=tuple(f"orders-{n}: elect 2" for n in range(20)))
+    async with opened(long, (40, 10)) as pilot:
+        await pilot.press("tab", "3")
+        for key, name in (("", "expected"), ("tab", "reason"), ("x", "reason"), ("tab", "confirm")):
+            await pilot.press(*([key] if key else []))
+            await pilot.pause()
+            assert focused(pilot) == name
+            at = pilot.app.focused
+            assert at is not None
+            shown = at.region.intersection(at.screen.region)
+            assert at in {widget for widget, _ in at.screen.get_widgets_at(*shown.offset)}, text_of(pilot.app)
 
 
 async def test_a_loss_wants_the_number_typed_and_a_reason() -> None:

@@ -1,0 +1,108 @@
+"""The panes and the bars around them, without any cluster: what is where, and the dialogs above."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher
+
+from console.app.main_screen.key_footer import KeyFooter
+from console.operations.registry import (
+    BROKERS,
+    DIRS,
+    ELIGIBLE,
+    OFFLINE,
+    PANES,
+    PLAN,
+    QUORUM,
+    REPLICAS,
+    TIMELINE,
+)
+from widgets.bars.filter_bar import FilterBar
+from widgets.bars.message_bars import CommandBar, MessageBar
+from widgets.bars.pane_tabs import Crumbs, PaneTabs
+from widgets.bars.title_bar import TitleBar
+from widgets.base_pane import Pane
+from widgets.brokers import BrokersPane
+from widgets.eligible import EligiblePane
+from widgets.lifecycle import is_ready
+from widgets.log_dirs import LogDirsPane
+from widgets.partitions import PartitionsPane
+from widgets.plan import PlanPane
+from widgets.quorum import QuorumPane
+from widgets.replicas import ReplicasPane
+from widgets.text import Tone
+from widgets.timeline import TimelinePane
+
+T = TypeVar("T")
+
+SMALLEST = (80, 12)
+"""Columns and lines from which on every pane shows rows."""
+
+
+class PanesScreen(Screen[None]):
+    """What the main screen consists of."""
+
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-tall")]  # noqa: RUF012  # as Textual declares it
+
+    def compose(self) -> ComposeResult:
+        yield TitleBar(id="title")
+        yield PaneTabs(id="tabs")
+        yield Crumbs(id="crumbs")
+        with ContentSwitcher(initial=f"pane-{OFFLINE}", id="panes"):
+            yield PartitionsPane(id=f"pane-{OFFLINE}")
+            yield ReplicasPane(id=f"pane-{REPLICAS}")
+            yield EligiblePane(id=f"pane-{ELIGIBLE}")
+            yield QuorumPane(id=f"pane-{QUORUM}")
+            yield LogDirsPane(id=f"pane-{DIRS}")
+            yield PlanPane(id=f"pane-{PLAN}")
+            yield TimelinePane(id=f"pane-{TIMELINE}")
+            yield BrokersPane(id=f"pane-{BROKERS}")
+        with Vertical(id="foot"):
+            yield FilterBar(id="filter")
+            yield CommandBar(id="command")
+            yield MessageBar(id="say")
+            yield KeyFooter(id="footer")
+
+    def pane_of(self, pane: str) -> Pane:
+        return self.query_one(f"#pane-{pane}", Pane)
+
+    def open_pane(self, pane: str) -> None:
+        """Shows that pane instead of the one before."""
+        self.query_one("#panes", ContentSwitcher).current = f"pane-{pane}"
+
+    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """One message at the bottom."""
+        if is_ready(self):
+            self.query_one(MessageBar).say(text, tone)
+
+    async def ask(self, dialog: Screen[T], /) -> T | None:
+        """Opens a dialog and returns its answer."""
+        answer: T | None = await self.app.push_screen_wait(dialog)
+        return answer
+
+    async def open_screen(self, screen: Screen[Any]) -> None:
+        await self.app.push_screen(screen)
+
+    def clear_marks(self) -> int:
+        """Removes the marks of every table; returns how many there were."""
+        tables = [self.pane_of(pane).table for pane in PANES]
+        marked = sum(len(table.marks) for table in tables)
+        for table in tables:
+            table.clear_marks()
+        return marked
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Says what does not fit on a terminal that is too small."""
+        if event.size.width < SMALLEST[0] or event.size.height < SMALLEST[1]:
+            self.call_after_refresh(self.say, too_small(event.size.width, event.size.height), Tone.WARN)
+
+
+def too_small(columns: int, lines: int) -> str:
+    """What a person should know who has a terminal of that size."""
+    wanted, high = SMALLEST
+    return f"this terminal is {columns}x{lines}; every pane shows its rows from {wanted}x{high} on"

@@ -1,0 +1,55 @@
+"""What the replacement of a disk rests on: the log dirs now, what the disk held, and whether it is back."""
+
+from __future__ import annotations
+
+from backends.base.protocol import Backend
+from console.errors import InputError
+from console.last_healthy import recall, remember
+from console.operations.log_dir_survey import KEPT, Disks, keep, kept_from, reckon, survey_log_dirs
+from recovery.disks.disk_swap import DiskSwap, swap
+from recovery.disks.failure_preview import check
+from recovery.disks.values import DiskError, LogDirPlace
+
+
+async def looked(backend: Backend, *, again: bool = False) -> Disks:
+    """All dirs; their replicas are saved, because a dir that fails can no longer list them. Raises
+    BackendError.
+
+    ``again``: the backend is already open.
+    """
+    cluster = await (backend.cluster() if again else backend.open())
+    kept = kept_from(recall(cluster.cluster_id, KEPT))
+    disks = await survey_log_dirs(backend, cluster, kept)
+    if not disks.as_kept:
+        remember(cluster.cluster_id, KEPT, keep(disks))
+    return disks
+
+
+def is_back(disks: Disks, where: LogDirPlace) -> bool:
+    """Whether the dir is online again."""
+    return where.path in disks.held.get(where.broker, {})
+
+
+async def disk_swap(backend: Backend, disks: Disks, where: LogDirPlace) -> DiskSwap:
+    """The steps, and what an empty disk could be elected to lead. Raises BackendError, and InputError for a dir
+    that does not exist.
+    """
+    cluster = await reckon(backend, disks)
+    partitions = set(disks.kept.get(where.broker, {}).get(where.path, frozenset()))
+    partitions |= set(disks.held.get(where.broker, {}).get(where.path, frozenset()))
+    if where in disks.failed:
+        states = disks.partitions.states
+        healthy = {tp for tps in disks.held.get(where.broker, {}).values() for tp in tps}
+        partitions |= {s.tp for s in states if where.broker in s.offline_replicas and s.tp not in healthy}
+    elif not partitions and _told(disks, where):
+        try:
+            check(cluster, where)
+        except DiskError as error:
+            raise InputError(str(error)) from None
+    return swap(cluster, where, partitions)
+
+
+def _told(disks: Disks, where: LogDirPlace) -> bool:
+    """Whether the dirs of that broker are known: it listed them, or no broker with that id is known."""
+    hosts = any(where.broker in state.replicas for state in disks.partitions.states)
+    return where.broker in disks.held or not (where.broker in disks.dirs or hosts)

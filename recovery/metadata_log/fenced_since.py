@@ -1,0 +1,29 @@
+"""Since when a broker has been fenced, from the folded metadata log."""
+
+from __future__ import annotations
+
+from recovery.metadata_log.history import IN_SNAPSHOT, BrokerSubject, MetadataHistory
+from recovery.metadata_log.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+
+
+def fenced_since_ms(history: MetadataHistory, broker: int) -> int | None:
+    """When the broker was fenced the last time, in ms; None where it is not fenced or the log does not tell.
+
+    A broker that registers again is fenced until it has caught up: it stays fenced, since it was before. A snapshot
+    gives a state, not the time of its change.
+    """
+    since: int | None = None
+    fenced = False
+    for row in history.of(BrokerSubject(broker)):
+        change = row.change
+        if (
+            not isinstance(change, BrokerRegistrationChangeRecord | RegisterBrokerRecord)
+            or change.fenced is None
+        ):
+            continue
+        if not change.fenced:
+            since = None
+        elif not fenced and row.batch != IN_SNAPSHOT:
+            since = row.time_ms
+        fenced = change.fenced
+    return since if fenced else None

@@ -1,0 +1,70 @@
+"""Pane 8: every broker, whether it answers, since when it is fenced, and what waits for its return."""
+
+from __future__ import annotations
+
+from recovery.broker_load import BrokerLoad, broker_loads
+from recovery.metadata_log.fenced_since import fenced_since_ms
+from recovery.metadata_log.history import DecodedRecord, MetadataHistory
+from recovery.metadata_log.records import BrokerRegistrationChangeRecord
+from recovery.model import PartitionState
+from tests.console.faults import happens
+from tests.console.robot import console
+from widgets.brokers import BrokerRow, BrokerState
+
+
+def state(
+    partition: int, leader: int, isr: tuple[int, ...], elr: tuple[int, ...] | None = ()
+) -> PartitionState:
+    return PartitionState("orders", partition, "id", leader, 1, (1, 2, 3), isr, elr, (), ())
+
+
+def test_what_hangs_on_a_broker_is_counted() -> None:
+    loads = broker_loads(
+        [state(0, 1, (1, 2, 3)), state(1, 1, (1,)), state(2, -1, (), (3,)), state(3, -1, (3,))]
+    )
+    assert loads[1] == BrokerLoad(4, 2, 2, 2, 0)
+    assert loads[2] == BrokerLoad(4, 1, 0, 2, 0)
+    assert loads[3] == BrokerLoad(4, 2, 0, 2, 2)
+
+
+def test_a_broker_is_fenced_since_the_last_time_that_it_was_fenced() -> None:
+    def record(offset: int, fenced: bool, batch: int = 7) -> DecodedRecord:
+        return DecodedRecord(offset, offset * 1000, batch, BrokerRegistrationChangeRecord(2, 1, fenced))
+
+    history = MetadataHistory()
+    history.extend_decoded([record(1, fenced=True), record(2, fenced=False), record(3, fenced=True)])
+    assert fenced_since_ms(history, 2) == 3000
+    history.extend_decoded([record(4, fenced=True)])
+    assert fenced_since_ms(history, 2) == 3000, "it was fenced all the time"
+    history.extend_decoded([record(5, fenced=False)])
+    assert fenced_since_ms(history, 2) is None
+
+
+async def test_a_dead_broker_stands_first_with_what_waits_for_it() -> None:
+    async with console("zone-power-loss", size=(120, 30)) as robot:
+        await robot.opens("8")
+        await robot.sees("4 brokers: 1 FENCED", "broker 2 at broker-2.simulated", "rack a")
+        await robot.sees("The controller has fenced it for", "It does not answer", "connection refused")
+        await robot.sees("8 offline partitions may get a leader when it returns")
+        row = robot.desk.table.cursor_row
+        assert isinstance(row, BrokerRow)
+        assert row.exact, "the metadata log tells when it was fenced"
+
+
+async def test_a_broker_that_answers_and_is_not_in_the_isr_yet_is_said_to_be_so() -> None:
+    async with console("zone-power-loss", size=(120, 30)) as robot:
+        await robot.opens("8")
+        await robot.puts_the_cursor_on(3)
+        await robot.sees("It answers; 4 of 8 partitions in the ISR.")
+        row = robot.desk.table.cursor_row
+        assert isinstance(row, BrokerRow)
+        assert row.state is BrokerState.OUT_OF_SYNC
+
+
+async def test_when_a_broker_answered_last_is_kept() -> None:
+    async with console("last-replica-standing", size=(120, 30)) as robot:
+        await robot.opens("8")
+        await happens(robot, lambda b: b.simulation.world.kill_broker(0))
+        await robot.looks_again()
+        await robot.puts_the_cursor_on(0)
+        await robot.sees("It does not answer", "it answered")

@@ -1,0 +1,90 @@
+"""The guide is walked on the smallest usual terminal, by what can be read on it."""
+
+from __future__ import annotations
+
+import re
+
+from console.app.main_screen.question_dialogs import ChoiceQuestion
+from tests.console.robot import Robot, console
+
+KEYS = re.compile(r"(?:[Pp]ress|[:,;]|then) (Enter|Tab|End|[A-Za-z0-9?])(?= |,|\.)")
+OF_TABLES = {"Enter", "Tab", "End"}
+
+
+def guide(robot: Robot) -> str:
+    """The guide's lines as they stand on the screen, as one."""
+    lines = robot.screen.splitlines()
+    first = next(number for number, text in enumerate(lines) if text.startswith("Guide: "))
+    told = [lines[first]]
+    for text in lines[first + 1 :]:
+        if not text.startswith("       "):
+            break
+        told.append(text.strip())
+    return " ".join(told)
+
+
+def named(robot: Robot) -> set[str]:
+    """The keys that the guide names; each works now."""
+    keys = set(KEYS.findall(guide(robot)))
+    disabled = {action.shown: why for action, why in robot.desk.actions() if why}
+    assert not {key: disabled[key] for key in keys & set(disabled)}, guide(robot)
+    assert keys <= {action.shown for action, _ in robot.desk.actions()} | OF_TABLES, guide(robot)
+    return keys
+
+
+async def test_the_guide_leads_to_a_leader_by_keys_that_work_and_points_at_what_is_seen() -> None:
+    async with console("last-replica-standing", guide=True, size=(80, 24)) as robot:
+        await robot.sees("Do first", "payments-0")
+        assert "Enter" in named(robot)
+        await robot.press("enter")
+        await robot.sees("broker 0", "broker 1", "end 1,560")
+        assert {"Tab", "End", "c"} <= named(robot)
+        assert "drawn above" in guide(robot)
+        await robot.press("tab", "end")
+        await robot.sees("elect 0", "elect 1")
+        await robot.chooses(1)
+        assert "6" in named(robot)
+        await robot.opens("6")
+        assert {"e", "R", "A"} <= named(robot)
+        await robot.arms()
+        assert "X" in named(robot)
+        await robot.applies("payments", "drill")
+        await robot.until(lambda: not robot.session.view.offline, "nothing offline in the picture")
+        named(robot)
+        await robot.opens("1")
+        named(robot)
+
+
+async def test_a_console_that_cannot_be_armed_is_not_told_to_press_a() -> None:
+    async with console("last-replica-standing", guide=True, read_only=True) as robot:
+        await robot.plans(1)
+        assert "A" not in named(robot)
+        await robot.sees("stays read-only")
+
+
+async def test_a_lost_quorum_names_no_key_for_the_pane_that_is_open() -> None:
+    async with console("two-of-three-voters-lost", guide=True) as robot:
+        await robot.until(lambda: "quorum is lost" in robot.screen, "a lost quorum")
+        assert "4" in named(robot)
+        await robot.opens("4")
+        assert "4" not in named(robot)
+
+
+async def test_waiting_is_an_answer_and_is_confirmed_in_words() -> None:
+    async with console("offline-2000") as robot:
+        await robot.press("c")
+        await robot.asked(ChoiceQuestion)
+        await robot.press("enter")
+        await robot.hears("is left as it is, and is not in the plan")
+        assert robot.session.draft.plan is None
+
+
+async def test_a_suggestion_stays_after_its_logs_were_looked_at() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.sees("elect 1")
+        await robot.press("enter")
+        await robot.sees("Replica log info: payments-0", "1,560")
+        await robot.opens("1")
+        await robot.looks_again()
+        await robot.sees("elect 1")
+        assert "wait for 2" not in robot.screen

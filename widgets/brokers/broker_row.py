@@ -1,0 +1,60 @@
+"""One broker as pane 8 shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.broker_load import BrokerLoad
+
+
+class BrokerState(StrEnum):
+    """How a broker fares, the worst first."""
+
+    FENCED = "FENCED"
+    SILENT = "no answer"
+    OUT_OF_SYNC = "out of sync"
+    UP = "up"
+
+
+class BrokerRow(NamedTuple):
+    """``fenced`` None: the cluster does not tell. ``fenced_s``: seconds since it was fenced, at least so long where
+    not ``exact``. ``answered_s``: seconds since it answered this console last, None: it never did. ``problem``: why
+    it did not answer, "" where it did or nobody asked. ``asked``: it was asked at all. ``failed_dirs``: so many log
+    dirs have failed, None: not known.
+    """
+
+    id: int
+    address: str
+    rack: str | None
+    fenced: bool | None
+    load: BrokerLoad
+    fenced_s: float | None = None
+    exact: bool = False
+    answered_s: float | None = None
+    problem: str = ""
+    asked: bool = False
+    failed_dirs: int | None = None
+
+    @property
+    def state(self) -> BrokerState:
+        if self.fenced:
+            return BrokerState.FENCED
+        if self.problem:
+            return BrokerState.SILENT
+        return BrokerState.UP if self.load.in_isr == self.load.replicas else BrokerState.OUT_OF_SYNC
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersView:
+    """The brokers that are registered, or have replicas. ``known`` False: the cluster has not been read yet."""
+
+    rows: Sequence[BrokerRow]
+    known: bool = True
+
+    @property
+    def worst_first(self) -> tuple[BrokerRow, ...]:
+        rank = {state: number for number, state in enumerate(BrokerState)}
+        return tuple(sorted(self.rows, key=lambda row: (rank[row.state], row.id)))

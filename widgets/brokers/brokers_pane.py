@@ -1,0 +1,177 @@
+"""Pane 8: every broker, whether it answers, and what hangs on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from recovery.wording.quantity_text import counted, lasting, printable
+from widgets.base_pane import TablePane
+from widgets.brokers.broker_row import BrokerRow, BrokerState, BrokersView
+from widgets.table import Grouping, RowTable, TableColumn
+from widgets.text import Line, Piece, Tone, fold, line
+
+_TONES = {
+    BrokerState.FENCED: Tone.BAD,
+    BrokerState.SILENT: Tone.BAD,
+    BrokerState.OUT_OF_SYNC: Tone.WARN,
+    BrokerState.UP: Tone.GOOD,
+}
+_RANK = {state: number for number, state in enumerate(BrokerState)}
+
+
+def _fenced_for(row: BrokerRow) -> str:
+    if row.fenced_s is None:
+        return ""
+    return f"{'' if row.exact else '≥'}{lasting(row.fenced_s)}"
+
+
+def _answered(row: BrokerRow) -> str:
+    if row.answered_s is None:
+        return "not asked" if not row.asked else "never"
+    return "now" if not row.problem else f"{lasting(row.answered_s)} ago"
+
+
+def _answered_tone(row: BrokerRow) -> Tone:
+    return Tone.WARN if row.problem else Tone.PLAIN if row.asked else Tone.DIM
+
+
+def _in_isr(row: BrokerRow) -> str:
+    return f"{row.load.in_isr:,} of {row.load.replicas:,}"
+
+
+def _dirs(row: BrokerRow) -> str:
+    return (
+        "?" if row.failed_dirs is None else f"{row.failed_dirs:,} failed" if row.failed_dirs else "0 failed"
+    )
+
+
+COLUMNS: tuple[TableColumn[BrokerRow], ...] = (
+    TableColumn("broker", "BROKER", lambda r: str(r.id), sort=lambda r: r.id, right=True, tone=Tone.STRONG),
+    TableColumn(
+        "state",
+        "STATE",
+        lambda r: r.state.value,
+        sort=lambda r: _RANK[r.state],
+        tone=lambda r: _TONES[r.state],
+    ),
+    TableColumn(
+        "fenced", "FENCED FOR", _fenced_for, sort=lambda r: r.fenced_s or 0.0, right=True, priority=3
+    ),
+    TableColumn(
+        "answered",
+        "ANSWERED",
+        _answered,
+        sort=lambda r: -1.0 if r.answered_s is None else r.answered_s,
+        tone=_answered_tone,
+        priority=2,
+    ),
+    TableColumn(
+        "isr",
+        "IN THE ISR",
+        _in_isr,
+        sort=lambda r: r.load.replicas - r.load.in_isr,
+        right=True,
+        tone=lambda r: Tone.PLAIN if r.load.in_isr == r.load.replicas else Tone.WARN,
+    ),
+    TableColumn(
+        "waiting",
+        "WAIT FOR IT",
+        lambda r: f"{r.load.waiting:,}" if r.load.waiting else "",
+        sort=lambda r: r.load.waiting,
+        right=True,
+        tone=Tone.BAD,
+    ),
+    TableColumn(
+        "led", "LEADS", lambda r: f"{r.load.led:,}", sort=lambda r: r.load.led, right=True, priority=4
+    ),
+    TableColumn("rack", "RACK", lambda r: printable(r.rack or ""), priority=5),
+    TableColumn(
+        "dirs",
+        "LOG DIRS",
+        _dirs,
+        sort=lambda r: r.failed_dirs or 0,
+        tone=lambda r: Tone.BAD if r.failed_dirs else Tone.PLAIN,
+        priority=6,
+    ),
+    TableColumn("address", "HOST", lambda r: printable(r.address), flex=True, priority=1, width=16),
+)
+GROUPINGS: tuple[Grouping[BrokerRow], ...] = (
+    Grouping("rack", "by rack", lambda r: (f"rack {r.rack}" if r.rack else "no rack",)),
+    Grouping("state", "by state", lambda r: (r.state.value,)),
+)
+
+
+class BrokersPane(TablePane):
+    """Brokers; the table's keys are broker ids."""
+
+    NAME = "brokers"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view = BrokersView((), known=False)
+
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
+            COLUMNS, lambda row: row.id, groupings=GROUPINGS, noun="broker", empty="no broker is known yet"
+        )
+
+    def update(self, view: BrokersView) -> None:
+        """Shows a new picture; the cursor stays on its broker."""
+        self._view = view
+        self.table.update(view.worst_first)
+        self.show_lines()
+
+    def summary_lines(self, width: int) -> list[Line]:
+        view = self._view
+        if not view.known:
+            return [line(Piece("  the brokers are not known yet", Tone.WARN))]
+        counts = Counter(row.state for row in view.rows)
+        parts = [Piece(f"  {counted(len(view.rows), 'broker')}: ")]
+        for state in BrokerState:
+            if counts[state]:
+                comma = ", " if len(parts) > 1 else ""
+                parts.append(Piece(f"{comma}{counts[state]:,} {state.value}", _TONES[state]))
+        return fold(line(*parts), width, "  ")
+
+    def detail_lines(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        if not isinstance(row, BrokerRow):
+            return []
+        head = line(Piece(f"broker {row.id} ", Tone.STRONG), Piece(_about(row)))
+        lines = fold(head, width, "  ")
+        for text, tone in _sentences(row):
+            lines += fold(line(Piece(text, tone)), width, "  ")
+        return [*lines, *self.left_out(width)]
+
+
+def _about(row: BrokerRow) -> str:
+    rack = f", rack {printable(row.rack)}" if row.rack else ""
+    return f"at {printable(row.address) or 'an unknown address'}{rack}"
+
+
+def _sentences(row: BrokerRow) -> list[tuple[str, Tone]]:
+    """What is known of it, the worst first."""
+    load, found = row.load, []
+    if row.fenced:
+        since = f" for {_fenced_for(row).replace('≥', 'at least ')}" if row.fenced_s is not None else ""
+        found.append((f"The controller has fenced it{since}: it cannot lead or be in an ISR.", Tone.BAD))
+    if row.problem:
+        last = "it has not answered since this console opened"
+        if row.answered_s is not None:
+            last = f"it answered {lasting(row.answered_s)} ago"
+        found.append((f"It does not answer ({printable(row.problem)}); {last}.", Tone.BAD))
+    elif row.asked and row.state is not BrokerState.UP:
+        found.append((f"It answers; {_in_isr(row)} partitions in the ISR.", Tone.WARN))
+    if load.waiting:
+        them = "it is in their ISR or ELR" if load.waiting > 1 else "it is in its ISR or ELR"
+        text = f"{counted(load.waiting, 'offline partition')} may get a leader when it returns: {them}."
+        found.append((text, Tone.STRONG))
+    others = load.offline - load.waiting
+    if others:
+        text = f"Of {counted(others, 'other offline partition')} it is in neither ISR nor ELR."
+        found.append((text, Tone.PLAIN))
+    if row.failed_dirs:
+        found.append((f"{counted(row.failed_dirs, 'log dir')} on it failed: pane 5.", Tone.BAD))
+    leads = f"It leads {counted(load.led, 'partition')} and has {counted(load.replicas, 'replica')}."
+    return [*found, (leads, Tone.PLAIN)]
