@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from console.app.controller_replacement import wizard
 from console.app.controller_replacement.screen import WizardScreen
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
-from console.app.main_screen.screen_calls import Ask, Begin, Handlers, OpenScreen
+from console.app.main_screen.screen_calls import Ask, OpenScreen
 from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.replacement_plan import ReplacementChoice
@@ -31,7 +31,6 @@ class StartReplacement:
         self,
         session: Session,
         ask: Ask,
-        begin: Begin,
         *,
         cursor_key: Callable[[], Hashable | None],
         wizard_screen: Callable[[Planned], WizardScreen],
@@ -39,16 +38,13 @@ class StartReplacement:
     ) -> None:
         self._session = session
         self._ask = ask
-        self._begin = begin
         self._cursor_key = cursor_key
         self._wizard_screen = wizard_screen
         self._open_screen = open_screen
         self._last: WizardScreen | None = None
 
-    def handlers(self) -> Handlers:
-        return {"replace": lambda: self._begin("planning a replacement", self._replace())}
-
-    async def _replace(self) -> None:
+    async def replace(self) -> None:
+        """Continues a replacement that is half done, or plans one."""
         session = self._session
         planned = await asyncio.to_thread(wizard.half_done, session.view.cluster_id)
         planned = planned or self._unbegun(session.view.cluster_id)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from backends.base.answers import ClusterInfo
 from console.app.session.safety import NO_FILES, SERVED, Safety
 from console.app.session.view import Link
-from console.operations.registry import PANES, Action, Need
+from console.operations.registry import PANES, QUORUM, Action, Need
 from recovery.model import Unknown
 
 
@@ -100,7 +100,7 @@ def _missing(need: Need, action: Action, now: ActionContext) -> Disabled | None:
             Disabled(Obstacle.NOTHING_SEEN, "the cluster was not read yet"),
         ),
         Need.QUORUM_LEADER: (
-            not now.led,
+            now.pane == QUORUM and not now.led,
             Disabled(
                 Obstacle.NO_QUORUM_LEADER,
                 "the quorum has no leader, as far as is known: without one no controller can be replaced",

@@ -12,6 +12,7 @@ from textual.worker import Worker
 
 from console.app.controller_replacement.screen import WizardScreen
 from console.app.controller_replacement.start_replacement import StartReplacement
+from console.app.disk_swap.start_swap import StartSwap
 from console.app.main_screen.bars import BarsView, draw_bars
 from console.app.main_screen.copy_and_export import CopyAndExport
 from console.app.main_screen.equivalent_command import command_line
@@ -43,6 +44,7 @@ from console.operations.registry import (
     ELIGIBLE,
     OFFLINE,
     PANES,
+    QUORUM,
     REPLICAS,
     TIMELINE,
     Action,
@@ -110,10 +112,12 @@ class MainScreen(PanesScreen):
         self._controllers = StartReplacement(
             session,
             self.ask,
-            self.tasks.begin,
             cursor_key=lambda: self.table.cursor_key,
             wizard_screen=lambda planned: WizardScreen(session, self.tasks, owner.program, self.say, planned),
             open_screen=self.open_screen,
+        )
+        self._disks = StartSwap(
+            session, self.ask, cursor_key=lambda: self.table.cursor_key, choose=self._planner.choose_first
         )
         self._search = PartitionSearch(
             session,
@@ -286,10 +290,10 @@ class MainScreen(PanesScreen):
             **self._applier.handlers(),
             **self._restorer.handlers(),
             **self._copies.handlers(),
-            **self._controllers.handlers(),
             **self._search.handlers(),
             **{f"pane{pane}": partial(go, pane) for pane in PANES},
             "back": self._step_back,
+            "replace": self._replace,
             "others": lambda: self.tasks.begin("listing", self._others()),
             "help": self._open_help,
             "glossary": self._open_glossary,
@@ -300,6 +304,12 @@ class MainScreen(PanesScreen):
             "refresh": self.session.poller.ask,
             "pause": self.session.poller.toggle_pause,
         }
+
+    def _replace(self) -> None:
+        if self.pane == QUORUM:
+            self.tasks.begin("planning a replacement", self._controllers.replace())
+        else:
+            self.tasks.begin("replacing a disk", self._disks.swap())
 
     def _open_help(self) -> None:
         self.app.push_screen(HelpScreen(sections(self.actions())))

@@ -109,6 +109,13 @@ class Planner:
         else:
             await self._choose_many(surveys)
 
+    async def choose_first(self, partitions: Sequence[TopicPartition]) -> None:
+        """As the key c for these partitions, and opens the plan if they are in it then."""
+        before = self._session.draft.plan
+        await self._choose(partitions)
+        if self._session.draft.plan is not before:
+            self._navigation.go(PLAN)
+
     async def _choose_one(self, survey: Survey) -> None:
         session, how = self._session, self._session.choosing
         told = await session.run(lambda backend: leader_choice.judged_one(backend, session.view, survey))

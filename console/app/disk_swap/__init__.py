@@ -1,0 +1,1 @@
+"""The guide through the replacement of a broker's disk."""

@@ -1,0 +1,223 @@
+"""The screen that guides through the replacement of a broker's disk. It sends nothing itself."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from backends.base.errors import BackendError
+from console.app.disk_swap.swap_state import SwapLook, look
+from console.app.session.session import Session
+from console.errors import ConsoleError
+from recovery.disks.disk_swap import SwapStep, SwapStepKind
+from recovery.disks.swap_progress import SAID, current_step, said_with
+from recovery.disks.values import LogDirPlace
+from recovery.membership.catch_up_rate import CatchUpRate
+from recovery.model import TopicPartition
+from recovery.wording.quantity_text import counted, some_of
+from widgets.bars.message_bars import MessageBar
+from widgets.dialogs.dismiss_once import DismissOnce
+from widgets.lifecycle import is_ready, screen_is_open, when_ready
+from widgets.text import Line, Piece, Tone, line
+from widgets.text_lines import Lines
+from widgets.wizard import StepProgress, StepState, Wizard, WizardStep, WizardView
+
+LOOK_EVERY = 2.0
+"""Seconds between two looks at the cluster."""
+
+
+class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[TopicPartition, ...]]):
+    """Shows the current step, found from the cluster. Ends with the partitions that are to be put into the plan
+    first, or with none. ``last`` is the last look, which the next screen for the same disk continues from.
+    """
+
+    DEFAULT_CSS = """
+    DiskSwapScreen { background: $surface; }
+    DiskSwapScreen > WizardView { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave", show=False),
+        Binding("enter", "recover", "Put them into the plan", show=False, priority=True),
+        Binding("d", "done", "Say that the step is done", show=False, priority=True),
+    ]
+
+    def __init__(self, session: Session, place: LogDirPlace, last: SwapLook | None) -> None:
+        super().__init__()
+        self._session = session
+        self._place = place
+        self.last = last
+        self._rate = CatchUpRate()
+
+    def compose(self) -> ComposeResult:
+        yield WizardView(id="wizard")
+        yield MessageBar(id="wizard-say")
+        yield Lines(self._keys, id="wizard-keys", focusable=False)
+
+    @property
+    def step(self) -> SwapStep | None:
+        """The current step; None before the first look, and when all are done."""
+        return None if self.last is None else current_step(self.last.found.steps, self.last.now)
+
+    def on_mount(self) -> None:
+        if not screen_is_open(self):  # removed before it was mounted
+            return
+        self.query_one(WizardView).focus_first()
+        self._draw()
+        self.run_worker(self._watch(), name="disk swap", exit_on_error=True)
+
+    async def _watch(self) -> None:
+        """Looks again and again while the screen is open."""
+        while True:
+            try:
+                found = await self._session.run(lambda backend: look(backend, self._place, self.last))
+            except (ConsoleError, BackendError) as error:
+                self._say(f"not known just now: {error}", Tone.WARN)
+            else:
+                before, kept = self.step, self.last
+                said = found.now.said if kept is None else kept.now.said
+                self.last = found._replace(now=found.now._replace(said=said))
+                self._rate = self._rate.seen(self._session.clock(), found.now.left)
+                if before is not None and self.step is not None and before.kind is not self.step.kind:
+                    self._say(f"the cluster shows that it is done: {before.what}", Tone.GOOD)
+                self._draw()
+            await asyncio.sleep(LOOK_EVERY)
+
+    def _keys(self, _width: int) -> list[Line]:
+        step = self.step
+        keys: list[Piece] = []
+        if step is not None and step.kind is SwapStepKind.RECOVER:
+            keys += [Piece("Enter", Tone.KEY), Piece(" put them into the plan  ")]
+        if step is not None and step.kind in SAID:
+            keys += [Piece("d", Tone.KEY), Piece(" step is done  ")]
+        if step is not None and _commands(step, ""):
+            keys += [Piece("c", Tone.KEY), Piece(" copy the command  ")]
+        return [line(*keys, Piece("Esc", Tone.KEY), Piece(" back, M continues"))]
+
+    def action_recover(self) -> None:
+        step = self.step
+        if self.last is None or step is None:
+            return
+        if step.kind is SwapStepKind.RECOVER:
+            self.dismiss(tuple(danger.tp for danger in self.last.found.dangers if danger.others))
+        elif step.kind in SAID:
+            self._say("press d when this step is done, not Enter", Tone.WARN)
+        else:
+            self._say(_BY_ITSELF, Tone.INFO)
+
+    def action_done(self) -> None:
+        """The operator says that a step on the host is done."""
+        step = self.step
+        if self.last is None or step is None:
+            return
+        if step.kind not in SAID:
+            self._say(_BY_ITSELF, Tone.INFO)
+            return
+        self.last = self.last._replace(
+            now=self.last.now._replace(said=said_with(self.last.now.said, step.kind))
+        )
+        self._draw()
+
+    @on(WizardView.CopyCommand)
+    @when_ready
+    def _copy(self, event: WizardView.CopyCommand) -> None:
+        self.app.copy_to_clipboard(event.command)
+        self._say("copied to the terminal's clipboard", Tone.GOOD)
+
+    def action_leave(self) -> None:
+        self.dismiss(())
+
+    def _say(self, text: str, tone: Tone) -> None:
+        if is_ready(self):
+            self.query_one(MessageBar).say(text, tone)
+
+    def _draw(self) -> None:
+        if is_ready(self):
+            self.query_one(WizardView).update(swap_wizard(self._place, self.last, self._rate))
+            self.query_one("#wizard-keys", Lines).show_again()
+
+
+_BY_ITSELF = "this step is done when the cluster shows it"
+
+
+def swap_wizard(place: LogDirPlace, now: SwapLook | None, rate: CatchUpRate) -> Wizard:
+    """The steps as the wizard shows them."""
+    title = f"Replace the disk of broker {place.broker} at {place.path}"
+    if now is None:
+        return Wizard(title, (), "the log dirs are being read …")
+    current = current_step(now.found.steps, now.now)
+    reached = len(now.found.steps) if current is None else now.found.steps.index(current)
+    steps = tuple(
+        _step(step, _state(number, reached), now, rate) for number, step in enumerate(now.found.steps)
+    )
+    return Wizard(title, steps, _held(now))
+
+
+def _held(now: SwapLook) -> str:
+    held = f"it held {counted(now.now.held, 'replica')}, {now.now.left:,} of them not in the ISR"
+    lost = [danger.tp for danger in now.found.dangers if not danger.others]
+    if not lost:
+        return held
+    kept = "keep the old disk, its records may be readable (ktriage disk scan)"
+    return f"{held}. NO OTHER COPY of {some_of(lost)}: {kept}"
+
+
+def _state(number: int, reached: int) -> StepState:
+    if number == reached:
+        return StepState.CURRENT
+    return StepState.DONE if number < reached else StepState.WAITING
+
+
+def _step(step: SwapStep, state: StepState, now: SwapLook, rate: CatchUpRate) -> WizardStep:
+    place, waits = now.found.place, _WAITS.get(step.kind, "")
+    held: tuple[str, ...] = ()
+    progress = None
+    if step.kind is SwapStepKind.WAIT:
+        done, left = now.now.held - now.now.left, rate.seconds_left
+        progress = StepProgress(done, now.now.held, "replicas in the ISR", left)
+        held = now.stuck
+    if step.kind is SwapStepKind.RECOVER:
+        dangers = [danger for danger in now.found.dangers if danger.others]
+        held = tuple(f"{d.tp}: {d.why}" for d in dangers[:SHOWN_DANGERS])
+        if len(dangers) > SHOWN_DANGERS:
+            held += (f"and {len(dangers) - SHOWN_DANGERS:,} more partitions",)
+        waits = "each of them has a leader; do not start the broker before"
+    return WizardStep(
+        _title(step, now),
+        state,
+        host=f"broker {place.broker}",
+        commands=_commands(step, now.cluster_id),
+        waits_for=waits,
+        held=held,
+        progress=progress,
+    )
+
+
+def _title(step: SwapStep, now: SwapLook) -> str:
+    if step.kind is not SwapStepKind.RECOVER:
+        return step.what
+    led = counted(now.now.dangers, "partition")
+    return f"recover {led} first: the empty disk would lead, and every other copy would truncate to it"
+
+
+def _commands(step: SwapStep, cluster_id: str) -> tuple[str, ...]:
+    """What is run on the host; the rest this console does."""
+    if not step.command or step.kind in (SwapStepKind.RECOVER, SwapStepKind.WAIT):
+        return ()
+    return (step.command.replace("CLUSTER", cluster_id),)
+
+
+SHOWN_DANGERS = 5
+_WAITS = {
+    SwapStepKind.STOP: "the broker is fenced, or does not answer any more",
+    SwapStepKind.DISK: "you say so (d), or the dir is back",
+    SwapStepKind.FORMAT: "you say so (d), or the dir is back",
+    SwapStepKind.START: "the broker is unfenced and lists the dir as healthy",
+    SwapStepKind.METADATA: "the broker is unfenced",
+    SwapStepKind.WAIT: "every replica of the disk is in the ISR",
+    SwapStepKind.LEADERS: "you say so (d)",
+}

@@ -1,0 +1,55 @@
+"""One look at a disk that is being replaced: its steps, and how far they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from backends.base.protocol import Backend
+from console.operations.disk_swap import disk_swap, is_back, looked
+from console.operations.leaderless_partitions import leaderless_lines
+from console.operations.log_dir_survey import Disks
+from recovery.disks.disk_swap import DiskSwap, leaderless, waiting
+from recovery.disks.swap_progress import SwapSituation, already_swapped
+from recovery.disks.values import LogDirPlace
+from recovery.model import Unknown
+
+
+class SwapLook(NamedTuple):
+    """``found`` has the steps, ``now`` how far they are. ``stuck`` says what to do for partitions that nobody
+    leads, one line each.
+    """
+
+    found: DiskSwap
+    now: SwapSituation
+    stuck: tuple[str, ...]
+    cluster_id: str
+
+
+async def look(backend: Backend, place: LogDirPlace, before: SwapLook | None) -> SwapLook:
+    """Reads the cluster; what ``before`` saw stays seen. Raises BackendError and InputError."""
+    disks = await looked(backend, again=True)
+    found = await disk_swap(backend, disks, place)
+    held = found.held if before is None else tuple(sorted({*before.found.held, *found.held}))
+    left = waiting(disks.partitions.states, place, held)
+    running = _runs(disks, place.broker)
+    back = running and is_back(disks, place)
+    stopped = not running or already_swapped(len(left), place in disks.failed, back)
+    now = SwapSituation(
+        dangers=sum(1 for danger in found.dangers if danger.others),
+        stopped=stopped or (before is not None and before.now.stopped),
+        back=back,
+        left=len(left),
+        held=len(held),
+        said=frozenset() if before is None else before.now.said,
+    )
+    led_empty = [danger.tp for danger in found.dangers]
+    stuck = tuple(leaderless_lines(leaderless(left), place, led_empty)) if now.swapped else ()
+    return SwapLook(replace(found, held=held), now, stuck, disks.cluster.cluster_id)
+
+
+def _runs(disks: Disks, broker: int) -> bool:
+    """Whether the broker is registered, unfenced, and answers."""
+    registered = next((one for one in disks.cluster.brokers if one.id == broker), None)
+    answers = not isinstance(disks.dirs.get(broker), Unknown | None)
+    return registered is not None and not registered.fenced and answers

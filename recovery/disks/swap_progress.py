@@ -1,0 +1,62 @@
+"""How far the replacement of a disk is, by what the cluster shows and what the operator said."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from recovery.disks.disk_swap import SwapStep, SwapStepKind
+
+SAID = (SwapStepKind.DISK, SwapStepKind.FORMAT, SwapStepKind.LEADERS)
+"""The cluster does not show these steps: the operator says that they are done."""
+
+
+class SwapSituation(NamedTuple):
+    """``dangers``: so many partitions would elect the empty disk while other copies exist. ``stopped``: the broker
+    was seen stopped since the swap began. ``back``: it answers, is not fenced, and lists the dir as healthy.
+    ``left`` of ``held`` replicas are not in the ISR. ``said``: the steps that the operator said are done.
+    """
+
+    dangers: int
+    stopped: bool
+    back: bool
+    left: int
+    held: int
+    said: frozenset[SwapStepKind] = frozenset()
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the broker runs on the new disk."""
+        return self.back and self.stopped
+
+
+def current_step(steps: Iterable[SwapStep], now: SwapSituation) -> SwapStep | None:
+    """The first step that is not done; None: all are."""
+    return next((step for step in steps if not _done(step.kind, now)), None)
+
+
+def _done(kind: SwapStepKind, now: SwapSituation) -> bool:
+    match kind:
+        case SwapStepKind.RECOVER:
+            return not now.dangers
+        case SwapStepKind.STOP:
+            return now.stopped
+        case SwapStepKind.DISK | SwapStepKind.FORMAT:
+            return now.swapped or kind in now.said
+        case SwapStepKind.START | SwapStepKind.METADATA:
+            return now.swapped
+        case SwapStepKind.WAIT:
+            return now.swapped and not now.left
+        case SwapStepKind.LEADERS:
+            return kind in now.said
+
+
+def already_swapped(missing: int, failed: bool, back: bool) -> bool:
+    """Whether the disk was replaced before anybody looked: its broker runs on a healthy one, and replicas are
+    ``missing`` from the ISR.
+    """
+    return back and not failed and missing > 0
+
+
+def said_with(said: Collection[SwapStepKind], kind: SwapStepKind) -> frozenset[SwapStepKind]:
+    return frozenset((*said, kind))

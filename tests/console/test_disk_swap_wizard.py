@@ -1,0 +1,127 @@
+"""A broker's disk has failed: pane 5 leads through its replacement, and knows what must be recovered before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from console.app.disk_swap import screen as swap_screen
+from console.app.disk_swap.screen import DiskSwapScreen
+from console.app.main_screen.question_dialogs import ChoiceQuestion
+from recovery.disks.disk_swap import SwapStepKind, swap
+from recovery.disks.swap_progress import SwapSituation, already_swapped, current_step
+from recovery.disks.values import LogDirPlace
+from recovery.model import TopicPartition
+from tests.console.faults import happens, passes
+from tests.console.robot import Robot, console
+from tests.unit.disks.clusters import A, cluster, state
+
+PLACE = LogDirPlace(2, "/kafka/1")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swap_screen, "LOOK_EVERY", 0.05)
+
+
+async def opens_the_wizard(robot: Robot) -> DiskSwapScreen:
+    await robot.opens("5")
+    await robot.puts_the_cursor_on(tuple(PLACE))
+    await robot.press("M")
+    await robot.asked(DiskSwapScreen)
+    screen = robot.app.screen
+    assert isinstance(screen, DiskSwapScreen)
+    await robot.until(lambda: screen.last is not None, "a look at the disks")
+    return screen
+
+
+async def step_is(robot: Robot, kind: SwapStepKind | None) -> None:
+    screen = robot.app.screen
+    assert isinstance(screen, DiskSwapScreen)
+    await robot.until(lambda: (None if screen.step is None else screen.step.kind) is kind, f"the step {kind}")
+    await robot.pilot.pause()
+
+
+async def test_a_disk_is_replaced_by_the_wizard_and_nothing_elects_the_empty_one() -> None:
+    async with console("disk-failure", size=(120, 40)) as robot:
+        await robot.arms()
+        await opens_the_wizard(robot)
+        await step_is(robot, SwapStepKind.RECOVER)
+        await robot.sees("it held 7 replicas", "NO OTHER COPY of sessions-1, sessions-3")
+        await robot.sees("archive-1: 2 is the last known leader", "do not start the broker before")
+        await robot.press("enter")
+        await robot.asked(ChoiceQuestion)
+        await robot.press("down", "down", "enter")
+        await robot.until(lambda: robot.desk.pane == "6", "the plan")
+        await robot.idle()
+        assert robot.session.draft.partitions == {TopicPartition("archive", 1), TopicPartition("archive", 3)}
+        await robot.applies("2", "the disk of broker 2 is lost")
+        await opens_the_wizard(robot)
+        await step_is(robot, SwapStepKind.STOP)
+        await robot.sees("kafka-server-stop.sh --process-role=broker --node-id=2")
+        await happens(robot, lambda b: b.simulation.world.kill_broker(2))
+        await step_is(robot, SwapStepKind.DISK)
+        await robot.press("d")
+        await step_is(robot, SwapStepKind.FORMAT)
+        await robot.sees("--cluster-id simulated.disk-failure.1")
+        await robot.press("enter")
+        await robot.sees("press d when this step is done, not Enter")
+        await robot.press("d")
+        await step_is(robot, SwapStepKind.START)
+        await robot.press("d")
+        await robot.sees("this step is done when the cluster shows it")
+        await happens(robot, lambda b: b.simulation.world.replace_log_dir(2, 1))
+        await happens(robot, lambda b: b.simulation.world.start_broker(2))
+        await passes(robot, 30)
+        await step_is(robot, SwapStepKind.LEADERS)
+        await robot.sees("ktriage elect --election-type preferred")
+        await robot.press("d")
+        await step_is(robot, None)
+        await robot.sees("all steps are done")
+
+
+async def test_leaving_keeps_what_was_seen_a_broker_that_stopped_is_not_stopped_again() -> None:
+    async with console("disk-failure", size=(120, 40)) as robot:
+        await robot.opens("5")
+        await robot.puts_the_cursor_on((1, "/kafka/0"))
+        await robot.press("M")
+        await robot.asked(DiskSwapScreen)
+        await step_is(robot, SwapStepKind.STOP)
+        await robot.press("d")
+        await robot.sees("this step is done when the cluster shows it")
+        await happens(robot, lambda b: b.simulation.world.kill_broker(1))
+        await robot.until(lambda: shown(robot).step.kind is not SwapStepKind.STOP, "another step")
+        await robot.press("escape")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
+        await robot.idle()
+        await happens(robot, lambda b: b.simulation.world.start_broker(1))
+        await passes(robot, 20)
+        await robot.press("M")
+        await robot.asked(DiskSwapScreen)
+        await robot.until(lambda: shown(robot).last.now.back, "the broker is back")
+        assert shown(robot).step.kind is not SwapStepKind.STOP
+
+
+def shown(robot: Robot) -> Any:
+    screen = robot.app.screen
+    assert isinstance(screen, DiskSwapScreen)
+    return screen
+
+
+def test_what_must_be_recovered_comes_before_everything_else() -> None:
+    steps = swap(cluster(state(0)), LogDirPlace(1, A), [TopicPartition("orders", 0)]).steps
+    fresh = SwapSituation(dangers=0, stopped=False, back=True, left=0, held=1)
+    assert current_step(steps, fresh).kind is SwapStepKind.STOP  # type: ignore[union-attr]  # there is one
+    stopped = fresh._replace(stopped=True, back=False, left=1)
+    assert current_step(steps, stopped).kind is SwapStepKind.DISK  # type: ignore[union-attr]
+    said = stopped._replace(said=frozenset({SwapStepKind.DISK, SwapStepKind.FORMAT}))
+    assert current_step(steps, said).kind is SwapStepKind.START  # type: ignore[union-attr]
+    assert current_step(steps, said._replace(back=True)).kind is SwapStepKind.WAIT  # type: ignore[union-attr]
+    assert current_step(steps, said._replace(back=True, left=0)).kind is SwapStepKind.LEADERS  # type: ignore[union-attr]
+
+
+def test_a_disk_that_was_replaced_before_anybody_looked_is_not_stopped_again() -> None:
+    assert already_swapped(3, failed=False, back=True)
+    assert not already_swapped(0, failed=False, back=True), "nothing happened yet"
+    assert not already_swapped(3, failed=True, back=False)
