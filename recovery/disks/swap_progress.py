@@ -14,7 +14,8 @@ SAID = (SwapStepKind.DISK, SwapStepKind.FORMAT, SwapStepKind.LEADERS)
 class SwapSituation(NamedTuple):
     """``dangers``: so many partitions would elect the empty disk while other copies exist. ``stopped``: the broker
     was seen stopped since the swap began. ``back``: it answers, is not fenced, and lists the dir as healthy.
-    ``left`` of ``held`` replicas are not in the ISR. ``said``: the steps that the operator said are done.
+    ``left`` of ``held`` replicas are not in the ISR, ``leaderless`` of these because nobody leads them. ``said``:
+    the steps that the operator said are done.
     """
 
     dangers: int
@@ -22,6 +23,7 @@ class SwapSituation(NamedTuple):
     back: bool
     left: int
     held: int
+    leaderless: int = 0
     said: frozenset[SwapStepKind] = frozenset()
 
     @property
@@ -46,9 +48,16 @@ def _done(kind: SwapStepKind, now: SwapSituation) -> bool:
         case SwapStepKind.START | SwapStepKind.METADATA:
             return now.swapped
         case SwapStepKind.WAIT:
-            return now.swapped and not now.left
+            return now.swapped and (not now.left or kind in now.said)
         case SwapStepKind.LEADERS:
             return kind in now.said
+
+
+def may_say(kind: SwapStepKind, now: SwapSituation) -> bool:
+    """Whether the operator may say that this step is done: also the wait, where all that is missing has no leader
+    and so does not come back by itself.
+    """
+    return kind in SAID or (kind is SwapStepKind.WAIT and 0 < now.left == now.leaderless)
 
 
 def already_swapped(missing: int, failed: bool, back: bool) -> bool:

@@ -15,7 +15,7 @@ from console.app.disk_swap.swap_state import SwapLook, look
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from recovery.disks.disk_swap import SwapStep, SwapStepKind
-from recovery.disks.swap_progress import SAID, current_step, said_with
+from recovery.disks.swap_progress import current_step, may_say, said_with
 from recovery.disks.values import LogDirPlace
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import TopicPartition
@@ -92,7 +92,7 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
         keys: list[Piece] = []
         if step is not None and step.kind is SwapStepKind.RECOVER:
             keys += [Piece("Enter", Tone.KEY), Piece(" put them into the plan  ")]
-        if step is not None and step.kind in SAID:
+        if step is not None and self.last is not None and may_say(step.kind, self.last.now):
             keys += [Piece("d", Tone.KEY), Piece(" step is done  ")]
         if step is not None and _commands(step, ""):
             keys += [Piece("c", Tone.KEY), Piece(" copy the command  ")]
@@ -104,7 +104,7 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
             return
         if step.kind is SwapStepKind.RECOVER:
             self.dismiss(tuple(danger.tp for danger in self.last.found.dangers if danger.others))
-        elif step.kind in SAID:
+        elif may_say(step.kind, self.last.now):
             self._say("press d when this step is done, not Enter", Tone.WARN)
         else:
             self._say(_BY_ITSELF, Tone.INFO)
@@ -114,7 +114,7 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
         step = self.step
         if self.last is None or step is None:
             return
-        if step.kind not in SAID:
+        if not may_say(step.kind, self.last.now):
             self._say(_BY_ITSELF, Tone.INFO)
             return
         self.last = self.last._replace(
@@ -180,6 +180,8 @@ def _step(step: SwapStep, state: StepState, now: SwapLook, rate: CatchUpRate) ->
         done, left = now.now.held - now.now.left, rate.seconds_left
         progress = StepProgress(done, now.now.held, "replicas in the ISR", left)
         held = now.stuck
+        if may_say(step.kind, now.now):
+            waits += "; d goes on without those that nobody leads"
     if step.kind is SwapStepKind.RECOVER:
         dangers = [danger for danger in now.found.dangers if danger.others]
         held = tuple(f"{d.tp}: {d.why}" for d in dangers[:SHOWN_DANGERS])

@@ -35,16 +35,18 @@ async def look(backend: Backend, place: LogDirPlace, before: SwapLook | None) ->
     running = _runs(disks, place.broker)
     back = running and is_back(disks, place)
     stopped = not running or already_swapped(len(left), place in disks.failed, back)
+    nobody_leads = leaderless(left)
     now = SwapSituation(
         dangers=sum(1 for danger in found.dangers if danger.others),
         stopped=stopped or (before is not None and before.now.stopped),
         back=back,
         left=len(left),
         held=len(held),
+        leaderless=len(nobody_leads),
         said=frozenset() if before is None else before.now.said,
     )
     led_empty = [danger.tp for danger in found.dangers]
-    stuck = tuple(leaderless_lines(leaderless(left), place, led_empty)) if now.swapped else ()
+    stuck = tuple(leaderless_lines(nobody_leads, place, led_empty)) if now.swapped else ()
     return SwapLook(replace(found, held=held), now, stuck, disks.cluster.cluster_id)
 
 
