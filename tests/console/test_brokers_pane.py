@@ -9,7 +9,7 @@ from recovery.metadata_log.records import BrokerRegistrationChangeRecord
 from recovery.model import PartitionState
 from tests.console.faults import happens
 from tests.console.robot import console
-from widgets.brokers import BrokerRow, BrokerState
+from widgets.brokers import BrokerHealth, BrokerRow
 
 
 def state(
@@ -58,7 +58,7 @@ async def test_a_broker_that_answers_and_is_not_in_the_isr_yet_is_said_to_be_so(
         await robot.sees("It answers; 4 of 8 partitions in the ISR.")
         row = robot.desk.table.cursor_row
         assert isinstance(row, BrokerRow)
-        assert row.state is BrokerState.OUT_OF_SYNC
+        assert row.state is BrokerHealth.OUT_OF_SYNC
 
 
 async def test_when_a_broker_answered_last_is_kept() -> None:

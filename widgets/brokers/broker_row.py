@@ -10,7 +10,7 @@ from typing import NamedTuple
 from recovery.broker_load import BrokerLoad
 
 
-class BrokerState(StrEnum):
+class BrokerHealth(StrEnum):
     """How a broker fares, the worst first."""
 
     FENCED = "FENCED"
@@ -39,12 +39,12 @@ class BrokerRow(NamedTuple):
     failed_dirs: int | None = None
 
     @property
-    def state(self) -> BrokerState:
+    def state(self) -> BrokerHealth:
         if self.fenced:
-            return BrokerState.FENCED
+            return BrokerHealth.FENCED
         if self.problem:
-            return BrokerState.SILENT
-        return BrokerState.UP if self.load.in_isr == self.load.replicas else BrokerState.OUT_OF_SYNC
+            return BrokerHealth.SILENT
+        return BrokerHealth.UP if self.load.in_isr == self.load.replicas else BrokerHealth.OUT_OF_SYNC
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +56,5 @@ class BrokersView:
 
     @property
     def worst_first(self) -> tuple[BrokerRow, ...]:
-        rank = {state: number for number, state in enumerate(BrokerState)}
+        rank = {state: number for number, state in enumerate(BrokerHealth)}
         return tuple(sorted(self.rows, key=lambda row: (rank[row.state], row.id)))

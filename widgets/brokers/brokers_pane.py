@@ -7,17 +7,17 @@ from typing import Any
 
 from recovery.wording.quantity_text import counted, lasting, printable
 from widgets.base_pane import TablePane
-from widgets.brokers.broker_row import BrokerRow, BrokerState, BrokersView
+from widgets.brokers.broker_row import BrokerHealth, BrokerRow, BrokersView
 from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
 
 _TONES = {
-    BrokerState.FENCED: Tone.BAD,
-    BrokerState.SILENT: Tone.BAD,
-    BrokerState.OUT_OF_SYNC: Tone.WARN,
-    BrokerState.UP: Tone.GOOD,
+    BrokerHealth.FENCED: Tone.BAD,
+    BrokerHealth.SILENT: Tone.BAD,
+    BrokerHealth.OUT_OF_SYNC: Tone.WARN,
+    BrokerHealth.UP: Tone.GOOD,
 }
-_RANK = {state: number for number, state in enumerate(BrokerState)}
+_RANK = {state: number for number, state in enumerate(BrokerHealth)}
 
 
 def _fenced_for(row: BrokerRow) -> str:
@@ -128,7 +128,7 @@ class BrokersPane(TablePane):
             return [line(Piece("  the brokers are not known yet", Tone.WARN))]
         counts = Counter(row.state for row in view.rows)
         parts = [Piece(f"  {counted(len(view.rows), 'broker')}: ")]
-        for state in BrokerState:
+        for state in BrokerHealth:
             if counts[state]:
                 comma = ", " if len(parts) > 1 else ""
                 parts.append(Piece(f"{comma}{counts[state]:,} {state.value}", _TONES[state]))
@@ -161,7 +161,7 @@ def _sentences(row: BrokerRow) -> list[tuple[str, Tone]]:
         if row.answered_s is not None:
             last = f"it answered {lasting(row.answered_s)} ago"
         found.append((f"It does not answer ({printable(row.problem)}); {last}.", Tone.BAD))
-    elif row.asked and row.state is not BrokerState.UP:
+    elif row.asked and row.state is not BrokerHealth.UP:
         found.append((f"It answers; {_in_isr(row)} partitions in the ISR.", Tone.WARN))
     if load.waiting:
         them = "it is in their ISR or ELR" if load.waiting > 1 else "it is in its ISR or ELR"
