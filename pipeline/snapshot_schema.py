@@ -2,16 +2,33 @@
 
 One row per partition with its replicas nested, so that the choice of a leader needs no shuffle. Within a
 version a column is never renamed and its meaning never changes; a reader of version N reads every version up
-to N.
+to N. A column that a later version adds is made with :func:`added`: it is null in older snapshots.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 VERSION = 1
 """The version that is written. It goes up if a reader of the current version would misread or miss something.
 """
+
+_SINCE = b"since"
+
+
+def added(name: str, kind: pa.DataType, version: int) -> pa.Field:
+    """A column, or the field of a struct, that snapshots have from that version on."""
+    return pa.field(name, kind, metadata={_SINCE: str(version)})
+
+
+def is_expected(field: pa.Field, version: int) -> bool:
+    """Whether a snapshot of that version has the field."""
+    return int((field.metadata or {}).get(_SINCE, b"1")) <= version
+
 
 UNKNOWN = pa.struct([("why", pa.string()), ("detail", pa.string())])
 """Why the value next to it is null: :class:`recovery.model.Unknown`; null if the value is known."""
@@ -126,3 +143,41 @@ def _type(kind: pa.DataType) -> str:
 
 
 _PLAIN = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
+
+
+def conformed(batch: Any, schema: pa.Schema) -> Any:
+    """The batch with the columns of ``schema``: what an older version did not have is null, and what it has
+    besides is left out.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    names = set(batch.schema.names)
+    columns = [
+        _conformed(batch[field.name], field.type)
+        if field.name in names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _conformed(column: Any, kind: pa.DataType) -> Any:
+    if column.type.equals(kind):
+        return column
+    absent = column.is_null()
+    if pa.types.is_list(kind):
+        sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+        return pa.ListArray.from_arrays(
+            offsets, _conformed(column.flatten(), kind.value_type), kind, mask=absent
+        )
+    if pa.types.is_struct(kind):
+        parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
+        fields = [
+            _conformed(parts[field.name], field.type)
+            if field.name in parts
+            else pa.nulls(len(column), field.type)
+            for field in kind
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=absent)
+    return column.cast(kind)

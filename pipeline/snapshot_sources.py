@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import BrokenManifest, Chain, read_catalogs
 from pipeline.snapshot.manifest import Manifest, SnapshotFile
-from pipeline.snapshot_schema import PARTITIONS, TABLES, ddl
+from pipeline.snapshot_schema import TABLES, ddl, is_expected
 from pipeline.storage import StoragePath
 
 
@@ -44,6 +44,25 @@ class Sources:
                 for chain in self.chains
             }
         }
+
+    def snapshots(self) -> Iterator[tuple[StoragePath, Manifest]]:
+        """Every snapshot of every chain, each with its root."""
+        for chain in self.chains:
+            yield from ((chain.root, manifest) for manifest in chain.manifests)
+
+    def without(self, undecodable: Mapping[tuple[str, str], str]) -> Sources:
+        """The clusters without any of those snapshots, given as (cluster, name) with their reasons. Raises
+        PipelineError if there is none.
+        """
+        sound, refused = [], list(self.refused)
+        for chain in self.chains:
+            why = next((undecodable[m.identity] for m in chain.manifests if m.identity in undecodable), "")
+            if why:
+                newest = chain.newest
+                refused.append(RefusedSnapshot(newest.cluster_id, newest.snapshot, why, newest.partitions))
+            else:
+                sound.append(chain)
+        return _checked(Sources(tuple(sound), tuple(refused)))
 
 
 def find(
@@ -77,7 +96,7 @@ def find(
     missing = [cluster_id for cluster_id in cluster_ids if cluster_id not in known]
     if missing:
         raise PipelineError(f"there is no snapshot of cluster {', '.join(missing)}")
-    return _checked(chains, refused)
+    return _with_files(chains, refused)
 
 
 def _instead(cut_off: BrokenManifest, chain: Chain | None) -> str:
@@ -87,7 +106,7 @@ def _instead(cut_off: BrokenManifest, chain: Chain | None) -> str:
     return f"{cut_off.reason}; --at {asked} is the newest whole one"
 
 
-def _checked(chains: list[Chain], refused: list[RefusedSnapshot]) -> Sources:
+def _with_files(chains: list[Chain], refused: list[RefusedSnapshot]) -> Sources:
     """Reads the footer of every file: a broken file excludes its cluster and does not fail the job."""
     with ThreadPoolExecutor(8) as pool:
         problems = list(pool.map(problem, chains))
@@ -97,12 +116,17 @@ def _checked(chains: list[Chain], refused: list[RefusedSnapshot]) -> Sources:
                 RefusedSnapshot(chain.full.cluster_id, chain.newest.snapshot, why, chain.newest.partitions)
             )
     sound = tuple(chain for chain, why in zip(chains, problems, strict=True) if not why)
-    if not sound:
+    return _checked(Sources(sound, tuple(refused)))
+
+
+def _checked(sources: Sources) -> Sources:
+    """The same sources. Raises PipelineError, with every reason, if they have no cluster."""
+    if not sources.chains:
         raise PipelineError(
-            "; ".join(f"cluster {one.cluster_id}: {one.reason}" for one in refused)
+            "; ".join(f"cluster {one.cluster_id}: {one.reason}" for one in sources.refused)
             or "there is no usable snapshot"
         )
-    return Sources(sound, tuple(refused))
+    return sources
 
 
 def problem(chain: Chain) -> str:
@@ -125,7 +149,7 @@ def _problem(root: StoragePath, manifest: Manifest) -> str:
     for part in manifest.parts:
         place = root / part.path
         try:
-            why = _file_problem(place, part)
+            why = _file_problem(place, part, manifest.version)
         except PipelineError as error:
             why = str(error)
         if why:
@@ -133,7 +157,7 @@ def _problem(root: StoragePath, manifest: Manifest) -> str:
     return ""
 
 
-def _file_problem(place: StoragePath, part: SnapshotFile) -> str:
+def _file_problem(place: StoragePath, part: SnapshotFile, version: int) -> str:
     found = place.size()
     if found is None:
         return f"{place.uri}: the manifest names this file, and it is missing"
@@ -147,28 +171,34 @@ def _file_problem(place: StoragePath, part: SnapshotFile) -> str:
         return f"{place.uri}: {str(error).splitlines()[0]}"
     if rows != part.rows:
         return f"{place.uri}: changed: {rows:,} rows, the manifest says {part.rows:,}"
-    return _schema_problem(place, part.table, schema)
+    return _schema_problem(place, TABLES[part.table], schema, version)
 
 
-def _schema_problem(place: StoragePath, table: str, schema: pa.Schema) -> str:
-    for field in TABLES[table]:
+def _schema_problem(place: StoragePath, expected: pa.Schema, schema: pa.Schema, version: int) -> str:
+    for field in expected:
         index = schema.get_field_index(field.name)
+        if index < 0 and not is_expected(field, version):
+            continue
         if index < 0:
             return f"{place.uri}: the column {field.name} is missing"
-        if not _same(schema.field(index).type, field.type):
+        if not _is_readable(schema.field(index).type, field.type, version):
             return f"{place.uri}: the column {field.name} is {schema.field(index).type}, not {field.type}"
     return ""
 
 
-def _same(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether the types are equal, except for the names of list items."""
+def _is_readable(found: pa.DataType, expected: pa.DataType, version: int) -> bool:
+    """Whether the types are equal, except for the names of list items, and for what is added to a struct."""
     if pa.types.is_list(expected):
-        return bool(pa.types.is_list(found)) and _same(found.value_type, expected.value_type)
+        return bool(pa.types.is_list(found)) and _is_readable(found.value_type, expected.value_type, version)
     if pa.types.is_struct(expected):
-        return (
-            bool(pa.types.is_struct(found))
-            and [f.name for f in found] == [f.name for f in expected]
-            and all(_same(one.type, other.type) for one, other in zip(found, expected, strict=True))
+        if not pa.types.is_struct(found):
+            return False
+        types = {field.name: field.type for field in found}
+        return all(
+            _is_readable(types[field.name], field.type, version)
+            if field.name in types
+            else not is_expected(field, version)
+            for field in expected
         )
     return bool(found.equals(expected))
 
@@ -208,10 +238,10 @@ def _union(frames: Sequence[Any]) -> Any:
     return reduce(lambda whole, other: whole.unionByName(other), frames)
 
 
-def state(spark: Any, chains: Sequence[Chain], schema: pa.Schema = PARTITIONS) -> Any:
+def state(spark: Any, chains: Sequence[Chain], schema: pa.Schema | None = None) -> Any:
     """Every partition of every cluster at the end of its chain, without ``deleted`` ones.
 
-    ``schema``: the columns that are read.
+    ``schema``: the columns that are read; None: all.
     """
     frames = []
     for root in {chain.root.uri: chain.root for chain in chains}.values():
@@ -228,7 +258,7 @@ def state(spark: Any, chains: Sequence[Chain], schema: pa.Schema = PARTITIONS) -
 KEY = ("cluster_id", "topic", "partition")
 
 
-def _merged(spark: Any, root: StoragePath, chains: Sequence[Chain], schema: pa.Schema) -> Any:
+def _merged(spark: Any, root: StoragePath, chains: Sequence[Chain], schema: pa.Schema | None) -> Any:
     """The full rows without changes, and the newest row of each changed partition. The names sort by time."""
     from pyspark.sql import Window  # noqa: PLC0415  # an extra
     from pyspark.sql import functions as f  # noqa: PLC0415

@@ -41,18 +41,23 @@ def submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+SQL_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # Skewed shuffles are split while they run; files are split by their row groups before that.
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.skewJoin.enabled": "true",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # The fixed cost per batch is paid a fifth as often as with the default of 10,000.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+}
+"""The settings that belong to a session, not to the whole Spark application."""
+
+
 def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, str]:
     """The settings of the session, in addition to those of spark-submit."""
-    options = {
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-        # Skewed shuffles are split while they run; files are split by their row groups before that.
-        "spark.sql.adaptive.enabled": "true",
-        "spark.sql.adaptive.skewJoin.enabled": "true",
-        "spark.sql.parquet.compression.codec": "zstd",
-        # The fixed cost per batch is paid a fifth as often as with the default of 10,000.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    options = SQL_SETTINGS | {
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.ui.showConsoleProgress": "true" if settings.progress else "false",
@@ -71,10 +76,17 @@ def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, s
 
 @contextmanager
 def session(name: str, settings: SparkSettings) -> Iterator[Any]:
-    """A session that is stopped at the end. Raises NotInstalled if Java or PySpark is missing."""
+    """A session that is stopped at the end. If the caller has a session, it is one beside the caller's, which is
+    left as it was. Raises NotInstalled if Java or PySpark is missing.
+    """
     check_installed()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra, and slow to import
 
+    caller = SparkSession.getActiveSession()
+    if caller is not None:
+        with _beside(caller) as spark:
+            yield spark
+        return
     under_submit = submitted()
     with TemporaryDirectory(prefix="ktriage-spark-") as scratch:
         spark = _built(SparkSession.builder.appName(name), settings, Path(scratch), under_submit=under_submit)
@@ -88,6 +100,22 @@ def session(name: str, settings: SparkSettings) -> Iterator[Any]:
             raise
         finally:
             spark.stop()
+
+
+@contextmanager
+def _beside(caller: Any) -> Iterator[Any]:
+    """A session with settings and views of its own, in the caller's Spark application."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra
+
+    spark = caller.newSession()
+    for key, value in SQL_SETTINGS.items():
+        spark.conf.set(key, value)
+    try:
+        yield spark
+    finally:
+        # PySpark makes a session the active one as soon as it is used.
+        SparkSession._activeSession = caller
+        caller._jvm.SparkSession.setActiveSession(caller._jsparkSession)
 
 
 def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit: bool) -> Any:

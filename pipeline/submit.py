@@ -1,6 +1,6 @@
 """The script for spark-submit: runs a job without the console, so that it needs only the archive.
 
-``spark-submit --master URL --py-files ktriage-pipeline.zip submit.py plan|drill --in LAKE --out RESULTS``
+``spark-submit --master URL --py-files ktriage-pipeline.zip submit.py JOB --in LAKE --out RESULTS``
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from pipeline.drills.drill_grid import Grid
 from pipeline.drills.incident import IncidentShape
 from pipeline.drills.recovery_arms import Arm
 from pipeline.errors import PipelineError
+from pipeline.exposure import exposure_job as exposures
+from pipeline.history import history_job as histories
+from pipeline.history.history_sources import find_history
 from pipeline.job_run import JobRun, carry_out
 from pipeline.plan import plan_job as plans
 from pipeline.results import JobOutput, run_directory
@@ -37,7 +40,9 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("job", choices=sorted(_JOBS))
     parser.add_argument("--in", dest="source", action="append", default=[])
     parser.add_argument("--out", required=True)
+    parser.add_argument("--cluster-id", action="append", default=[])
     parser.add_argument("--at", type=moment)
+    parser.add_argument("--since", type=moment)
     parser.add_argument("--ranking", type=Ranking, choices=list(Ranking), default=Ranking.LAST_RECORD)
     parser.add_argument("--strategy", type=Strategy, choices=list(Strategy), default=Strategy.BALANCED)
     parser.add_argument("--seeds", type=int, default=10)
@@ -51,23 +56,37 @@ def moment(text: str) -> datetime:
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs the job and commits its result; returns the exit status."""
+    """Runs the job and commits its result; returns the exit status: 1 if something was left out of it."""
     asked = arguments(words)
     made_at = datetime.now(UTC)
     try:
         directory = run_directory(storage_path(asked.out), asked.job, made_at, uuid.uuid4().hex[:8])
         body = partial(_JOBS[asked.job], asked)
-        carry_out(JobRun(asked.job, directory, made_at, VERSION), SparkSettings(), body)
+        result = carry_out(JobRun(asked.job, directory, made_at, VERSION), SparkSettings(), body)
     except PipelineError as error:
         sys.stderr.write(f"submit.py: {error}\n")
         return 2
     sys.stdout.write(f"{directory.uri}\n")
-    return 0
+    return 1 if result.summary.get("refused") or result.summary.get("quarantined") else 0
+
+
+def _roots(asked: argparse.Namespace) -> list[StoragePath]:
+    return [storage_path(source) for source in asked.source]
 
 
 def _plan(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
-    sources = find([storage_path(source) for source in asked.source], at=asked.at)
+    sources = find(_roots(asked), asked.cluster_id, asked.at)
     return plans.outcome(spark, sources, asked.ranking, asked.strategy, out, everything=False)
+
+
+def _exposure(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
+    return exposures.outcome(spark, find(_roots(asked), asked.cluster_id, asked.at), out)
+
+
+def _history(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
+    done = histories.outcome(spark, find_history(_roots(asked), asked.cluster_id, asked.since), (), out)
+    since = asked.since and asked.since.isoformat()
+    return done._replace(asked={**done.asked, "since": since, "journal": False})
 
 
 def _drill(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
@@ -87,6 +106,8 @@ def _drill(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput
 
 _JOBS: dict[str, Callable[[argparse.Namespace, Any, StoragePath], JobOutput]] = {
     "plan": _plan,
+    "exposure": _exposure,
+    "history": _history,
     "drill": _drill,
 }
 

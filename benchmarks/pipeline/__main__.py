@@ -24,9 +24,10 @@ from pipeline.storage import storage_path
 from testbed.kafka.java import java_version
 
 RESULTS = ROOT / "benchmarks" / "results" / "pipeline.md"
-NAMES = ("plan", "barest", "duckdb")
+NAMES = ("plan", "bare", "duckdb")
 SCENARIO = "partitions-200000"
-LIMIT = 2.5
+LIMIT = 4.0
+"""The target: CPU time of the plan by that of the bare read, where every partition is offline."""
 LIMIT_SECONDS = 1800
 MIB = 2**20
 
@@ -47,6 +48,9 @@ def main() -> int:
             lake = str(Path(directory) / f"lake-{millions}")
             make(storage_path(lake), "fleet", millions * 1_000_000)
             jobs[millions] = {name: _job(name, lake, directory, asked.rounds) for name in NAMES}
+            online = str(Path(directory) / f"online-{millions}")
+            make(storage_path(online), "fleet", millions * 1_000_000, online=True)
+            jobs[millions]["exposure"] = _job("exposure", online, directory, asked.rounds)
         drills = {workers: _drill(workers, asked.seeds, directory) for workers in (1, 2)}
         taken = _run("snapshot", SCENARIO, f"{directory}/taken")
     missed = _missed(jobs)
@@ -97,9 +101,11 @@ def _run(*words: str) -> dict[str, float]:
 def _missed(jobs: Mapping[int, Mapping[str, Figures]]) -> list[str]:
     found = []
     for millions, figures in jobs.items():
-        ratio = figures["plan"]["seconds"] / figures["barest"]["seconds"]
+        ratio = figures["plan"]["cpu"] / figures["bare"]["cpu"]
         if ratio > LIMIT:
-            found.append(f"{millions} million: {ratio:.2f} times the barest job (target: {LIMIT})")
+            found.append(
+                f"{millions} million: {ratio:.2f} times the CPU time of the bare read (target: {LIMIT})"
+            )
     few, many = min(jobs), max(jobs)
     growth = (jobs[many]["plan"]["seconds"] / many) / (jobs[few]["plan"]["seconds"] / few)
     if growth > 1:
@@ -131,21 +137,24 @@ def _lines(measured: Measured) -> Iterator[str]:
     cores = len(os.sched_getaffinity(0))
     yield f"{cores} cores, load average at the start {load}; local[2], {rounds} rounds, medians."
     yield ""
-    yield "Every partition is offline and has three replicas; one in twenty has diverged logs, one in ten a"
-    yield "replica that did not answer. *plan* is the whole job; *barest* reads the same columns and writes the"
-    yield "keys; *DuckDB* makes only the choice."
+    yield "Every partition has three replicas; one in twenty has diverged logs, one in ten a replica that did not"
+    yield "answer. Everything is offline, except for *exposure*, where everything is online on 300 brokers in five"
+    yield "racks. A job is measured whole in a running session: it finds the snapshots, computes, and makes the"
+    yield "summary. *bare*: it finds the snapshots, and Spark reads the columns that the plan reads and writes them"
+    yield "to noop. *DuckDB* makes only the choice of the plan."
     yield ""
-    yield "CPU time and peak memory are those of Java plus its Python workers."
+    yield "CPU time, also of *exposure*, is that of the driver, Java and the Python workers. Memory is the peak of"
+    yield "the plan: Java's plus the workers'."
     yield ""
-    yield "| partitions | plan | a million | barest | ratio | DuckDB | CPU, plan | barest | memory, plan | barest |"
+    yield "| partitions | plan | a million | bare | CPU, plan | bare | ratio | exposure | DuckDB | memory |"
     yield "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for millions, figures in jobs.items():
-        plan, barest = figures["plan"], figures["barest"]
+        plan, bare, exposed = figures["plan"], figures["bare"], figures["exposure"]
         yield (
             f"| {millions},000,000 | {plan['seconds']:.1f} s | {plan['seconds'] / millions:.1f} s"
-            f" | {barest['seconds']:.1f} s | {plan['seconds'] / barest['seconds']:.2f}"
-            f" | {figures['duckdb']['seconds']:.1f} s | {plan['cpu']:.0f} s | {barest['cpu']:.0f} s"
-            f" | {_memory(plan)} | {_memory(barest)} |"
+            f" | {bare['seconds']:.1f} s | {plan['cpu']:.0f} s | {bare['cpu']:.0f} s"
+            f" | {plan['cpu'] / bare['cpu']:.2f} | {exposed['cpu']:.0f} s | {figures['duckdb']['seconds']:.1f} s"
+            f" | {_memory(plan)} |"
         )
     yield ""
     for workers, drilled in drills.items():
@@ -161,7 +170,7 @@ def _lines(measured: Measured) -> Iterator[str]:
     if missed:
         yield from (f"- **missed**: {line}" for line in missed)
     else:
-        yield f"At most {LIMIT} times the barest job, and time per million does not grow: met."
+        yield f"At most {LIMIT} times the CPU time of the bare read, and time per million does not grow: met."
 
 
 if __name__ == "__main__":

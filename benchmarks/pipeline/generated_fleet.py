@@ -16,6 +16,7 @@ ROWS = 100_000
 """The rows of a row group, which one task reads."""
 
 BROKERS = 300
+RACKS = 5
 DIVERGED = 0.05
 SILENT = 0.1
 TOPIC = 1000
@@ -24,25 +25,28 @@ _NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 Array = np.ndarray
 
 
-def make(root: StoragePath, cluster_id: str, partitions: int) -> Manifest:
-    """A cluster with every partition offline: one in twenty has diverged logs, one in ten a replica that did not
-    answer, the others have equal logs.
+def make(root: StoragePath, cluster_id: str, partitions: int, *, online: bool = False) -> Manifest:
+    """A cluster with every partition offline, or all ``online`` with every replica in sync: one in twenty has
+    diverged logs, one in ten a replica that did not answer, the others have equal logs.
     """
     random = np.random.default_rng(partitions)
     with SnapshotWriter(root, SnapshotName(cluster_id, snapshot_name(_NOON, "bench"), _NOON)) as writer:
         for start in range(0, partitions, ROWS):
-            writer.partitions(batch(random, start, min(ROWS, partitions - start)))
-        writer.rows("brokers", [])
+            writer.partitions(batch(random, start, min(ROWS, partitions - start), online=online))
+        writer.rows(
+            "brokers", [{"id": number, "rack": f"rack-{number % RACKS}"} for number in range(BROKERS)]
+        )
         writer.rows("quorum", [])
         return writer.commit(_NOON, "0.1.0")
 
 
-def batch(random: np.random.Generator, first: int, count: int) -> pa.RecordBatch:
+def batch(random: np.random.Generator, first: int, count: int, *, online: bool = False) -> pa.RecordBatch:
     """``count`` partitions from number ``first`` on, in topics of a thousand."""
     numbers = np.arange(first, first + count)
     leader = random.integers(0, BROKERS, count)
     brokers = np.stack([(leader + step) % BROKERS for step in range(3)], axis=1).astype(np.int32)
     empty = _lists(pa.array([], pa.int32()), np.zeros(count + 1, np.int32))
+    assignment = _lists(pa.array(brokers.reshape(-1)), np.arange(count + 1, dtype=np.int32) * 3)
     nothing = np.ones(count, bool)
     columns = {
         "topic": pa.DictionaryArray.from_arrays(
@@ -51,10 +55,10 @@ def batch(random: np.random.Generator, first: int, count: int) -> pa.RecordBatch
         ).cast(pa.string()),
         "partition": pa.array((numbers % TOPIC).astype(np.int32)),
         "topic_id": pa.array(["AAAAAAAAAAAAAAAAAAAAAA"] * count),
-        "leader": pa.array(np.full(count, -1, np.int32)),
+        "leader": pa.array(brokers[:, 0] if online else np.full(count, -1, np.int32)),
         "leader_epoch": pa.array(np.full(count, 7, np.int32)),
-        "assignment": _lists(pa.array(brokers.reshape(-1)), np.arange(count + 1, dtype=np.int32) * 3),
-        "isr": empty,
+        "assignment": assignment,
+        "isr": assignment if online else empty,
         "elr": empty,
         "last_known_elr": empty,
         "offline_replicas": empty,

@@ -20,18 +20,15 @@ from pipeline.drills.drill_grid import Grid
 from pipeline.drills.drill_job import run_grid
 from pipeline.drills.incident import IncidentShape
 from pipeline.drills.recovery_arms import Arm
+from pipeline.exposure import exposure_job
 from pipeline.plan import plan_job
+from pipeline.plan.input_splits import Reading
+from pipeline.plan.plan_tasks import READ, UNREAD
 from pipeline.snapshot_sources import Sources, find, state
 from pipeline.spark_session import SparkSettings, session
 from pipeline.storage import StoragePath, storage_path
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
-
-KEYS = """
-    SELECT cluster_id, topic, partition,
-           transform(replicas, r -> named_struct('b', r.broker, 'epoch', r.last_epoch, 'end', r.log_end)) AS keys
-    FROM fleet"""
-"""Reads every needed column and computes nothing."""
 
 CHOICE = """
     SELECT topic, partition,
@@ -41,34 +38,19 @@ CHOICE = """
 
 
 def plan(spark: Any, sources: Sources, out: StoragePath) -> None:
-    """The whole job: duplicates, flaws, ranking, strategy, preconditions, loss ranges."""
-    plan_job.run(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, out, everything=False)
+    """The whole job with its summary: duplicates, flaws, ranking, strategy, preconditions, loss ranges."""
+    plan_job.outcome(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, out, everything=False)
 
 
-def barest(spark: Any, sources: Sources, out: StoragePath) -> None:
-    """Reads the columns that the plan job reads, and writes the keys back.
-
-    A filter that every row passes uses every column, so that Spark reads them all.
-    """
-    rows = state(spark, sources.chains).where("leader = -1 OR leader IS NULL")
-    read = " OR ".join(f"{name} IS NULL" for name in NEEDED)
-    rows.where(f"NOT ({read}) OR xxhash64({', '.join(COLUMNS)}) <> 0").createOrReplaceTempView("fleet")
-    spark.sql(KEYS).write.parquet((out / "keys").hadoop)
+def exposure(spark: Any, sources: Sources, out: StoragePath) -> None:
+    """The whole job with its summary."""
+    exposure_job.outcome(spark, sources, out)
 
 
-NEEDED = ("topic", "partition", "leader", "replicas")
-COLUMNS = (
-    "topic_id",
-    "leader_epoch",
-    "assignment",
-    "isr",
-    "elr",
-    "last_known_elr",
-    "reassigning",
-    "reassigning_unknown",
-    "marks",
-    "replicas",
-)
+def bare(spark: Any, sources: Sources, out: StoragePath) -> None:  # noqa: ARG001  # nothing is written
+    """Spark reads the columns that the plan reads, of every partition, and writes them nowhere."""
+    rows = state(spark, sources.chains, Reading(READ, UNREAD, leaderless=False).schema)
+    rows.write.format("noop").mode("overwrite").save()
 
 
 def duck(sources: Sources) -> int:
@@ -145,21 +127,21 @@ def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
     if name == "drill":
         print(json.dumps(drill(int(lake), storage_path(out), int(seeds))))
         return
-    sources = find([storage_path(lake)])
     if name == "duckdb":
         began = time.monotonic()
-        duck(sources)
+        duck(find([storage_path(lake)]))
         figures = {"seconds": time.monotonic() - began}
     else:
         with session(f"benchmark {name}", SparkSettings("local[2]", "2g")) as spark:
             spark.range(1000).selectExpr("sum(id)").collect()
             java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
             began = time.monotonic()
-            used = sum(_cpu(pid) for pid in (java, *_descendants(java)))
-            {"plan": plan, "barest": barest}[name](spark, sources, storage_path(out))
+            used = sum(_cpu(pid) for pid in (os.getpid(), java, *_descendants(java)))
+            jobs = {"plan": plan, "bare": bare, "exposure": exposure}
+            jobs[name](spark, find([storage_path(lake)]), storage_path(out))
             workers = _descendants(java)
             figures = {"seconds": time.monotonic() - began}
-            figures["cpu"] = sum(_cpu(pid) for pid in (java, *workers)) - used
+            figures["cpu"] = sum(_cpu(pid) for pid in (os.getpid(), java, *workers)) - used
             figures["peak_java"] = _peak(java)
             figures["peak_workers"] = sum(_peak(pid) for pid in workers)
             figures["heap"] = spark._jvm.java.lang.Runtime.getRuntime().totalMemory()

@@ -10,6 +10,7 @@ from console.output.json_document import document
 from console.output.screen import Screen
 from pipeline.results import JobResult
 from recovery.wording.loss_text import range_text
+from recovery.wording.quantity_text import counted
 
 
 def show_result(screen: Screen, result: JobResult, rows: int, *, json: bool) -> None:
@@ -139,7 +140,13 @@ def _cluster_row(
 
 
 def _quarantine(summary: Mapping[str, Any]) -> Iterator[str]:
-    """What was left out, and why: nothing is dropped silently."""
+    """The broken rows and the clusters that were left out, and why: nothing is dropped silently."""
+    yield from _broken_rows(summary)
+    for row in summary["refused"]:
+        yield f"left out: cluster {row['cluster_id']}: {row['reason']}"
+
+
+def _broken_rows(summary: Mapping[str, Any]) -> Iterator[str]:
     if summary["quarantined"]:
         yield ""
         yield from rendered(
@@ -147,8 +154,6 @@ def _quarantine(summary: Mapping[str, Any]) -> Iterator[str]:
             ("cluster", "rows", "why"),
             ((row["cluster_id"], f"{row['rows']:,}", row["reason"]) for row in summary["quarantined"]),
         )
-    for row in summary["refused"]:
-        yield f"left out: cluster {row['cluster_id']}: {row['reason']}"
 
 
 def _exposure(result: JobResult, rows: int) -> Iterator[str]:
@@ -179,7 +184,9 @@ _EXPOSED = (
     "offline",
     "",
     "unclean only",
-    "under min ISR",
+    "new under min ISR",
+    "under it already",
+    "min ISR unknown",
     "saved by one more in sync",
     "saved by min ISR -1",
 )
@@ -196,6 +203,8 @@ def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[Row]:
             bar(row["offline"], most, 10),
             f"{row['unclean']:,}",
             f"{row['under_min_isr']:,}",
+            # Results of earlier versions do not tell these two.
+            *(f"{row[key]:,}" if key in row else "?" for key in ("already_under_min_isr", "min_isr_unknown")),
             f"{row['saved_by_one_more_in_sync']:,}",
             f"{row['writable_with_min_isr_one_less']:,}",
         )
@@ -205,7 +214,12 @@ def _history(result: JobResult, rows: int) -> Iterator[str]:
     summary = result.summary
     for cluster_id, moments in result.asked["clusters"].items():
         gaps = summary["gaps"].get(cluster_id, 0)
-        yield f"{cluster_id}: {moments:,} snapshots" + (f", {gaps:,} gaps without any data" if gaps else "")
+        others = summary.get("other_chains", {}).get(cluster_id, 0)
+        yield (
+            f"{cluster_id}: {moments:,} snapshots"
+            + (f", {counted(gaps, 'gap')}: what happened there is unknown" if gaps else "")
+            + (f"; {others:,} others not used: another collector took them meanwhile" if others else "")
+        )
     yield ""
     yield from rendered(
         "incidents",
@@ -265,6 +279,9 @@ def _history(result: JobResult, rows: int) -> Iterator[str]:
                 for r in _first(summary["events"], rows)
             ),
         )
+    yield from _broken_rows(summary)
+    for row in summary["refused"]:
+        yield f"cluster {row['cluster_id']}, snapshot {row['snapshot']}: {row['reason']}"
 
 
 def _first(found: Sequence[Mapping[str, Any]], rows: int) -> Sequence[Mapping[str, Any]]:

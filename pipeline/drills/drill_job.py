@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.drills.drill_grid import Grid, run_task, tasks
+from pipeline.drills.drill_grid import Grid, tasks
 from pipeline.storage import StoragePath
 
 INCIDENTS = "incidents"
@@ -34,12 +34,13 @@ Z_95 = 1.96
 
 def run_grid(spark: Any, grid: Grid, out: StoragePath) -> None:
     """Runs every case and writes the rows below ``out``. A case that fails is a row, never a failed task."""
+    from pipeline.drills.drill_tasks import DrillTasks  # noqa: PLC0415  # needs an extra
+    from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415
+
     pieces = list(tasks(grid))
-    cores = spark.sparkContext.defaultParallelism
-    slices = max(1, min(len(pieces), cores * 16))
-    rows = spark.sparkContext.parallelize(pieces, slices).flatMap(run_task).map(tuple)
-    frame = spark.createDataFrame(rows, SCHEMA, verifySchema=False)
-    frame.write.parquet((out / INCIDENTS).hadoop)
+    slices = max(1, min(len(pieces), parallelism(spark) * 16))
+    found = answers(spark, DrillTasks, [pieces[start::slices] for start in range(slices)])
+    found.write.parquet((out / INCIDENTS).hadoop)
 
 
 def compare(spark: Any, sources: list[StoragePath], out: StoragePath) -> list[dict[str, Any]]:

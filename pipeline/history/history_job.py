@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pipeline.errors import PipelineError
-from pipeline.history.timeline import Moment
+from pipeline.history.history_sources import HistorySources
 from pipeline.plan import duplicate_rows
-from pipeline.snapshot.manifest import Manifest
-from pipeline.snapshot_sources import KEY, together
+from pipeline.results import JobOutput
+from pipeline.snapshot_sources import KEY
 from pipeline.storage import StoragePath
+from pipeline.undecodable_files import leaving_out_undecodable
 
 INCIDENTS = "incidents"
 EVENTS = "events"
@@ -34,33 +34,7 @@ _FLAW = f"""
     WHEN isr IS NULL OR exists(isr, broker -> broker IS NULL) THEN 'ISR is not told, or broken' END"""
 """Some of the checks of :mod:`pipeline.plan.row_checks`, with the same reasons."""
 
-MOMENTS = (
-    "cluster_id string, snapshot string, number int, at timestamp, segment int, before timestamp,"
-    " last boolean"
-)
 ACTIONS = "cluster_id string, topic string, partition int, at timestamp, who string, how string"
-
-
-class HistorySources:
-    """For each cluster: the directory of its snapshots, their manifests and its timeline."""
-
-    def __init__(self, parts: Iterable[tuple[StoragePath, Sequence[Manifest], Sequence[Moment]]]) -> None:
-        self.parts = [part for part in parts if part[2]]
-        if not self.parts:
-            raise PipelineError("there is no snapshot in that time range")
-
-    def frame(self, spark: Any, table: str) -> Any:
-        """The rows of a table of every usable snapshot."""
-        found = []
-        for root, manifests, moments in self.parts:
-            used = {moment.snapshot for moment in moments}
-            found.append((root, [manifest for manifest in manifests if manifest.snapshot in used]))
-        return together(spark, found, table)
-
-    def moments(self, spark: Any) -> Any:
-        """The timeline of every cluster as a small table."""
-        rows = [tuple(moment) for _, _, moments in self.parts for moment in moments]
-        return spark.createDataFrame(rows, MOMENTS)
 
 
 def rows_of(spark: Any, sources: HistorySources) -> Any:
@@ -132,6 +106,7 @@ def _islands(states: Any) -> Any:
         f.bool_or("deleted").alias("deleted"),
         f.min("number").alias("first_number"),
         f.min("segment").alias("segment"),
+        f.min_by("known_before", "number").alias("known_before"),
         f.min("at").alias("began_at"),
         f.min_by("before", "number").alias("sound_at"),
         f.max_by("isr", "number").alias("isr"),
@@ -149,8 +124,10 @@ def _with_bounds(found: Any) -> Any:
 
     closed = "next_segment = segment"
     steps = {
-        # The previous snapshot does not show it, so the start is unknown.
-        "sound_at": "CASE WHEN last_segment = segment AND last_bad IS NULL THEN NULL ELSE sound_at END",
+        # The start is unknown if the previous snapshot does not show the partition. It is unknown too if its
+        # segment names the partition for the first time here, and has no earlier full snapshot.
+        "sound_at": "CASE WHEN last_segment = segment AND last_bad IS NULL THEN NULL"
+        " WHEN NOT known_before AND NOT coalesce(last_segment = segment, false) THEN NULL ELSE sound_at END",
         "outcome": (
             f"CASE WHEN {closed} AND next_bad IS NULL THEN 'unknown'"
             f" WHEN {closed} AND next_deleted THEN 'deleted' WHEN {closed} THEN 'recovered'"
@@ -250,6 +227,20 @@ def _broker_facts(rows: Any) -> Any:
         "snapshot",
         f"inline(concat(array(struct(concat('broker ', id) AS subject, {standing} AS told)), {dirs}))",
     )
+
+
+LISTED = 100
+"""Rows of each list in the summary."""
+
+
+def outcome(
+    spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]], out: StoragePath
+) -> JobOutput:
+    """Runs the job and makes its summary; the same for the command line and spark-submit. Raises PipelineError
+    if no snapshot can be read.
+    """
+    sources, _ = leaving_out_undecodable(spark, sources, out, lambda found: run(spark, found, actions, out))
+    return JobOutput((INCIDENTS, EVENTS), sources.asked, summarise(spark, out, LISTED) | sources.summary)
 
 
 def run(spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]], out: StoragePath) -> None:

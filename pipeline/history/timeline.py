@@ -2,17 +2,21 @@
 
 What happened in a gap is unknown: for a partition that is offline before it and has a leader after it,
 nothing shows when it recovered.
+
+A chain is a full snapshot and the changes that build on it, one on the other. One chain is followed at a time,
+so that each change is compared with the snapshot before it. If a chain is broken off, the changes after the
+missing snapshot are a segment without a full snapshot: a partition that they do not name is unknown there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from pipeline.snapshot.catalog import Catalog, chain_to
+from pipeline.snapshot.catalog import BrokenManifest, Catalog, chain_to
 from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind
 
 GAP_FACTOR = 3.0
@@ -20,11 +24,12 @@ GAP_FACTOR = 3.0
 
 
 class Moment(NamedTuple):
-    """One usable snapshot: its number and time, its segment (a time without gaps), and the times of the
+    """One snapshot that is used: its number and time, its segment (a time without gaps), and the times of the
     snapshots around it.
 
     ``before`` is None at the start of a segment: it is unknown since when the state in this snapshot has
-    existed. ``last``: the newest of the cluster.
+    existed. ``last``: the newest of the cluster, with nothing lost after it. ``known_before``: its segment has an
+    earlier full snapshot, so that the state of every partition before this snapshot is known.
     """
 
     cluster_id: str
@@ -34,43 +39,30 @@ class Moment(NamedTuple):
     segment: int
     before: datetime | None
     last: bool
+    known_before: bool
 
 
-def timeline(
-    cluster_id: str, manifests: Sequence[Manifest], unreadable: Sequence[str] = ()
-) -> tuple[Moment, ...]:
-    """The usable snapshots in order. A gap is where one is missing: changes whose previous snapshot is
-    missing, ``unreadable`` ones, and those that failed while a series was taken.
+class Timeline(NamedTuple):
+    """The moments in order, the number of ``gaps``, and how many snapshots of ``other_chains`` were not used,
+    because another collector took them at the same time.
     """
-    usable: list[Manifest] = []
-    after_gap: set[str] = set()
-    waiting = sorted(unreadable, reverse=True)
-    lost = False
-    previous: tuple[str, ...] = ()
-    for manifest in manifests:
-        while waiting and waiting[-1] < manifest.snapshot:
-            waiting.pop()
-            lost = True
-        linked = manifest.kind is SnapshotKind.FULL or (not lost and manifest.previous in previous)
-        if not linked:
-            lost = True
-            continue
-        if lost or MISSED in manifest.notes:
-            after_gap.add(manifest.snapshot)
-        lost = False
-        previous = manifest.names
-        usable.append(manifest)
-    times = [manifest.taken_at for manifest in usable]
-    steps = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
-    usual = median(steps) if steps else 0.0
-    moments: list[Moment] = []
-    segment = 0
-    for number, manifest in enumerate(usable):
-        gap = number > 0 and (
-            manifest.snapshot in after_gap or (len(steps) > 1 and steps[number - 1] > GAP_FACTOR * usual)
-        )
-        segment += gap
-        before = None if number == 0 or gap else times[number - 1]
+
+    moments: tuple[Moment, ...]
+    gaps: int
+    other_chains: int
+
+
+def timeline(cluster_id: str, manifests: Sequence[Manifest], unreadable: Sequence[str] = ()) -> Timeline:
+    """The timeline of a cluster. A gap is where a snapshot is missing: before changes whose previous snapshot
+    is missing, where ``unreadable`` ones are, where the taking of one failed, and in a long silence.
+    """
+    used = _followed(manifests)
+    segments = _segments(used, unreadable)
+    lost_at_end = bool(used) and any(name > used[-1].snapshot for name in unreadable)
+    moments = []
+    with_full: set[int] = set()
+    for number, (manifest, segment) in enumerate(zip(used, segments, strict=True)):
+        begins = number == 0 or segments[number - 1] != segment
         moments.append(
             Moment(
                 cluster_id,
@@ -78,11 +70,81 @@ def timeline(
                 number,
                 manifest.taken_at,
                 segment,
-                before,
-                number == len(usable) - 1,
+                None if begins else used[number - 1].taken_at,
+                number == len(used) - 1 and not lost_at_end,
+                segment in with_full,
             )
         )
-    return tuple(moments)
+        if manifest.kind is SnapshotKind.FULL:
+            with_full.add(segment)
+    gaps = (segments[-1] if segments else 0) + lost_at_end
+    return Timeline(tuple(moments), gaps, len(manifests) - len(used))
+
+
+def _longest_usual(*series: Sequence[Manifest]) -> timedelta | None:
+    """The longest time between two snapshots of a series that is not a gap; None: there are too few to tell."""
+    steps = [
+        (later.taken_at - earlier.taken_at).total_seconds()
+        for one in series
+        for earlier, later in pairwise(one)
+    ]
+    return timedelta(seconds=GAP_FACTOR * median(steps)) if len(steps) > 1 else None
+
+
+def _chains(manifests: Sequence[Manifest]) -> list[list[Manifest]]:
+    """The snapshots by chain, each in order; a chain whose beginning is missing consists of changes only."""
+    chains: list[list[Manifest]] = []
+    by_name: dict[str, list[Manifest]] = {}
+    for manifest in manifests:
+        changes = manifest.kind is SnapshotKind.CHANGES
+        chain = by_name.get(manifest.previous) if changes else None
+        if chain is None:
+            chain = []
+            chains.append(chain)
+        chain.append(manifest)
+        by_name.update(dict.fromkeys(manifest.names, chain))
+    return chains
+
+
+def _followed(manifests: Sequence[Manifest]) -> list[Manifest]:
+    """The snapshots that are used: a chain to its end, then the next one.
+
+    The next chain is the one that begins soon with a full snapshot, if no changes before it were broken off. Else
+    it is the one that goes on soonest, from that snapshot on.
+    """
+    chains = _chains(manifests)
+    limit = _longest_usual(*chains) or _longest_usual(manifests)
+    broken_off = {chain[0].identity for chain in chains if chain[0].kind is SnapshotKind.CHANGES}
+    used: list[Manifest] = []
+    while True:
+        end = used[-1].key if used else None
+        rest = [later for chain in chains if (later := [m for m in chain if end is None or m.key > end])]
+        if not rest:
+            return used
+        soonest = min(rest, key=lambda chain: chain[0].key)
+        full = [chain for chain in rest if chain[0].kind is SnapshotKind.FULL]
+        begins = min(full, key=lambda chain: chain[0].key, default=soonest)
+        soon = not used or limit is None or begins[0].taken_at - used[-1].taken_at <= limit
+        used += begins if soon and soonest[0].identity not in broken_off else soonest
+
+
+def _segments(used: Sequence[Manifest], unreadable: Sequence[str]) -> list[int]:
+    """The segment of each snapshot; the segments are numbered from 0."""
+    limit = _longest_usual(used)
+    segments: list[int] = []
+    for number, manifest in enumerate(used):
+        if number == 0:
+            segments.append(0)
+            continue
+        before = used[number - 1]
+        gap = (
+            MISSED in manifest.notes
+            or (manifest.kind is SnapshotKind.CHANGES and manifest.previous not in before.names)
+            or any(before.snapshot < name < manifest.snapshot for name in unreadable)
+            or (limit is not None and manifest.taken_at - before.taken_at > limit)
+        )
+        segments.append(segments[-1] + gap)
+    return segments
 
 
 def usable(catalog: Catalog, cluster_id: str, since: datetime | None) -> tuple[Manifest, ...]:
@@ -96,3 +158,22 @@ def usable(catalog: Catalog, cluster_id: str, since: datetime | None) -> tuple[M
     chain = chain_to(catalog.root, manifests, later[0])
     first = chain.full.key if chain else later[0].key
     return tuple(manifest for manifest in manifests if manifest.key >= first)
+
+
+def broken_off(
+    known: Sequence[Manifest], manifests: Sequence[Manifest], unreadable: Collection[str]
+) -> list[BrokenManifest]:
+    """Where one of ``manifests`` builds on a snapshot that is missing: neither ``known`` nor ``unreadable``, which
+    has a reason of its own.
+    """
+    names = {name for manifest in known for name in manifest.names}.union(unreadable)
+    return [
+        BrokenManifest(
+            manifest.cluster_id,
+            manifest.snapshot,
+            f"it builds on {manifest.previous}, which is missing: until the next full snapshot, only partitions"
+            " that changed are known",
+        )
+        for manifest in manifests
+        if manifest.kind is SnapshotKind.CHANGES and manifest.previous not in names
+    ]

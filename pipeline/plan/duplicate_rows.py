@@ -26,12 +26,6 @@ SUSPECTS = 10_000
 """Topics that are named in the second pass. If more fail, every row is checked."""
 
 
-def split_duplicates(spark: Any, sources: Sources, rows: Any) -> tuple[Any, Any | None]:
-    """``rows`` of the partitions that occur once, and the other rows in the form of :func:`find_duplicates`."""
-    duplicates = find_duplicates(spark, sources)
-    return (rows, None) if duplicates is None else (without(rows, duplicates), duplicates)
-
-
 def find_duplicates(spark: Any, sources: Sources) -> Any | None:
     """The partitions that occur more than once: (cluster_id, topic, partition, copies, reason); None: there
     are none. It is not known which of their rows is right.

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from pipeline.errors import PipelineError
 from pipeline.plan.nested_arrays import numbers
-from pipeline.plan.row_checks import COLUMNS
 from pipeline.snapshot.catalog import Chain
+from pipeline.snapshot_schema import TABLES, conformed
 from pipeline.storage import storage_path
 
 LARGEST, SMALLEST = 64 * 2**20, 2**20
@@ -27,11 +27,33 @@ LARGEST, SMALLEST = 64 * 2**20, 2**20
 A_CORE = 4
 """Splits per core: a core that is done early takes another."""
 
+OPENING = 2**20
+"""The cost of opening a file, in bytes that are read in the same time."""
+
 ROWS = 50_000
 """Rows that are planned at once; this bounds a task's memory."""
 
-UNREAD = frozenset({"log_dir", "size"})
-"""The fields of a replica's location, which no rule uses."""
+
+class Reading(NamedTuple):
+    """What is read of a snapshot: its ``columns``, of a replica everything except ``unread``; ``leaderless``: only
+    partitions without a leader.
+    """
+
+    columns: frozenset[str]
+    unread: frozenset[str]
+    leaderless: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of :data:`~pipeline.snapshot_schema.PARTITIONS` that are read."""
+        whole = TABLES["partitions"]
+        replica = [
+            field for field in whole.field("replicas").type.value_type if field.name not in self.unread
+        ]
+        replicas = pa.field("replicas", pa.list_(pa.struct(replica)))
+        return pa.schema(
+            [replicas if field.name == "replicas" else field for field in whole if field.name in self.columns]
+        )
 
 
 class InputSplit(NamedTuple):
@@ -60,8 +82,48 @@ def split_files(chains: Sequence[Chain], cores: int) -> list[InputSplit]:
     return found
 
 
-def read(piece: InputSplit, *, everything: bool) -> Iterator[Any]:
-    """Batches of the rows to plan; ``everything``: also rows of online partitions.
+def pack(found: Sequence[InputSplit], cores: int) -> list[tuple[InputSplit, ...]]:
+    """The splits of each task, in their order: many small clusters share a task, and so an output file."""
+    share = math.ceil(sum(map(_weight, found)) / (A_CORE * cores))
+    size = min(max(share, SMALLEST), LARGEST)
+    packs: list[list[InputSplit]] = []
+    held = 0
+    for piece in found:
+        held += _weight(piece)
+        if not packs or held > size:
+            packs.append([])
+            held = _weight(piece)
+        packs[-1].append(piece)
+    return [tuple(pack) for pack in packs]
+
+
+def _weight(piece: InputSplit) -> int:
+    return piece.end - piece.start + OPENING
+
+
+def read_pack(pieces: Sequence[InputSplit], reading: Reading) -> Iterator[Any]:
+    """The batches of all these splits; small ones are joined, because each batch has a fixed cost."""
+    waiting: list[Any] = []
+    rows = 0
+    for piece in pieces:
+        for batch in read(piece, reading):
+            if rows + batch.num_rows > ROWS:
+                yield from _joined(waiting)
+                waiting, rows = [], 0
+            waiting.append(batch)
+            rows += batch.num_rows
+    yield from _joined(waiting)
+
+
+def _joined(batches: Sequence[Any]) -> Iterator[Any]:
+    if len(batches) == 1:
+        yield batches[0]
+    elif batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
+def read(piece: InputSplit, reading: Reading) -> Iterator[Any]:
+    """Batches of the rows of a split.
 
     Raises PipelineError with the file's name if it cannot be read.
     """
@@ -69,12 +131,13 @@ def read(piece: InputSplit, *, everything: bool) -> Iterator[Any]:
     try:
         with file.open() as stream:
             parquet = pq.ParquetFile(stream)
+            schema = reading.schema
             groups = [
                 n for n in range(parquet.num_row_groups) if piece.start <= _begins(parquet, n) < piece.end
             ]
             for group in groups:
-                for batch in _rows(parquet, group, everything=everything):
-                    yield _named(batch, piece)
+                for batch in _rows(parquet, group, reading):
+                    yield _named(conformed(batch, schema), piece)
     except (pa.ArrowException, OSError) as error:
         raise PipelineError(f"{file.uri}: {str(error).splitlines()[0]}") from None
 
@@ -85,12 +148,12 @@ def _begins(parquet: Any, group: int) -> int:
     return int(pages)
 
 
-def _rows(parquet: Any, group: int, *, everything: bool) -> Iterator[Any]:
-    selected = None if everything else _leaderless(parquet, group)
+def _rows(parquet: Any, group: int, reading: Reading) -> Iterator[Any]:
+    selected = _leaderless(parquet, group) if reading.leaderless else None
     if selected is not None and not selected.any():
         return
     first = 0
-    for batch in parquet.iter_batches(ROWS, [group], columns=_leaves(parquet), use_threads=False):
+    for batch in parquet.iter_batches(ROWS, [group], columns=_leaves(parquet, reading), use_threads=False):
         mine = None if selected is None else selected[first : first + batch.num_rows]
         first += batch.num_rows
         if mine is None or mine.all():
@@ -106,15 +169,14 @@ def _leaderless(parquet: Any, group: int) -> np.ndarray:
     return offline
 
 
-def _leaves(parquet: Any) -> list[str]:
-    """The paths of the columns that the rules use, as they are named in this file."""
-    needed = {*COLUMNS, "marks"}
+def _leaves(parquet: Any, reading: Reading) -> list[str]:
+    """The paths of the columns to read, as they are named in this file."""
     paths = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
-    return [path for path in paths if _is_needed(path.split("."), needed)]
+    return [path for path in paths if _is_needed(path.split("."), reading)]
 
 
-def _is_needed(path: Sequence[str], needed: set[str]) -> bool:
-    return path[0] in needed and not (path[0] == "replicas" and path[-1] in UNREAD)
+def _is_needed(path: Sequence[str], reading: Reading) -> bool:
+    return path[0] in reading.columns and not (path[0] == "replicas" and path[-1] in reading.unread)
 
 
 def _named(batch: Any, piece: InputSplit) -> Any:

@@ -60,19 +60,6 @@ def flaws(batch: Any) -> Any:
     return pa.array(reasons).take(pa.array(found, mask=found < 0))
 
 
-def flaw_column() -> Any:
-    """:func:`flaws` as a column of Spark."""
-    from pyspark.sql.functions import struct  # noqa: PLC0415  # an extra
-    from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
-
-    def checked(rows: pa.Array) -> pa.Array:
-        return flaws(pa.RecordBatch.from_struct_array(rows))
-
-    # The stub asks for the kind of function, which the type hints already give. Spark warns if both do.
-    check = arrow_udf(checked, "string")  # type: ignore[call-overload]
-    return check(struct(*COLUMNS))
-
-
 def _checked(batch: Any) -> Iterator[tuple[str, Array]]:
     """(reason, rows) in the order of the checks."""
     rows = batch.num_rows

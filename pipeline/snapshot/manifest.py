@@ -75,6 +75,11 @@ class Manifest:
         return self.taken_at, self.snapshot
 
     @property
+    def identity(self) -> tuple[str, str]:
+        """Its cluster and its name."""
+        return self.cluster_id, self.snapshot
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names by which later snapshots may refer to it."""
         return (self.snapshot, self.replaces) if self.replaces else (self.snapshot,)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import Chain
 from pipeline.snapshot.manifest import Manifest
-from pipeline.snapshot_schema import PARTITIONS, TABLES
+from pipeline.snapshot_schema import TABLES, conformed
 from pipeline.storage import StoragePath
 
 BATCH = 20_000
@@ -25,7 +25,7 @@ def batches(root: StoragePath, manifest: Manifest, table: str = "partitions") ->
             try:
                 reader = pq.ParquetFile(file)
                 for batch in reader.iter_batches(BATCH):
-                    yield batch.cast(TABLES[table])
+                    yield conformed(batch, TABLES[table])
             except (pa.ArrowException, OSError, KeyError, ValueError) as error:
                 raise PipelineError(f"{place.uri}: {str(error).splitlines()[0]}") from None
 
@@ -41,7 +41,7 @@ def state(chain: Chain) -> Iterator[pa.RecordBatch]:
         yield batch.filter(stays)
     changed = [batch.slice(row, 1) for batch, row in newest.values() if not batch["deleted"][row].as_py()]
     for start in range(0, len(changed), BATCH):
-        table = pa.Table.from_batches(changed[start : start + BATCH], schema=PARTITIONS)
+        table = pa.Table.from_batches(changed[start : start + BATCH], schema=TABLES["partitions"])
         yield from table.combine_chunks().to_batches()
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 from pipeline.snapshot.manifest import Manifest, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
@@ -93,6 +96,19 @@ class Diary:
         self._previous = manifest.snapshot
         self._base = self._base if changes else manifest.snapshot
         return manifest
+
+
+def rot_pages(file: Path, column: str) -> str:
+    """Overwrites the pages of a column of the file's first row group; the footer stays sound. Returns the file's
+    name.
+    """
+    group = pq.read_metadata(file).row_group(0)
+    chunk = next(c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == column)
+    content = bytearray(file.read_bytes())
+    first = chunk.dictionary_page_offset or chunk.data_page_offset
+    content[first : first + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    file.write_bytes(content)
+    return file.name
 
 
 def minute_of(minute: float) -> datetime:

@@ -10,23 +10,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PythonException
 
-from pipeline import exposure_job as exposure
 from pipeline.errors import PipelineError
+from pipeline.exposure import exposure_job as exposure
 from pipeline.plan import input_splits, plan_job
 from pipeline.plan.result_to_plan import plan_of
-from pipeline.results import JobResult
+from pipeline.results import JobOutput, JobResult
+from pipeline.snapshot import read_chain
 from pipeline.snapshot.manifest import SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
 from pipeline.snapshot.survey_columns import batch_of
-from pipeline.snapshot_schema import VERSION
-from pipeline.snapshot_sources import find
+from pipeline.snapshot_schema import PARTITIONS, REPLICA, TABLES, VERSION, added
+from pipeline.snapshot_sources import find, state
 from pipeline.storage import StoragePath, storage_path
-from recovery.model import Survey
+from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing, Survey
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
-from tests.pipeline.partition_histories import Diary, partition
+from tests.pipeline.partition_histories import Diary, partition, rot_pages
 from tests.pipeline.survey_strategies import NOON, surveys, write
 
 WAYS = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
@@ -225,6 +225,28 @@ def test_a_column_of_another_type_is_one_clear_line(tmp_path: Path) -> None:
         find([root])
 
 
+@pytest.mark.parametrize("kind", list(SnapshotKind))
+def test_a_version_that_knows_a_column_more_reads_the_snapshots_of_today(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: SnapshotKind
+) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [offline(0), partition(1)])
+    diary.write(1, [offline(0), offline(1)], kind=kind)
+    later = VERSION + 1
+    replica = pa.struct([*REPLICA, added("tier", pa.string(), later)])
+    place = PARTITIONS.get_field_index("replicas")
+    more = PARTITIONS.set(place, pa.field("replicas", pa.list_(replica)))
+    monkeypatch.setitem(TABLES, "partitions", more.append(added("remote", pa.bool_(), later)))
+    assert [row["partition"] for row in planned(spark, diary.root)] == [0, 1]
+    sources = find([diary.root])
+    assert {row["remote"] for row in state(spark, sources.chains).collect()} == {None}
+    read = [row for batch in read_chain.state(sources.chains[0]) for row in batch.to_pylist()]
+    assert [(row["partition"], row["remote"], row["replicas"][0]["tier"]) for row in read] == [
+        (0, None, None),
+        (1, None, None),
+    ]
+
+
 def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
     write(root, "c", [offline(0)])
@@ -292,20 +314,76 @@ def test_whole_snapshots_and_changed_ones_and_such_with_duplicates_are_planned_i
     ]
 
 
-def test_a_file_that_cannot_be_read_ends_the_run_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+def rot_newest(root: StoragePath, cluster_id: str) -> str:
+    """Overwrites a column of the cluster's newest file; returns the file's name."""
+    file = [f for f in (root / "partitions").walk() if f"cluster_id={cluster_id}/" in f.path][-1]
+    return rot_pages(Path(file.path), "marks.list.element")
+
+
+def outcome(spark: Any, root: StoragePath) -> JobOutput:
+    return plan_job.outcome(spark, find([root]), *WAYS, root / "out", everything=False)
+
+
+@pytest.mark.parametrize("kind", list(SnapshotKind))
+def test_a_file_that_cannot_be_decoded_takes_its_cluster_out_and_no_other(
+    spark: Any, tmp_path: Path, kind: SnapshotKind
+) -> None:
+    root = storage_path(str(tmp_path))
+    for name in ("one", "rotten", "two"):
+        diary = Diary(root, name)
+        diary.write(0, [offline(number) for number in range(50)])
+        diary.write(1, [offline(number) for number in range(50)], kind=kind)
+    file = rot_newest(root, "rotten")
+    told = outcome(spark, root)
+    assert set(told.asked["clusters"]) == {"one", "two"}
+    assert [(row["cluster_id"], file in row["reason"]) for row in told.summary["refused"]] == [
+        ("rotten", True)
+    ]
+    assert [(row["cluster_id"], row["partitions"]) for row in told.summary["verdicts"]] == [
+        ("one", 50),
+        ("two", 50),
+    ]
+    files = {file.name for file in (root / "out").walk()}
+    assert files == set(told.files[plan_job.PLANS])
+
+
+def test_where_no_cluster_can_be_decoded_the_file_is_named_and_nothing_is_left(
+    spark: Any, tmp_path: Path
+) -> None:
     root = storage_path(str(tmp_path))
     write(root, "c", [offline(number) for number in range(50)])
-    file = next(f for f in (root / "partitions").walk())
-    held = pq.read_metadata(file.path).row_group(0)
-    last = held.column(held.num_columns - 4)
-    content = bytearray(file.read())
-    content[last.data_page_offset : last.data_page_offset + last.total_compressed_size] = bytes(
-        last.total_compressed_size
-    )
-    Path(file.path).write_bytes(content)
-    with pytest.raises(PythonException, match=file.name):
-        planned(spark, root)
+    file = rot_newest(root, "c")
+    with pytest.raises(PipelineError, match=file):
+        outcome(spark, root)
     assert list((root / "out").walk()) == []
+
+
+def test_the_sum_of_very_high_offsets_does_not_end_the_run(spark: Any, tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    longer = ReplicaLog(4, 2**55, 0, 0, Lineage(2, (EpochSpan(2, 0, 2**55),), 0))
+    shorter = ReplicaLog(4, 1, 0, 0, Lineage(3, (EpochSpan(3, 0, 1),), 0))
+    replicas = (Replica(1, Standing.ELECTABLE, shorter), Replica(2, Standing.ELECTABLE, longer))
+    far = [
+        offline(number)._replace(state=offline(number).state._replace(replicas=(1, 2)), replicas=replicas)
+        for number in range(300)
+    ]
+    write(root, "far", far)
+    write(root, "near", [offline(0)])
+    losses = {row["cluster_id"]: row for row in outcome(spark, root).summary["losses"]}
+    assert losses["far"]["at_least"] == 300 * 2**55 > 2**63
+    assert type(losses["far"]["at_least"]) is int
+    assert losses["near"]["at_least"] == 0
+
+
+def test_many_small_clusters_share_tasks_and_files(spark: Any, tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    for number in range(100):
+        write(root, f"c{number:03d}", [offline(0), partition(1), offline(2)])
+    told = outcome(spark, root)
+    assert [(row["cluster_id"], row["partitions"]) for row in told.summary["verdicts"]] == [
+        (f"c{number:03d}", 2) for number in range(100)
+    ]
+    assert len(told.files[plan_job.PLANS]) <= 20
 
 
 @pytest.mark.parametrize("how", ["gone", "half"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,9 +15,13 @@ from backends.simulator.loop import SECOND
 from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
 from console.operations.snapshot_series import Series, Taking
-from pipeline import exposure_job
+from pipeline.exposure import exposure_job
+from pipeline.snapshot.manifest import SnapshotKind
 from pipeline.snapshot_sources import find
 from pipeline.storage import StoragePath, storage_path
+from recovery.model import Survey, Unknown, Why
+from tests.pipeline.partition_histories import Diary, broker_row, partition
+from tests.pipeline.survey_strategies import write
 
 CLUSTER = """
 title: Seven brokers
@@ -82,10 +87,13 @@ Part = tuple[int, int | None]
 
 
 class After(NamedTuple):
-    """What of the partitions that were online is offline, and what cannot be written to with acks=all."""
+    """What of the partitions that were online is offline, and what has come under min ISR; ``already``: what was
+    under it before, and could not be written to with acks=all then.
+    """
 
     offline: set[str]
     under_min_isr: set[str]
+    already: set[str]
 
 
 @cache
@@ -94,19 +102,23 @@ def _after(failing: frozenset[Part], min_isr: int = 2, *, cut: bool = True) -> A
     simulation = Simulation(_scenario(min_isr, cut=cut), 1)
     simulation.advance_to(20 * SECOND)
     before = set(map(str, simulation.offline()))
+    already = _under_min_isr(simulation, min_isr)
     for broker, directory in sorted(failing, key=str):
         if directory is not None:
             simulation.world.break_log_dir(broker, directory)
         elif broker != STOPPED:
             simulation.world.kill_broker(broker)
     simulation.advance_to(40 * SECOND)
-    image = simulation.world.image.partitions
-    under = {
+    under = _under_min_isr(simulation, min_isr)
+    return After(set(map(str, simulation.offline())) - before, under - already, already - before)
+
+
+def _under_min_isr(simulation: Simulation, min_isr: int) -> set[str]:
+    return {
         str(tp)
-        for tp, state in image.items()
+        for tp, state in simulation.world.image.partitions.items()
         if state.leader < 0 or len(state.isr) < min(_least(tp.topic, min_isr), len(state.replicas))
     }
-    return After(set(map(str, simulation.offline())) - before, under - before)
 
 
 def _least(topic: str, min_isr: int) -> int:
@@ -152,6 +164,8 @@ def test_each_failure_takes_what_the_simulator_loses_when_it_happens_there(expos
         touched = _touched(groups) - OFFLINE
         assert row["offline"] == len(told.offline & touched), (row, told)
         assert row["under_min_isr"] == len(told.under_min_isr & touched), (row, told)
+        assert row["already_under_min_isr"] == len(told.already & touched), (row, told)
+        assert row["min_isr_unknown"] == 0
         writable = (told.under_min_isr - told.offline - one_less.under_min_isr) & touched
         assert row["writable_with_min_isr_one_less"] == len(writable), (row, told, one_less)
         kept = (told.offline - nobody_lags.offline) & touched
@@ -185,3 +199,48 @@ def test_the_summary_holds_the_ten_worst_and_no_more(exposed: Any) -> None:
     assert {("broker", 1), ("broker", 2), ("rack", 1), ("rack", 2), ("log dir", 1)} <= kinds
     assert all(row["place"] <= exposure_job.WORST for row in [*told["worst"], *told["topics"]])
     assert told["quarantined"] == []
+
+
+def counts(spark: Any, root: StoragePath, told: list[Survey]) -> dict[tuple[str, ...], dict[str, int]]:
+    """What the loss of each broker, or of two, does to those partitions."""
+    write(root, "c", told)
+    exposure_job.run(spark, find([root]), root / "out")
+    rows = spark.read.parquet((root / "out" / exposure_job.EXPOSURES).hadoop).where("kind = 'broker'")
+    return {tuple(row["failed"]): row.asDict() for row in rows.collect()}
+
+
+def test_who_is_under_min_isr_already_is_not_brought_there_by_a_failure(spark: Any, tmp_path: Path) -> None:
+    told = counts(spark, storage_path(str(tmp_path)), [partition(n, isr=(1,)) for n in range(100)])
+    outside, leader = told["3",], told["1",]
+    names = ("offline", "under_min_isr", "already_under_min_isr", "writable_with_min_isr_one_less")
+    assert [outside[name] for name in names] == [0, 0, 100, 0]
+    assert [leader[name] for name in names] == [100, 0, 100, 0]
+
+
+def test_an_unknown_min_isr_is_not_taken_for_one(spark: Any, tmp_path: Path) -> None:
+    unknown = Unknown(Why.NOT_ALLOWED, "needs DESCRIBE_CONFIGS")
+    rows = [partition(0, isr=(1, 2)), partition(1, isr=(1, 2))._replace(min_isr=unknown)]
+    told = counts(spark, storage_path(str(tmp_path)), rows)
+    assert (told["1",]["under_min_isr"], told["1",]["min_isr_unknown"]) == (1, 1)
+
+
+def test_changes_since_the_full_snapshot_are_counted_like_the_rest(spark: Any, tmp_path: Path) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    racks = [broker_row(number, rack="ab"[number % 2]) for number in (1, 2, 3)]
+    diary.write(0, [partition(n) for n in range(4)], brokers=racks)
+    diary.write(1, [partition(0, isr=(1,), elr=(2,))], kind=SnapshotKind.CHANGES, brokers=racks)
+    exposure_job.run(spark, find([diary.root]), diary.root / "out")
+    rows = spark.read.parquet((diary.root / "out" / exposure_job.EXPOSURES).hadoop)
+    told = {(row["kind"], tuple(row["failed"])): row for row in rows.collect()}
+    assert [told["broker", ("1",)][name] for name in ("partitions", "offline", "already_under_min_isr")] == [
+        4,
+        0,
+        1,
+    ]
+    assert [told["rack", ("b",)][name] for name in ("offline", "under_min_isr")] == [0, 3]
+    assert (told["rack", ("a", "b")]["offline"], told["broker", ("1", "2")]["offline"]) == (4, 1)
+    assert told["log dir", ("1:/kafka",)]["partitions"] == 4
+    topics = spark.read.parquet((diary.root / "out" / exposure_job.TOPICS).hadoop).collect()
+    assert {(row["topic"], row["broker"]): row["partitions"] for row in topics} == {
+        ("orders", number): 4 for number in (1, 2, 3)
+    }

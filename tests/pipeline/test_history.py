@@ -6,22 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.history import history_job
-from pipeline.history.timeline import timeline
-from pipeline.snapshot.catalog import read_catalog
+from pipeline.history.history_sources import HistorySources, find_history
 from pipeline.snapshot.manifest import SnapshotKind
 from pipeline.snapshot.retention import remove
 from pipeline.storage import storage_path
 from recovery.model import Survey, Unknown, Why
-from tests.pipeline.partition_histories import Diary, broker_row, minute_of, partition, quorum_row
+from tests.pipeline.partition_histories import Diary, broker_row, minute_of, partition, quorum_row, rot_pages
 
 
 def offline(number: int) -> Survey:
     return partition(number, leader=-1, isr=(), elr=(2,))
 
 
-def looked_at(diary: Diary) -> history_job.HistorySources:
-    manifests = read_catalog(diary.root).clusters[diary.cluster_id]
-    return history_job.HistorySources([(diary.root, manifests, timeline(diary.cluster_id, manifests))])
+def looked_at(diary: Diary) -> HistorySources:
+    return find_history([diary.root])
 
 
 def told(spark: Any, diary: Diary, acts: list[Any] | None = None) -> list[dict[str, Any]]:
@@ -57,6 +55,87 @@ def test_what_a_missing_snapshot_hides_is_unknown_and_not_recovered(spark: Any, 
     remove(diary.root, lost)
     (only,) = told(spark, diary)
     assert (only["outcome"], only["ended_at"], only["at_most_s"]) == ("unknown", None, None)
+
+
+def test_a_snapshot_that_is_lost_in_a_series_leaves_unknown_only_what_did_not_change_after_it(
+    spark: Any, tmp_path: Path
+) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [offline(0), offline(1), partition(2), offline(3)])
+    for minute in range(1, 50):
+        changed = {3: [partition(0)], 20: [offline(2)], 25: [offline(3)], 30: [partition(2)]}
+        found = diary.write(minute, changed.get(minute, []), kind=SnapshotKind.CHANGES)
+        if minute == 2:
+            lost = found
+    remove(diary.root, lost)
+    sources = looked_at(diary)
+    (refused,) = sources.refused
+    assert f"it builds on {lost.snapshot}, which is missing" in refused.reason
+    assert (sources.summary["gaps"], sources.asked["clusters"]) == ({"c": 1}, {"c": 49})
+    rows = [(row["partition"], row["outcome"], row["at_least_s"]) for row in told(spark, diary)]
+    assert rows == [
+        (0, "unknown", 60.0),
+        (1, "unknown", 60.0),
+        (2, "recovered", 540.0),
+        (3, "unknown", 60.0),
+        (3, "ongoing", 1440.0),
+    ]
+    # The snapshot before may have shown it too: what changed in minute 20 or 25 may be something else.
+    assert [row["at_most_s"] for row in told(spark, diary)] == [None] * 5
+
+
+def test_after_an_unreadable_newest_snapshot_nothing_is_said_to_be_ongoing(
+    spark: Any, tmp_path: Path
+) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [offline(0)])
+    torn = diary.write(1, [partition(0)], kind=SnapshotKind.CHANGES)
+    Path((diary.root / torn.files("partitions")[0]).path).write_bytes(b"PAR1")
+    assert [row["outcome"] for row in told(spark, diary)] == ["unknown"]
+    assert looked_at(diary).summary["gaps"] == {"c": 1}
+
+
+def test_a_second_collector_of_the_cluster_hides_no_recovery(spark: Any, tmp_path: Path) -> None:
+    one, two = Diary(storage_path(str(tmp_path))), Diary(storage_path(str(tmp_path)))
+    one.write(0, [offline(0)])
+    two.write(0.5, [offline(0)])
+    for minute in range(1, 30):
+        one.write(minute, [partition(0)] if minute == 3 else [], kind=SnapshotKind.CHANGES)
+        two.write(minute + 0.5, [partition(0)] if minute == 3 else [], kind=SnapshotKind.CHANGES)
+    (only,) = told(spark, one)
+    assert (only["outcome"], only["at_least_s"]) == ("recovered", 120.0)
+    sources = looked_at(one)
+    # The first collector's series, then the newest snapshot, which is of the second.
+    assert sources.asked["clusters"] == {"c": 31}
+    assert (sources.summary["other_chains"], sources.refused) == ({"c": 29}, ())
+
+
+def test_a_full_snapshot_by_hand_does_not_interrupt_a_running_series(spark: Any, tmp_path: Path) -> None:
+    diary, hand = Diary(storage_path(str(tmp_path))), Diary(storage_path(str(tmp_path)))
+    diary.write(0, [offline(0)])
+    diary.write(1, [], kind=SnapshotKind.CHANGES)
+    hand.write(1.5, [offline(0)])
+    diary.write(2, [partition(0)], kind=SnapshotKind.CHANGES)
+    diary.write(3, [], kind=SnapshotKind.CHANGES)
+    (only,) = told(spark, diary)
+    assert (only["outcome"], only["at_least_s"], only["ended_at"]) == (
+        "recovered",
+        60.0,
+        minute_of(2).replace(tzinfo=None),
+    )
+    assert looked_at(diary).summary["other_chains"] == {"c": 1}
+
+
+def test_a_snapshot_that_cannot_be_decoded_is_a_gap_and_is_named(spark: Any, tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    diary = Diary(root)
+    for minute, rows in enumerate(([offline(0)], [offline(0)], [partition(0)], [partition(0)])):
+        rotten = diary.write(minute, [*rows, *(partition(n) for n in range(1, 50))])
+        if minute == 2:
+            name = rot_pages(Path((root / rotten.files("partitions")[0]).path), "leader")
+    done = history_job.outcome(spark, looked_at(diary), [], root / "out")
+    assert [name in row["reason"] for row in done.summary["refused"]] == [True]
+    assert [(row["kind"], row["outcome"]) for row in done.summary["counts"]] == [("offline", "unknown")]
 
 
 def test_a_long_silence_is_a_gap_too(spark: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A plan and a drill by spark-submit, on a cluster of two workers of their own processes."""
+"""Every job by spark-submit, on a cluster of two workers of their own processes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,26 @@ from tests.pipeline.survey_strategies import NOON, write
 
 ROOT = Path(__file__).parents[2]
 
-# Two clusters of three Java processes each are started.
+# A cluster of three Java processes is started for each job.
 pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where both jobs have left their results."""
+    """Where the jobs have left their results."""
     home = tmp_path_factory.mktemp("submit")
     lake = storage_path(str(home / "lake"))
     write(lake, "c", [partition(n, leader=-1, isr=()) for n in range(50)])
     write(lake, "c", [partition(n) for n in range(50)], NOON + timedelta(hours=1), "later")
     archive, _ = build(storage_path(str(home)))
     asked = ("--in", "lake", "--at", "2026-01-31T12:30:00Z", "--strategy", "aggressive")
-    for words in (("plan", *asked), ("drill", "--seeds", "1")):
+    jobs = (
+        ("plan", *asked),
+        ("exposure", "--in", "lake"),
+        ("history", "--in", "lake"),
+        ("drill", "--seeds", "1"),
+    )
+    for words in jobs:
         _submit(home, archive.path, *words, "--out", "results")
     return home / "results"
 
@@ -70,6 +76,16 @@ def test_a_plan_that_was_submitted_is_a_plan_like_any_other(results: Path) -> No
     assert [row.tp.partition for row in plan.rows] == list(range(50))
     assert result.summary["partitions"] == {"c": 50}
     assert {row.leader for row in plan.rows} == {1} and all(row.loss.none for row in plan.rows)
+
+
+def test_exposure_and_history_that_were_submitted_are_results_like_any_other(results: Path) -> None:
+    exposed = read_result(storage_path(str(results)), "exposure").summary
+    counts = {(row["kind"], tuple(row["failed"])): row["partitions"] for row in exposed["worst"]}
+    assert counts["broker", ("1",)] == 50 and exposed["refused"] == []
+    told = read_result(storage_path(str(results)), "history").summary
+    assert [(row["kind"], row["outcome"], row["incidents"]) for row in told["counts"]] == [
+        ("offline", "recovered", 50)
+    ]
 
 
 def test_a_drill_that_was_submitted_ran_on_the_workers(results: Path) -> None:

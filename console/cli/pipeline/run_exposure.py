@@ -9,7 +9,7 @@ from console.cli.pipeline.job_options import JobOptions
 from console.cli.pipeline.spark_job import parsed_time, run_job, storage_paths
 from console.exit_status import Status
 from console.output.pipeline_report import show_result
-from pipeline import exposure_job
+from pipeline.exposure import exposure_job
 from pipeline.results import JobOutput
 from pipeline.snapshot_sources import find
 from pipeline.storage import StoragePath
@@ -20,10 +20,8 @@ def run_exposure(job: JobOptions, sources: Sequence[str], cluster_ids: Sequence[
     found = find(storage_paths(sources), cluster_ids, parsed_time(at, "--at"))
 
     def body(spark: Any, directory: StoragePath) -> JobOutput:
-        exposure_job.run(spark, found, directory)
-        summary = exposure_job.summarise(spark, found, directory)
-        return JobOutput((exposure_job.EXPOSURES, exposure_job.TOPICS), found.asked, summary)
+        return exposure_job.outcome(spark, found, directory)
 
     result = run_job(job, "exposure", body)
     show_result(job.program.screen, result, job.rows, json=job.json)
-    return Status.PARTLY if found.refused or result.summary["quarantined"] else Status.DONE
+    return Status.PARTLY if result.summary["refused"] or result.summary["quarantined"] else Status.DONE

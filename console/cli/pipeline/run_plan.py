@@ -49,7 +49,7 @@ def run_plan(
     for row in result.summary["losses"][:1]:
         words = ("--from", result.place.uri, "--cluster", row["cluster_id"], "recovery.json")
         screen.say(f"next: {shlex.join(('ktriage', 'plan', *words))}")
-    return Status.PARTLY if found.refused or result.summary["quarantined"] else Status.DONE
+    return Status.PARTLY if result.summary["refused"] or result.summary["quarantined"] else Status.DONE
 
 
 def write_plan_file(program: Program, source: str, cluster_id: str | None, file: Path, rows: int) -> int:

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import PipelineError
+from pipeline.output_files import OutputFiles
 from pipeline.plan import input_splits
-from pipeline.plan.decide_rows import DecisionRules
-from pipeline.plan.output_files import PlanFiles
+from pipeline.plan.decide_rows import PLANNED, DecisionRules
+from pipeline.plan.plan_tasks import READ, UNREAD
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.snapshot.catalog import Chain
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
@@ -39,11 +40,16 @@ def written(root: StoragePath, *, offline: frozenset[int] = frozenset()) -> Chai
         return Chain(root, writer.commit(NOON, "0.1.0"), ())
 
 
+def reading(*, everything: bool) -> input_splits.Reading:
+    """What the plan reads."""
+    return input_splits.Reading(READ, UNREAD, not everything)
+
+
 def partitions(found: list[input_splits.InputSplit], *, everything: bool = True) -> list[int]:
     return [
         number
         for piece in found
-        for batch in input_splits.read(piece, everything=everything)
+        for batch in input_splits.read(piece, reading(everything=everything))
         for number in batch["partition"].to_pylist()
     ]
 
@@ -101,11 +107,11 @@ def test_only_those_without_a_leader_are_read_and_those_that_tell_none(
 
 def test_a_batch_has_what_the_rules_look_at_and_where_it_is_from(tmp_path: Path) -> None:
     (piece,) = input_splits.split_files([written(storage_path(str(tmp_path)))], 1)
-    batch = next(iter(input_splits.read(piece, everything=True)))
+    batch = next(iter(input_splits.read(piece, reading(everything=True))))
     assert set(batch.schema.names) == {*COLUMNS, "marks", "cluster_id", "snapshot"}
     assert set(batch["cluster_id"].to_pylist()) == {"c"}
     replica = batch.schema.field("replicas").type.value_type
-    assert not input_splits.UNREAD & {field.name for field in replica}
+    assert not UNREAD & {field.name for field in replica}
 
 
 def test_a_snapshot_without_partitions_has_no_pieces(tmp_path: Path) -> None:
@@ -125,7 +131,7 @@ def test_what_is_damaged_is_named(tmp_path: Path) -> None:
     file.write_bytes(content)
     (piece,) = input_splits.split_files([chain], 1)
     with pytest.raises(PipelineError, match=file.name):
-        list(input_splits.read(piece, everything=True))
+        list(input_splits.read(piece, reading(everything=True)))
 
 
 def test_a_disk_that_fills_up_is_named_and_nothing_is_left(tmp_path: Path) -> None:
@@ -138,7 +144,9 @@ def test_a_disk_that_fills_up_is_named_and_nothing_is_left(tmp_path: Path) -> No
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, hard))
     try:
         with pytest.raises(PipelineError, match=r"out/part-0\.parquet: .*[Ff]ile too large"):
-            PlanFiles(storage_path(str(tmp_path / "out")).uri).write("part-0.parquet", [batch] * 20)
+            OutputFiles(storage_path(str(tmp_path / "out")).uri, PLANNED).write(
+                "part-0.parquet", [batch] * 20
+            )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(storage_path(str(tmp_path)).walk())
@@ -152,5 +160,5 @@ def test_what_stops_a_task_is_told_and_nothing_is_left(tmp_path: Path) -> None:
         raise PipelineError("s3://lake/part-0.parquet: it is torn")
 
     with pytest.raises(PipelineError, match="it is torn"):
-        PlanFiles(storage_path(str(tmp_path / "out")).uri).write("part-0.parquet", rows())
+        OutputFiles(storage_path(str(tmp_path / "out")).uri, PLANNED).write("part-0.parquet", rows())
     assert not list(storage_path(str(tmp_path)).walk())

@@ -20,6 +20,7 @@ EXPOSED = {
     "offline": 3,
     "unclean": 2,
     "under_min_isr": 5,
+    "already_under_min_isr": 6,
     "saved_by_one_more_in_sync": 1,
     "writable_with_min_isr_one_less": 4,
     "place": 1,
@@ -36,12 +37,17 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
             "refused": [{"cluster_id": "d", "snapshot": "", "reason": "it is torn", "rows": -1}],
             "quarantined": [],
         },
-        ["one failure", "1 + 2", "orders", "left out: cluster d: it is torn"],
+        ["one failure", "1 + 2", "orders", "left out: cluster d: it is torn", "new under min ISR", "?"],
     ),
     "history": (
         {"clusters": {"c": 4}},
         {
             "gaps": {"c": 1},
+            "other_chains": {"c": 2},
+            "quarantined": [],
+            "refused": [
+                {"cluster_id": "c", "snapshot": "3", "reason": "it builds on 2, which is missing", "rows": -1}
+            ],
             "counts": [
                 {
                     "cluster_id": "c",
@@ -86,7 +92,14 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
                 }
             ],
         },
-        ["c: 4 snapshots, 1 gaps without any data", "t-3", "at least 60", "in a gap"],
+        [
+            "c: 4 snapshots, 1 gap: what happened there is unknown",
+            "; 2 others not used: another collector took them meanwhile",
+            "t-3",
+            "at least 60",
+            "in a gap",
+            "cluster c, snapshot 3: it builds on 2, which is missing",
+        ],
     ),
 }
 

@@ -107,7 +107,7 @@ def test_a_series_that_is_compacted_meanwhile_goes_on(tmp_path: Path) -> None:
     diary.write(3, [partition(1, leader=3)], kind=SnapshotKind.CHANGES)
     assert _rows(diary.root) == {0: 2, 1: 3}
     manifests = read_catalog(diary.root).clusters["c"]
-    assert [moment.segment for moment in timeline("c", manifests)] == [0, 0, 0]
+    assert [moment.segment for moment in timeline("c", manifests).moments] == [0, 0, 0]
     # The one that took the place of its forerunner is the newest full one: what builds on it is kept.
     assert keep_newest(read_catalog(diary.root), 1).removed == 1
     assert _rows(diary.root) == {0: 2, 1: 3}

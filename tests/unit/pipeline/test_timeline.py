@@ -24,22 +24,24 @@ def _diary(tmp_path: Path) -> Diary:
 
 def test_snapshots_that_follow_one_another_are_one_segment(tmp_path: Path) -> None:
     diary = _diary(tmp_path)
-    moments = timeline("c", read_catalog(diary.root).clusters["c"])
+    moments = timeline("c", read_catalog(diary.root).clusters["c"]).moments
     assert [moment.segment for moment in moments] == [0] * 6
     assert [moment.last for moment in moments] == [False] * 5 + [True]
     assert moments[0].before is None and moments[3].before == minute_of(2)
 
 
-def test_after_a_missing_link_nothing_is_known_until_the_next_full_snapshot(tmp_path: Path) -> None:
+def test_after_a_missing_link_only_what_changed_is_known_until_the_next_full_snapshot(tmp_path: Path) -> None:
     diary = _diary(tmp_path)
     remove(diary.root, read_catalog(diary.root).clusters["c"][2])
-    moments = timeline("c", read_catalog(diary.root).clusters["c"])
-    assert [(moment.at, moment.segment) for moment in moments] == [
-        (minute_of(0), 0),
-        (minute_of(1), 0),
-        (minute_of(5), 1),
+    found = timeline("c", read_catalog(diary.root).clusters["c"])
+    assert [(moment.at, moment.segment, moment.known_before) for moment in found.moments] == [
+        (minute_of(0), 0, False),
+        (minute_of(1), 0, True),
+        (minute_of(3), 1, False),
+        (minute_of(4), 1, False),
+        (minute_of(5), 1, False),
     ]
-    assert moments[-1].before is None
+    assert (found.moments[2].before, found.gaps) == (None, 1)
 
 
 def test_since_begins_with_the_full_snapshot_that_it_needs(tmp_path: Path) -> None:
@@ -54,8 +56,8 @@ def test_a_snapshot_that_cannot_be_read_is_a_gap_and_so_is_one_that_failed(tmp_p
     for minute in range(5):
         diary.write(minute, [partition()])
     manifests = read_catalog(diary.root).clusters["c"]
-    assert [moment.segment for moment in timeline("c", manifests)] == [0] * 5
+    assert [moment.segment for moment in timeline("c", manifests).moments] == [0] * 5
     left = [*manifests[:2], *manifests[3:]]
-    assert [moment.segment for moment in timeline("c", left, [manifests[2].snapshot])] == [0, 0, 1, 1]
+    assert [moment.segment for moment in timeline("c", left, [manifests[2].snapshot]).moments] == [0, 0, 1, 1]
     failed = [*manifests[:3], replace(manifests[3], notes={MISSED: "1"}), manifests[4]]
-    assert [moment.segment for moment in timeline("c", failed)] == [0, 0, 0, 1, 1]
+    assert [moment.segment for moment in timeline("c", failed).moments] == [0, 0, 0, 1, 1]

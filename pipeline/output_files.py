@@ -1,6 +1,6 @@
-"""The plan's Parquet files: each task writes one, and only files reported to the driver count.
+"""A job's Parquet files: each task writes one, and only files reported to the driver count.
 
-If the rows went back through Spark, it would convert them one by one, which takes longer than planning them.
+If the rows went back through Spark, it would convert them one by one, which takes longer than computing them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from pipeline.errors import PipelineError
-from pipeline.plan.decide_rows import PLANNED
 from pipeline.storage import StoragePath, storage_path
 
 _FORMAT: dict[str, Any] = {"compression": "zstd", "use_dictionary": False}
@@ -21,19 +20,20 @@ _FORMAT: dict[str, Any] = {"compression": "zstd", "use_dictionary": False}
 
 
 @dataclass(frozen=True, slots=True)
-class PlanFiles:
-    """The directory of the files."""
+class OutputFiles:
+    """The directory of the files, and their schema."""
 
     uri: str
+    schema: Any
 
     def write(self, name: str, rows: Iterable[Any]) -> str:
-        """Writes the file ``name`` with batches of :data:`~pipeline.plan.decide_rows.PLANNED`; returns the name.
+        """Writes the file ``name`` with batches of the schema; returns the name.
 
         Raises PipelineError if it cannot be written. No file is left after an error.
         """
         file = storage_path(self.uri) / name
         try:
-            with file.create() as stream, pq.ParquetWriter(stream, PLANNED, **_FORMAT) as writer:
+            with file.create() as stream, pq.ParquetWriter(stream, self.schema, **_FORMAT) as writer:
                 for batch in rows:
                     writer.write_batch(batch)
         except BaseException as error:
@@ -71,5 +71,5 @@ def own_name() -> str:
 
     task = TaskContext.get()
     if task is None:
-        raise RuntimeError("a plan is written by a Spark task")
+        raise RuntimeError("a file is written by a Spark task")
     return f"part-{task.partitionId():05d}-{task.taskAttemptId()}.parquet"

@@ -1,0 +1,25 @@
+"""The tasks of the drill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline.drills.drill_grid import DrillTask, run_task
+from pipeline.drills.drill_job import SCHEMA
+from pipeline.spark_tasks import TaskSource
+
+
+class DrillTasks(TaskSource):
+    """A task is a list of :class:`~pipeline.drills.drill_grid.DrillTask`; a row is an incident."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ktriage-drill"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def answered(self, task: Any) -> Iterator[tuple[Any, ...]]:
+        for cell in task:
+            yield from map(tuple, run_task(DrillTask(*cell)))

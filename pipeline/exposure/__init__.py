@@ -1,0 +1,1 @@
+"""What each failure would take offline, before it happens."""

@@ -1,0 +1,112 @@
+"""The exposure job: computes, before anything fails, what each failure would take offline.
+
+One pass counts the effects of each failure in each batch of rows (:mod:`pipeline.exposure.failure_counts`), and
+one aggregation adds the counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pipeline.exposure.failure_counts import COUNTS, EFFECTS, TOPIC
+from pipeline.output_files import OutputFiles
+from pipeline.plan import duplicate_rows
+from pipeline.plan.row_checks import QUARANTINED
+from pipeline.results import JobOutput
+from pipeline.snapshot_schema import ddl
+from pipeline.snapshot_sources import Sources, together
+from pipeline.storage import StoragePath
+from pipeline.undecodable_files import leaving_out_undecodable
+
+EXPOSURES = "exposures"
+TOPICS = "topics"
+QUARANTINE = "quarantined"
+_COUNTED = "counted"
+
+WORST = 10
+
+
+def _racks_of_brokers(spark: Any, sources: Sources) -> str:
+    """The racks of every cluster's brokers, as JSON: a list of (broker, rack) by cluster."""
+    brokers = together(spark, ((chain.root, [chain.newest]) for chain in sources.chains), "brokers")
+    racks: dict[str, list[tuple[int, str]]] = {}
+    for name, number, rack in brokers.where("rack IS NOT NULL").select("cluster_id", "id", "rack").collect():
+        racks.setdefault(name, []).append((number, rack))
+    return json.dumps(racks)
+
+
+def outcome(spark: Any, sources: Sources, out: StoragePath) -> JobOutput:
+    """Runs the job and makes its summary; the same for the command line and spark-submit. Raises PipelineError
+    if no cluster can be read.
+    """
+    sources, _ = leaving_out_undecodable(spark, sources, out, partial(run, spark, out=out))
+    return JobOutput((EXPOSURES, TOPICS), sources.asked, summarise(spark, sources, out))
+
+
+def run(spark: Any, sources: Sources, out: StoragePath) -> None:
+    """Writes the counts by failure, by topic and broker, and of broken rows below ``out``."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    from pipeline import row_job  # noqa: PLC0415  # needs an extra
+    from pipeline.exposure.exposure_tasks import ExposureTasks  # noqa: PLC0415
+
+    files = OutputFiles((out / _COUNTED).uri, COUNTS)
+    twice = duplicate_rows.find_duplicates(spark, sources)
+    options = {"uri": files.uri, "racks": _racks_of_brokers(spark, sources)}
+    try:
+        names = files.settle(row_job.run(spark, sources, ExposureTasks, options, twice))
+        paths = ((out / _COUNTED / name).hadoop for name in names)
+        counted = spark.read.schema(ddl(COUNTS)).parquet(*paths)
+        total = counted.groupBy("cluster_id", "kind", "topic", "failed").agg(
+            *(f.sum(name).alias(name) for name in EFFECTS)
+        )
+        total = total.persist()
+        quarantined(total, twice).write.parquet((out / QUARANTINE).hadoop)
+        failures = total.where(f"kind NOT IN ('{TOPIC}', '{QUARANTINED}')").drop("topic")
+        failures.write.parquet((out / EXPOSURES).hadoop)
+        topics = total.where(f"kind = '{TOPIC}'").withColumn("broker", f.expr("cast(failed[0] AS int)"))
+        topics.select("cluster_id", "topic", "broker", *EFFECTS).write.parquet((out / TOPICS).hadoop)
+        total.unpersist()
+    finally:
+        files.remove()
+
+
+def quarantined(total: Any, twice: Any | None) -> Any:
+    """How many rows of each cluster are broken and not counted, by reason; ``twice``: rows of duplicate
+    partitions.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    broken = total.where(f"kind = '{QUARANTINED}'")
+    broken = broken.selectExpr("cluster_id", "failed[0] AS reason", "partitions AS copies")
+    if twice is not None:
+        broken = broken.unionByName(twice.select(*broken.columns))
+    return broken.groupBy("cluster_id", "reason").agg(f.sum("copies").alias("rows"))
+
+
+_ORDER: Sequence[str] = ("offline", "under_min_isr", "partitions")
+
+
+def summarise(spark: Any, sources: Sources, out: StoragePath) -> dict[str, Any]:
+    """The ten worst of each kind, single failures and pairs apart, and the ten worst topics, of each cluster."""
+    from pyspark.sql import Window  # noqa: PLC0415  # an extra
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    found = spark.read.parquet((out / EXPOSURES).hadoop).withColumn("together", f.size("failed"))
+    order = [f.desc(name) for name in _ORDER]
+    place = Window.partitionBy("cluster_id", "kind", "together").orderBy(*order, "failed")
+    worst = found.withColumn("place", f.row_number().over(place)).where(f"place <= {WORST}")
+    by_topic = spark.read.parquet((out / TOPICS).hadoop)
+    place = Window.partitionBy("cluster_id").orderBy(*order, "topic", "broker")
+    topic = by_topic.withColumn("place", f.row_number().over(place)).where(f"place <= {WORST}")
+    listed = worst.orderBy("cluster_id", "together", "kind", "place")
+    flaws = spark.read.parquet((out / QUARANTINE).hadoop).orderBy("cluster_id", "reason")
+    return {
+        "worst": [row.asDict() for row in listed.collect()],
+        "topics": [row.asDict() for row in topic.orderBy("cluster_id", "place").collect()],
+        "refused": [refused._asdict() for refused in sources.refused],
+        "quarantined": [row.asDict() for row in flaws.collect()],
+    }
