@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.history.timeline import Timeline, broken_off, timeline, usable
+from pipeline.history.timeline import SnapshotTimeline, broken_off, timeline, usable
 from pipeline.snapshot.catalog import read_catalogs
 from pipeline.snapshot.manifest import Manifest, SnapshotKind
 from pipeline.snapshot_sources import RefusedSnapshot, readable, together
@@ -30,7 +30,7 @@ class ClusterSnapshots:
     root: StoragePath
     manifests: tuple[Manifest, ...]
     unreadable: frozenset[str]
-    timeline: Timeline
+    timeline: SnapshotTimeline
 
     @property
     def used(self) -> list[Manifest]:

@@ -42,7 +42,7 @@ class Moment(NamedTuple):
     known_before: bool
 
 
-class Timeline(NamedTuple):
+class SnapshotTimeline(NamedTuple):
     """The moments in order, the number of ``gaps``, and how many snapshots of ``other_chains`` were not used,
     because another collector took them at the same time.
     """
@@ -52,7 +52,9 @@ class Timeline(NamedTuple):
     other_chains: int
 
 
-def timeline(cluster_id: str, manifests: Sequence[Manifest], unreadable: Sequence[str] = ()) -> Timeline:
+def timeline(
+    cluster_id: str, manifests: Sequence[Manifest], unreadable: Sequence[str] = ()
+) -> SnapshotTimeline:
     """The timeline of a cluster. A gap is where a snapshot is missing: before changes whose previous snapshot
     is missing, where ``unreadable`` ones are, where the taking of one failed, and in a long silence.
     """
@@ -78,7 +80,7 @@ def timeline(cluster_id: str, manifests: Sequence[Manifest], unreadable: Sequenc
         if manifest.kind is SnapshotKind.FULL:
             with_full.add(segment)
     gaps = (segments[-1] if segments else 0) + lost_at_end
-    return Timeline(tuple(moments), gaps, len(manifests) - len(used))
+    return SnapshotTimeline(tuple(moments), gaps, len(manifests) - len(used))
 
 
 def _longest_usual(*series: Sequence[Manifest]) -> timedelta | None:
