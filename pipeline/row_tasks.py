@@ -29,7 +29,7 @@ class RowsTarget(DataSource):
         """What is written, from batches of the given rows."""
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
-        return _Writer(self)
+        return _RowWriter(self)
 
 
 class RowTasks(RowsTarget, TaskSource):
@@ -55,7 +55,7 @@ class Written(WriterCommitMessage):
     name: str
 
 
-class _Writer(DataSourceArrowWriter):
+class _RowWriter(DataSourceArrowWriter):
     """A file counts only after :meth:`commit` got its name."""
 
     def __init__(self, target: RowsTarget) -> None:

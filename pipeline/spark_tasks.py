@@ -22,10 +22,10 @@ class TaskSource(DataSource):
         """The rows of one task, in the form of ``schema()``."""
 
     def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
-        return _Reader(self)
+        return _TaskReader(self)
 
 
-class _Reader(DataSourceReader):
+class _TaskReader(DataSourceReader):
     def __init__(self, source: TaskSource) -> None:
         self._source = source
 
