@@ -131,7 +131,7 @@ class RescueDirectory:
             write_new(path, index_json(RescueIndex(self._header, tuple(branches), tuple(unread))), _PRIVATE)
             return
         places = {branch_directory(one): one for one in (*known.branches, *branches)}
-        read_now = {one.tp for one in branches}
+        read_now = {one.tp for one in branches} | {one.tp for one in unread}
         unread = (*(one for one in known.unread if one.tp not in read_now), *unread)
         replace_own(
             path, index_json(RescueIndex(known.header, tuple(places.values()), tuple(unread))), _PRIVATE
