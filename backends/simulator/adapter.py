@@ -30,6 +30,7 @@ from backends.simulator.network import broker as node
 from backends.simulator.network import controller
 from backends.simulator.operate.checkpoint import without_gc
 from backends.simulator.operate.elections import Elections
+from backends.simulator.operate.log_dirs import described_log_dirs
 from backends.simulator.operate.membership import SimulatedMembership
 from backends.simulator.operate.operator_client import (
     NATIVE_ELECTIONS,
@@ -45,11 +46,9 @@ from backends.simulator.operator_messages import (
     BatchesFetched,
     ConfigsDescribed,
     DescribeConfigs,
-    DescribeLogDirs,
     DescribeQuorum,
     FetchBatches,
     ListReassignments,
-    LogDirsDescribed,
     ReadTimes,
     ReassignmentsListed,
     TimesRead,
@@ -234,7 +233,9 @@ class SimulatorBackend:
         """The topics that only the log dirs show to a caller who may not see all topics; or why log dirs cannot
         be compared.
         """
-        told = self._dirs([broker.id for broker in self._cluster().brokers if not broker.fenced])
+        told = described_log_dirs(
+            self._client, [broker.id for broker in self._cluster().brokers if not broker.fenced]
+        )
         held: dict[str, None] = {}
         for answer in told.values():
             if isinstance(answer, Unknown):
@@ -307,23 +308,9 @@ class SimulatorBackend:
     ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
         """Every log dir; all brokers are asked at once."""
         wanted = sorted(self.simulation.world.specs) if brokers is None else list(brokers)
-        return await self._done(self._dirs(wanted))
-
-    def _dirs(self, wanted: Sequence[int]) -> dict[int, tuple[LogDir, ...] | Unknown]:
         with without_gc():
-            return self._all_dirs(wanted)
-
-    def _all_dirs(self, wanted: Sequence[int]) -> dict[int, tuple[LogDir, ...] | Unknown]:
-        answers = self._client.all([(node(number), DescribeLogDirs()) for number in wanted])
-        found: dict[int, tuple[LogDir, ...] | Unknown] = {}
-        for number, answer in zip(wanted, answers, strict=True):
-            if not isinstance(answer, LogDirsDescribed):
-                found[number] = silence(answer)
-            elif answer.error is not None:
-                found[number] = denied(answer.error, "DESCRIBE", "the cluster", "DescribeLogDirs")
-            else:
-                found[number] = answer.log_dirs
-        return found
+            found = described_log_dirs(self._client, wanted)
+        return await self._done(found)
 
     async def quorum(self) -> Quorum | Unknown:
         """DescribeQuorum of the active controller; every controller is asked."""

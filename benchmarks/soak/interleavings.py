@@ -9,7 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from benchmarks.soak import SoakOptions
-from tests.unit.live.interleavings import explore, settings
+from tests.unit.live.interleavings import explore
+from tests.unit.live.other_actor import settings
 
 TWICE_EVERY = 100
 """In every so many settings two things happen."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.live.interleavings import REPLICAS, Setting, explore, plan, settings
+from tests.unit.live.interleavings import explore
+from tests.unit.live.other_actor import REPLICAS, Setting, plan, settings
 
 ALL = frozenset(REPLICAS)
 NEWER, LONGER, SHORTER = (2, 15), (1, 20), (1, 10)
