@@ -17,7 +17,9 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
+from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
 from backends.base.record_writer import RecordWriter
+from backends.base.transactions import MarkerWriter, Transactions
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
@@ -180,6 +182,22 @@ class Backend(Protocol):
 
     def record_writer(self) -> RecordWriter:
         """Appends record batches, and creates the topic for them."""
+        ...
+
+    def consumer_groups(self) -> ConsumerGroups:
+        """The cluster's groups and their committed offsets."""
+        ...
+
+    def offset_writer(self) -> OffsetWriter:
+        """Commits offsets for groups without members."""
+        ...
+
+    def transactions(self) -> Transactions:
+        """What is open in the logs, and what coordinators know of it."""
+        ...
+
+    def marker_writer(self) -> MarkerWriter:
+        """Writes transaction markers."""
         ...
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:

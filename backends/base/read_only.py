@@ -21,6 +21,7 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
+from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
 from backends.base.errors import Refused
 from backends.base.membership import (
     CHANGE_TIMEOUT,
@@ -32,6 +33,7 @@ from backends.base.membership import (
 )
 from backends.base.protocol import Backend, Progress, Recorder, Stop, VirtualTime
 from backends.base.record_writer import RecordWriter
+from backends.base.transactions import MarkerWriter, Transactions
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import MembershipRules, Quorum
@@ -219,4 +221,16 @@ class ReadOnlyBackend:
         refuse_change()
 
     def record_writer(self) -> RecordWriter:
+        refuse_change()
+
+    def consumer_groups(self) -> ConsumerGroups:
+        return self._backend.consumer_groups()
+
+    def offset_writer(self) -> OffsetWriter:
+        refuse_change()
+
+    def transactions(self) -> Transactions:
+        return self._backend.transactions()
+
+    def marker_writer(self) -> MarkerWriter:
         refuse_change()

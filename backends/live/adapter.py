@@ -46,8 +46,10 @@ from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
     from backends.base.check_report import CheckReport
+    from backends.live.consumer_groups import LiveConsumerGroups, LiveOffsetWriter
     from backends.live.membership import LiveMembership
     from backends.live.record_writer import LiveRecordWriter
+    from backends.live.transactions import LiveMarkerWriter, LiveTransactions
 
 T = TypeVar("T")
 
@@ -270,6 +272,30 @@ class LiveBackend:
         from backends.live.record_writer import LiveRecordWriter  # for records that are written back only
 
         return LiveRecordWriter(self._fleet)
+
+    def consumer_groups(self) -> LiveConsumerGroups:
+        """Asked of their coordinators."""
+        from backends.live.consumer_groups import LiveConsumerGroups  # for groups only
+
+        return LiveConsumerGroups(self._fleet)
+
+    def offset_writer(self) -> LiveOffsetWriter:
+        """Sent to the coordinators."""
+        from backends.live.consumer_groups import LiveOffsetWriter  # for groups only
+
+        return LiveOffsetWriter(self._fleet)
+
+    def transactions(self) -> LiveTransactions:
+        """Asked of leaders and coordinators."""
+        from backends.live.transactions import LiveTransactions  # for transactions only
+
+        return LiveTransactions(self._fleet)
+
+    def marker_writer(self) -> LiveMarkerWriter:
+        """Sent to leaders."""
+        from backends.live.transactions import LiveMarkerWriter  # for transactions only
+
+        return LiveMarkerWriter(self._fleet)
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore the assignment orders that an interrupted run left changed."""

@@ -21,14 +21,16 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
-from backends.base.errors import Unreachable
+from backends.base.errors import NotOffered, Unreachable
 from backends.base.protocol import Progress, Recorder, Stop
+from backends.base.transactions import MarkerWriter
 from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error, NotController
 from backends.simulator.network import broker as node
 from backends.simulator.network import controller
 from backends.simulator.operate.checkpoint import without_gc
+from backends.simulator.operate.consumer_groups import SimulatedConsumerGroups, SimulatedOffsetWriter
 from backends.simulator.operate.elections import Elections
 from backends.simulator.operate.log_dirs import described_log_dirs
 from backends.simulator.operate.membership import SimulatedMembership
@@ -42,6 +44,7 @@ from backends.simulator.operate.operator_client import (
 from backends.simulator.operate.record_writer import SimulatedRecordWriter
 from backends.simulator.operate.session_store import SessionStore, Shares
 from backends.simulator.operate.survey import SimulatedSurvey
+from backends.simulator.operate.transactions import NO_TRANSACTIONS, SimulatedTransactions
 from backends.simulator.operator_messages import (
     BatchesFetched,
     ConfigsDescribed,
@@ -375,6 +378,19 @@ class SimulatorBackend:
     def record_writer(self) -> SimulatedRecordWriter:
         """What is appended is kept in the saved state."""
         return SimulatedRecordWriter(self.simulation, self._client, self._store)
+
+    def consumer_groups(self) -> SimulatedConsumerGroups:
+        return SimulatedConsumerGroups(self._client)
+
+    def offset_writer(self) -> SimulatedOffsetWriter:
+        """What is committed is kept in the saved state."""
+        return SimulatedOffsetWriter(self._client, self._store)
+
+    def transactions(self) -> SimulatedTransactions:
+        return SimulatedTransactions()
+
+    def marker_writer(self) -> MarkerWriter:
+        raise NotOffered(NO_TRANSACTIONS.detail)
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore assignment orders that another tool wrote: this adapter writes none."""

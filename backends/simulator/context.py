@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from backends.simulator.config import Config
 from backends.simulator.events import Emit
+from backends.simulator.group_store import GroupStore
 from backends.simulator.history import History
 from backends.simulator.idempotent_producers import IdempotentProducers
 from backends.simulator.loop import Loop
@@ -49,3 +50,4 @@ class Context:
     times: RecordTimes = field(default_factory=RecordTimes)
     contents: RecordContents = field(default_factory=RecordContents)
     producers: IdempotentProducers = field(default_factory=IdempotentProducers)
+    groups: GroupStore = field(default_factory=GroupStore)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from backends.base.answers import LogDir, LogPosition, RawBatches
 from backends.simulator.messages import Error
+from recovery.groups.group_values import CommittedOffset
 from recovery.model import Lineage, PartitionState, TopicPartition
 
 
@@ -121,6 +122,28 @@ class AppendBatch(NamedTuple):
 
     tp: TopicPartition
     data: bytes
+
+
+class ListGroupOffsets(NamedTuple):
+    """ListGroups and OffsetFetch of every group that this broker coordinates. Needs DESCRIBE on the cluster."""
+
+
+class GroupOffsetsListed(NamedTuple):
+    """(group, its (partition, committed offset))."""
+
+    error: Error | None
+    groups: tuple[tuple[str, tuple[tuple[TopicPartition, CommittedOffset], ...]], ...] = ()
+
+
+class CommitGroupOffsets(NamedTuple):
+    """OffsetCommit of a client without membership. Needs READ on the group."""
+
+    group: str
+    offsets: tuple[tuple[TopicPartition, CommittedOffset], ...]
+
+
+class GroupOffsetsCommitted(NamedTuple):
+    error: Error | None
 
 
 class DescribeLogDirs(NamedTuple):

@@ -21,10 +21,17 @@ RESCUE, NO_RESCUE, RESTORE_RECORDS = "rescue", "no-rescue", "restore-records"
 """Reading what elections cut off, electing without it, and writing it back, which has a journal of its own beside
 the rescue: there is nothing for a resume to finish.
 """
+COMMIT_OFFSETS, WRITE_MARKERS = "commit-offsets", "write-markers"
+"""Fixes of consumer groups and of hanging transactions: the cluster shows what was done, so the same command goes
+on.
+"""
 REPLACE = "replace-controller"
 """One entry around a whole controller replacement: open until its last step is done."""
 CONFIRM = "confirm-steps"
 """An operator said that steps of a replacement are done, which the cluster cannot show."""
+_NOTHING_TO_RESUME = frozenset(
+    {RESCUE, NO_RESCUE, RESTORE_RECORDS, PLANNED, COMMIT_OFFSETS, WRITE_MARKERS}
+)
 
 
 class OpenOrder(NamedTuple):
@@ -137,7 +144,7 @@ class _Book:
         elif event.action == CONFIRM:
             plan, steps = str(event.detail.get("planId", "")), event.detail.get("steps", ())
             self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
-        elif event.action not in (RESCUE, NO_RESCUE, RESTORE_RECORDS, PLANNED):
+        elif event.action not in _NOTHING_TO_RESUME:
             if event.action == ELECT:
                 self._electing[event.entry] = event
             self._entries[event.entry] = OpenEntry(run_id, event.entry, event.at, event.action, event.detail)

@@ -165,6 +165,16 @@ ACTIONS = (
         8,
         needs=(Need.IDLE, Need.PLAN, Need.CLUSTER),
     ).with_command("Check the leaders, min ISR and replication of a plan's partitions."),
+    _command(
+        "groups",
+        "Show which consumer groups an election affects, and put their offsets right.",
+        changes=True,
+    ),
+    _command(
+        "transactions",
+        "Show transactions that an election left hanging, and end them.",
+        changes=True,
+    ),
     _command("rescue", "Read what an election would cut off, before it is held."),
     Action(
         "restore",

@@ -27,6 +27,19 @@ def plan_head(plan: Plan) -> dict[str, object]:
         "ranking": header.ranking.value,
         "strategy": header.strategy.value,
         "digest": digest(plan),
+        "groups": [
+            {
+                "topic": row.tp.topic,
+                "partition": row.tp.partition,
+                "group": row.group,
+                "offset": row.offset,
+                "epoch": None if row.epoch < 0 else row.epoch,
+                "place": row.place.name.lower().replace("_", "-"),
+                "goBackTo": row.go_back_to,
+            }
+            for row in plan.groups
+        ],
+        "groupsUnread": list(plan.groups_unread),
     }
 
 

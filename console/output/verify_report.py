@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from console.operations.election_aftermath import ElectionAftermath
+from console.output.aftermath_report import aftermath_json
 from console.output.json_document import document
 from console.output.plan_json import state_json
 from console.output.plan_table import LED_BY, state_counts, state_table
@@ -30,7 +32,7 @@ def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
         yield f"… and {len(missing) - len(shown):,} more (--rows 0, or --output json, shows all)"
 
 
-def verified_document(states: Sequence[RowState]) -> Iterator[str]:
+def verified_document(states: Sequence[RowState], aftermath: ElectionAftermath) -> Iterator[str]:
     """``ktriage.verify/1``."""
     return document(
         "verify",
@@ -43,5 +45,6 @@ def verified_document(states: Sequence[RowState]) -> Iterator[str]:
                 "complete": sum(1 for state in states if state.complete),
             },
             "partitions": [state_json(state) for state in states],
+            **aftermath_json(aftermath),
         },
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol, TypeVar
 
+from recovery.groups.offset_judgement import LastReadPlace
 from recovery.loss import Loss
 from recovery.model import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, Standing, TopicPartition
 from recovery.plan.edit import led_by
@@ -34,6 +35,7 @@ from recovery.plan.json_rows import read_document
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import (
     FORMAT_VERSION,
+    AffectedGroup,
     BarePlan,
     BareRow,
     Header,
@@ -59,7 +61,7 @@ def from_json(text: str) -> Plan | BarePlan:
     """
     try:
         if any(f'"{key}"' in text for key in _OURS):
-            return _plan(read_document(text, {"partitions": _row, "notElected": _not_elected}))
+            return _plan(read_document(text, _READERS))
         return _bare(read_document(text, {"partitions": _bare_row}))
     except FieldError as wrong:
         raise PlanError(str(wrong)) from None
@@ -71,6 +73,7 @@ class _Row(Protocol):
 
 
 R = TypeVar("R", bound=_Row)
+L = TypeVar("L")
 
 
 def _plan(fields: Object) -> Plan:
@@ -90,7 +93,15 @@ def _plan(fields: Object) -> Plan:
     not_elected = tuple(_each_once(fields, "notElected", NotElected, seen))
     if not seen:
         raise FieldError(".partitions", "the plan names no partition")
-    return Plan(header, rows, not_elected)
+    groups = tuple(_listed(fields, "groups", AffectedGroup))
+    return Plan(header, rows, not_elected, groups, tuple(_listed(fields, "groupsUnread", str)))
+
+
+def _listed(fields: Object, key: str, kind: type[L]) -> Iterator[L]:
+    """What a reader made of the list at ``key``, if there is one."""
+    for row in items(fields, key) if key in fields else ():
+        assert isinstance(row, kind)
+        yield row
 
 
 def _bare(fields: Object) -> BarePlan:
@@ -284,3 +295,26 @@ def _not_elected(fields: Object) -> NotElected:
         text(fields, "reason"),
         integer(fields, "leader", 0, MAX_INT32) if "leader" in fields else NO_LEADER,
     )
+
+
+def _affected_group(fields: Object) -> AffectedGroup:
+    return AffectedGroup(
+        topic_partition(fields),
+        text(fields, "group"),
+        integer(fields, "offset"),
+        integer(fields, "epoch", NO_EPOCH, MAX_INT32),
+        choice(fields, "lastRead", LastReadPlace),
+        optional_integer(fields, "goBackTo"),
+    )
+
+
+def _why_unread(fields: Object) -> str:
+    return text(fields, "why")
+
+
+_READERS = {
+    "partitions": _row,
+    "notElected": _not_elected,
+    "groups": _affected_group,
+    "groupsUnread": _why_unread,
+}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from recovery.acknowledged.verdict import Verdict
 from recovery.assignment_order import WrittenOrder
+from recovery.groups.offset_judgement import LastReadPlace
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing, TopicPartition
 from recovery.plan.topic_marks import Mark
@@ -205,13 +206,33 @@ class NotElected(NamedTuple):
     leader: int = NO_LEADER
 
 
+class AffectedGroup(NamedTuple):
+    """A consumer group that the elections of a plan affect, with its committed offset when the plan was made.
+
+    ``epoch`` is NO_EPOCH where it committed none. ``go_back_to`` is None where that is not known.
+    """
+
+    tp: TopicPartition
+    group: str
+    offset: int
+    epoch: int
+    place: LastReadPlace
+    go_back_to: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The choice for every partition asked about. ``not_elected`` stands apart: no tool may elect it."""
+    """The choice for every partition asked about. ``not_elected`` stands apart: no tool may elect it.
+
+    ``groups`` are the consumer groups that its elections affect; ``groups_unread`` says, one line each, why there
+    may be others.
+    """
 
     header: Header
     rows: tuple[PlanRow, ...]
     not_elected: tuple[NotElected, ...] = ()
+    groups: tuple[AffectedGroup, ...] = ()
+    groups_unread: tuple[str, ...] = ()
 
     def row(self, tp: TopicPartition) -> PlanRow | None:
         """The row of that partition, or None where the plan elects nobody for it."""

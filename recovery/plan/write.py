@@ -16,6 +16,7 @@ from recovery.model import NO_LEADER, EpochSpan
 from recovery.plan.values import (
     FORMAT_VERSION,
     WARNING,
+    AffectedGroup,
     BarePlan,
     Header,
     NotElected,
@@ -32,7 +33,14 @@ def to_json(plan: Plan) -> str:
     """The plan file's text; reading it gives an equal plan."""
     head = f'{{"warning": {_text(WARNING)},\n{_header(plan.header)},\n'
     partitions = f'"partitions": [\n{_lines(map(_row, plan.rows))}],\n'
-    return f'{head}{partitions}"notElected": [\n{_lines(map(_not_elected, plan.not_elected))}]}}\n'
+    rows = [f'"notElected": [\n{_lines(map(_not_elected, plan.not_elected))}]']
+    if plan.groups:
+        rows.append(f'"groups": [\n{_lines(map(_affected_group, plan.groups))}]')
+    if plan.groups_unread:
+        unread = (f'{{"why": {_text(why)}}}' for why in plan.groups_unread)
+        rows.append(f'"groupsUnread": [\n{_lines(unread)}]')
+    lists = ",\n".join(rows)
+    return f"{head}{partitions}{lists}}}\n"
 
 
 def bare_json(bare: BarePlan) -> str:
@@ -154,4 +162,12 @@ def _not_elected(row: NotElected) -> str:
     return (
         f'{{"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "verdict": "{row.verdict.value}",'
         f' "waitsFor": {[*row.waits_for]}{leader}, "reason": {_text(row.reason)}}}'
+    )
+
+
+def _affected_group(row: AffectedGroup) -> str:
+    return (
+        f'{{"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "group": {_text(row.group)},'
+        f' "offset": {row.offset}, "epoch": {row.epoch}, "lastRead": "{row.place.value}",'
+        f' "goBackTo": {_optional(row.go_back_to)}}}'
     )

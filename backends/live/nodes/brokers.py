@@ -78,6 +78,11 @@ class BrokerFleet:
         return self.addresses.brokers
 
     @property
+    def coordinators(self) -> list[int]:
+        """The brokers that may coordinate groups and transactions: a fenced one leads no partition."""
+        return [broker.id for broker in self.brokers if not broker.fenced]
+
+    @property
     def overrides(self) -> dict[int, Address]:
         """The addresses that the operator gave, by broker."""
         return self.addresses.overrides

@@ -91,6 +91,7 @@ class BrokerProcess:
             times=context.times,
             contents=context.contents,
             topic_configs=context.topic_configs,
+            groups=context.groups,
         )
         self.access = BrokerAccess(state, storage, self.leader, endpoint)
         self._previous_epoch = disk.clean_shutdown_epoch

@@ -20,12 +20,13 @@ from backends.simulator.messages import CreateTopic, ElectLeaders, Reassign, Upd
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.operate import checkpoint, state_file
 from backends.simulator.operate.state_file import FORMAT, StateError
-from backends.simulator.operator_messages import AppendBatch
+from backends.simulator.operator_messages import AppendBatch, CommitGroupOffsets
 from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVoter
 from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
 from recovery.controller.transition_targets import ElectionKind
+from recovery.groups.group_values import CommittedOffset
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import TopicPartition
 
@@ -35,7 +36,16 @@ WORTH_KEEPING = 20_000
 LARGE = 20_000
 """Partitions."""
 
-Sent = ElectLeaders | Reassign | AddRaftVoter | RemoveRaftVoter | UpdateFeature | AppendBatch | CreateTopic
+Sent = (
+    ElectLeaders
+    | Reassign
+    | AddRaftVoter
+    | RemoveRaftVoter
+    | UpdateFeature
+    | AppendBatch
+    | CreateTopic
+    | CommitGroupOffsets
+)
 """The requests of an operator that change something."""
 
 
@@ -241,21 +251,26 @@ def _encoded(body: Sent) -> dict[str, Any]:
         return {"add": key, "endpoints": listeners, "versions": versions, "timeout": body.timeout} | _of(body)
     if isinstance(body, RemoveRaftVoter):
         return {"remove": list(body.key)} | _of(body)
-    if isinstance(body, AppendBatch | CreateTopic):
-        return _encoded_records(body)
+    if isinstance(body, AppendBatch | CreateTopic | CommitGroupOffsets):
+        return _encoded_client_request(body)
     if isinstance(body, UpdateFeature):
         return {"feature": body.feature, "level": body.level}
     targets = [[tp.topic, tp.partition, None if r is None else list(r)] for tp, r in body.targets]
     return {"reassign": targets, "allow": body.allow_replication_factor_change}
 
 
-def _encoded_records(body: AppendBatch | CreateTopic) -> dict[str, Any]:
+def _encoded_client_request(body: AppendBatch | CreateTopic | CommitGroupOffsets) -> dict[str, Any]:
+    if isinstance(body, CommitGroupOffsets):
+        return {"group": body.group, "offsets": [[*tp, *committed] for tp, committed in body.offsets]}
     if isinstance(body, AppendBatch):
         return {"append": list(body.tp), "data": b64encode(body.data).decode()}
     return {"create": body.topic, "assignments": [list(row) for row in body.assignments], "min": body.min_isr}
 
 
-def _decoded_records(row: dict[str, Any]) -> AppendBatch | CreateTopic:
+def _decoded_client_request(row: dict[str, Any]) -> AppendBatch | CreateTopic | CommitGroupOffsets:
+    if "group" in row:
+        offsets = [(TopicPartition(t, p), CommittedOffset(*rest)) for t, p, *rest in row["offsets"]]
+        return CommitGroupOffsets(row["group"], tuple(offsets))
     if "append" in row:
         topic, partition = row["append"]
         return AppendBatch(TopicPartition(topic, partition), b64decode(row["data"]))
@@ -278,8 +293,8 @@ def _decoded(row: dict[str, Any]) -> Sent:
         return AddRaftVoter(voter, row["cluster"], row["timeout"])
     if "remove" in row:
         return RemoveRaftVoter(ReplicaKey(*row["remove"]), row["cluster"])
-    if "append" in row or "create" in row:
-        return _decoded_records(row)
+    if row.keys() & {"append", "create", "group"}:
+        return _decoded_client_request(row)
     if "feature" in row:
         return UpdateFeature(row["feature"], row["level"])
     targets = tuple((TopicPartition(t, p), None if r is None else tuple(r)) for t, p, r in row["reassign"])

@@ -158,6 +158,18 @@ class TopicCreation(TimedFault):
     min_isr: PositiveInt | None = None
 
 
+class OffsetCommit(TimedFault):
+    """A consumer group has read a partition up to ``offset``, commits it, and leaves. ``epoch`` False: it commits
+    no leader epoch, as clients did before KIP-320.
+    """
+
+    do: Literal["commit"]
+    group: Annotated[str, Field(min_length=1)]
+    partition: str
+    offset: Annotated[int, Field(ge=0)]
+    epoch: bool = True
+
+
 Fault = Annotated[
     CutFault
     | HealFault
@@ -173,6 +185,7 @@ Fault = Annotated[
     | FeatureFault
     | ReassignmentFault
     | ElectionFault
-    | TopicCreation,
+    | TopicCreation
+    | OffsetCommit,
     Field(discriminator="do"),
 ]

@@ -16,7 +16,8 @@ from backends.simulator.scenario.faults import Fault
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerRefusal
 from recovery.controller.transition_targets import ElectionKind
-from recovery.model import NO_LEADER
+from recovery.groups.group_values import CommittedOffset
+from recovery.model import NO_EPOCH, NO_LEADER
 
 
 class Timeline:
@@ -44,6 +45,7 @@ class Timeline:
             happens.ReassignmentFault: self._reassign,
             happens.ElectionFault: self._elect,
             happens.TopicCreation: self._create,
+            happens.OffsetCommit: self._commit,
         }
         for fault in scenario.faults:
             world.loop.call_at(round(fault.at * SECOND), self.happen, fault)
@@ -170,3 +172,14 @@ class Timeline:
 
     def _create(self, fault: happens.TopicCreation) -> None:
         self._tell(CreateTopic(fault.topic, fault.replicas, fault.min_isr))
+
+    def _commit(self, fault: happens.OffsetCommit) -> None:
+        tp = partition(fault.partition, self._topology, ())
+        leader = self._world.image.partitions[tp].leader
+        log = self._world.disks[leader].logs.get(tp) if leader != NO_LEADER else None
+        if log is None or fault.offset > log.high_watermark:
+            self._refused(f"{fault.group} cannot have read {tp} up to {fault.offset}")
+            return
+        last = next((s.epoch for s in log.spans if s.start < fault.offset <= s.end), NO_EPOCH)
+        committed = CommittedOffset(fault.offset, last if fault.epoch else NO_EPOCH)
+        self._world.context.groups.commit(fault.group, [(tp, committed)])

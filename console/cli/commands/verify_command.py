@@ -8,8 +8,10 @@ from console.cli.commands.options import DurationMs, PlanFile, Rows, connected
 
 def verify(run: Run, *, plan: PlanFile, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 20) -> int:
     """Reads the partitions of a plan after it was applied, and checks three things for each: it has the right
-    leader, it is at min ISR (so that it takes writes with acks=all), and it is fully replicated. It says what
-    is still missing. Nothing is changed. The exit status is 0 only if all three are true for every partition.
+    leader, it is at min ISR (so that it takes writes with acks=all), and it is fully replicated. It says what is
+    still missing. Then it names the consumer groups that have read what was cut off, and the transactions that
+    lost their marker. Nothing is changed. The exit status is 0 only if the three things are true for every
+    partition; groups and transactions do not change it.
 
     \b
     Examples:

@@ -5,6 +5,7 @@ them.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from console.errors import InputError, StalePlan
 from console.exit_status import Status
 from console.new_files import write_new
 from console.operations.leader_choice import Choices
+from console.operations.planned_groups import with_groups
 from console.operations.recover_partitions import (
     ChoiceOptions,
     RecoverPartitions,
@@ -53,7 +55,8 @@ def choose_leaders(
 
     async def job(backend: Backend, _stop: StopRequest) -> Choices:
         await backend.open()
-        return await survey_and_choose(backend, options, run.screen.progress)
+        choices = await survey_and_choose(backend, options, run.screen.progress)
+        return replace(choices, plan=await with_groups(backend, choices.plan, run.screen.progress))
 
     choices = run.read(job)
     if not run.json:

@@ -7,8 +7,10 @@ from pathlib import Path
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
+from console.operations.election_aftermath import ElectionAftermath, read_aftermath
 from console.operations.election_batches import survey_rows
 from console.operations.plan_file_checks import partitions_of, refuse_other_cluster
+from console.output.aftermath_report import aftermath_lines
 from console.output.verify_report import verified_document, verified_lines
 from console.plan_files import read
 from console.signals import StopRequest
@@ -19,14 +21,24 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int) -> int:
     """Reads the partitions of the plan file and prints what is missing; returns the exit status."""
     plan = read(path)
 
-    async def job(backend: Backend, _stop: StopRequest) -> tuple[RowState, ...]:
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[tuple[RowState, ...], ElectionAftermath]:
         cluster = await backend.open()
         refuse_other_cluster(plan, cluster.cluster_id, path)
-        return verify(plan, await survey_rows(backend, partitions_of(plan), run.screen.progress, seconds))
+        progress = run.screen.progress
+        states = verify(plan, await survey_rows(backend, partitions_of(plan), progress, seconds))
+        return states, await read_aftermath(backend, plan, seconds, progress)
 
-    states = run.read(job)
-    run.screen.out(verified_document(states) if run.json else verified_lines(states, rows))
+    states, aftermath = run.read(job)
+    if run.json:
+        run.screen.out(verified_document(states, aftermath))
+    else:
+        run.screen.out(verified_lines(states, rows))
+        run.screen.out(aftermath_lines(aftermath, rows))
     _next(run, states, path)
+    if aftermath.affected and not any(state.leading is Leading.OFFLINE for state in states):
+        run.next("groups", "fix", str(path), "--dry-run")
+    if aftermath.hanging:
+        run.next("transactions", "fix", str(path), "--dry-run")
     return Status.DONE if all(state.complete for state in states) else Status.PARTLY
 
 

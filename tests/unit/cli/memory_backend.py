@@ -26,8 +26,10 @@ from backends.base.answers import (
     SurveyResult,
 )
 from backends.base.check_report import CheckReport
+from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.base.record_writer import RecordWriter
+from backends.base.transactions import MarkerWriter, Transactions
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
@@ -208,6 +210,18 @@ class MemoryBackend:
         return Election(row.tp, Outcome.ELECTED, row.leader, 5, "")
 
     def record_writer(self) -> RecordWriter:
+        raise AssertionError("not asked for here")
+
+    def consumer_groups(self) -> ConsumerGroups:
+        raise AssertionError("not asked for here")
+
+    def offset_writer(self) -> OffsetWriter:
+        raise AssertionError("not asked for here")
+
+    def transactions(self) -> Transactions:
+        raise AssertionError("not asked for here")
+
+    def marker_writer(self) -> MarkerWriter:
         raise AssertionError("not asked for here")
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:

@@ -45,6 +45,8 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "verify": (("plan.json",),),
     "rescue": (("read", "plan.json", "--to", "saved"),),
     "restore": (("saved", "--to-source", *AGREED),),
+    "groups": (("show", "plan.json"), ("fix", "plan.json", *AGREED), ("fix", "--undo", *AGREED)),
+    "transactions": (("show", "plan.json"), ("fix", "plan.json", *AGREED)),
     "recover": (("--all-offline-partitions", "--automated-recovery"),),
     "elect": (
         UNCLEAN,
@@ -71,7 +73,7 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """Every command of the registry, with what makes it change the cluster where it can."""
 
-READING_VERBS = ("status", "replication", "read")
+READING_VERBS = ("status", "replication", "read", "show")
 
 
 @pytest.fixture

@@ -1,0 +1,199 @@
+"""Consumer groups at their coordinator: ListGroups, OffsetFetch, OffsetCommit and the group descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from backends.base.consumer_groups import Commits
+from backends.live.calls.partition_errors import by_topic
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import Permission, check, on_cluster, on_topic, unknown
+from recovery.groups.group_values import (
+    CommittedOffset,
+    ConsumerGroup,
+    GroupKind,
+    GroupMember,
+    GroupMembers,
+)
+from recovery.model import TopicPartition, Unknown, Why
+
+if TYPE_CHECKING:
+    from kio.schema.offset_fetch.v9.response import OffsetFetchResponseGroup
+
+OFFSET_COMMIT, OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_GROUP_DESCRIBE = 8, 9, 15, 16, 69
+NONE_COMMITTED = -1
+
+
+def on_group(operation: str, group: str) -> Permission:
+    """The permission for ``operation`` on a group."""
+    return Permission(operation, f"Group:{group}")
+
+
+async def list_groups(conn: BrokerConnection) -> tuple[ConsumerGroup, ...]:
+    """The groups whose coordinator is the broker of ``conn``; without those that the caller may not describe.
+
+    Raises BrokerError, NotOffered, and BackendError while the coordinator loads its groups.
+    """
+    from kio.schema.list_groups.v5.request import ListGroupsRequest
+    from kio.schema.list_groups.v5.response import ListGroupsResponse
+
+    conn.require(LIST_GROUPS, (5,), "ListGroups v5")
+    answer = await conn.send(ListGroupsRequest(), ListGroupsResponse)
+    check(answer.error_code, f"{conn.where}: ListGroups", on_cluster("DESCRIBE"))
+    broker = -1 if conn.broker is None else conn.broker
+    return tuple(
+        ConsumerGroup(str(g.group_id), broker, _kind(g.group_type), g.protocol_type, g.group_state)
+        for g in answer.groups
+    )
+
+
+def _kind(name: str) -> GroupKind:
+    try:
+        return GroupKind(name.lower())
+    except ValueError:
+        return GroupKind.OTHER
+
+
+async def fetch_offsets(
+    conn: BrokerConnection, groups: Sequence[str], partitions: Iterable[TopicPartition] | None
+) -> dict[str, Commits | Unknown]:
+    """As :meth:`backends.base.consumer_groups.ConsumerGroups.committed`, of groups that this broker coordinates.
+
+    Raises BrokerError, NotOffered.
+    """
+    from kio.schema.offset_fetch.v9.request import (
+        OffsetFetchRequest,
+        OffsetFetchRequestGroup,
+        OffsetFetchRequestTopics,
+    )
+    from kio.schema.offset_fetch.v9.response import OffsetFetchResponse
+    from kio.schema.types import GroupId, TopicName
+    from kio.static.primitive import i32
+
+    conn.require(OFFSET_FETCH, (9,), "OffsetFetch v9")
+    topics = (
+        None
+        if partitions is None
+        else tuple(
+            OffsetFetchRequestTopics(name=TopicName(topic), partition_indexes=tuple(map(i32, numbers)))
+            for topic, numbers in by_topic(partitions).items()
+        )
+    )
+    request = OffsetFetchRequest(
+        groups=tuple(
+            OffsetFetchRequestGroup(group_id=GroupId(group), member_id=None, topics=topics)
+            for group in groups
+        ),
+        require_stable=False,
+    )
+    answer = await conn.send(request, OffsetFetchResponse)
+    found: dict[str, Commits | Unknown] = dict.fromkeys(
+        groups, Unknown(Why.NOT_ANSWERED, f"{conn.where}: OffsetFetch left the group out")
+    )
+    found.update((str(group.group_id), _commits(group)) for group in answer.groups)
+    return found
+
+
+def _commits(group: OffsetFetchResponseGroup) -> Commits | Unknown:
+    name = str(group.group_id)
+    if group.error_code:
+        return unknown(group.error_code, "OffsetFetch", on_group("DESCRIBE", name))
+    commits = {}
+    for topic in group.topics:
+        for row in topic.partitions:
+            if row.error_code:
+                return unknown(row.error_code, "OffsetFetch", on_topic("DESCRIBE", str(topic.name)))
+            if row.committed_offset != NONE_COMMITTED:
+                commits[TopicPartition(str(topic.name), row.partition_index)] = CommittedOffset(
+                    row.committed_offset, row.committed_leader_epoch, row.metadata or ""
+                )
+    return commits
+
+
+async def commit_offsets(
+    conn: BrokerConnection, group: str, offsets: Commits
+) -> Mapping[TopicPartition, str | None]:
+    """Commits as a client without membership, which Kafka accepts for a group without members only.
+
+    Raises BrokerError (``sent``: it may have been done), NotOffered.
+    """
+    from kio.schema.offset_commit.v9.request import (
+        OffsetCommitRequest,
+        OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
+    )
+    from kio.schema.offset_commit.v9.response import OffsetCommitResponse
+    from kio.schema.types import GroupId, TopicName
+    from kio.static.primitive import i32, i64
+
+    conn.require(OFFSET_COMMIT, (9,), "OffsetCommit v9")
+    request = OffsetCommitRequest(
+        group_id=GroupId(group),
+        member_id="",
+        group_instance_id=None,
+        topics=tuple(
+            OffsetCommitRequestTopic(
+                name=TopicName(topic),
+                partitions=tuple(
+                    OffsetCommitRequestPartition(
+                        partition_index=i32(number),
+                        committed_offset=i64(offset.offset),
+                        committed_leader_epoch=i32(offset.epoch),
+                        committed_metadata=offset.metadata,
+                    )
+                    for number in numbers
+                    for offset in (offsets[TopicPartition(topic, number)],)
+                ),
+            )
+            for topic, numbers in by_topic(offsets).items()
+        ),
+    )
+    answer = await conn.send(request, OffsetCommitResponse)
+    ended: dict[TopicPartition, str | None] = dict.fromkeys(offsets, "the coordinator's answer leaves it out")
+    for topic in answer.topics:
+        for row in topic.partitions:
+            tp = TopicPartition(str(topic.name), row.partition_index)
+            need = on_group("READ", group)
+            ended[tp] = str(unknown(row.error_code, "OffsetCommit", need)) if row.error_code else None
+    return ended
+
+
+async def describe_classic(
+    conn: BrokerConnection, groups: Sequence[str]
+) -> dict[str, GroupMembers | Unknown]:
+    """The members of classic groups that this broker coordinates. Raises BrokerError, NotOffered."""
+    from kio.schema.describe_groups.v5.request import DescribeGroupsRequest
+    from kio.schema.describe_groups.v5.response import DescribeGroupsResponse
+    from kio.schema.types import GroupId
+
+    conn.require(DESCRIBE_GROUPS, (5,), "DescribeGroups v5")
+    request = DescribeGroupsRequest(groups=tuple(map(GroupId, groups)), include_authorized_operations=False)
+    answer = await conn.send(request, DescribeGroupsResponse)
+    return {
+        str(g.group_id): unknown(g.error_code, "DescribeGroups", on_group("DESCRIBE", str(g.group_id)))
+        if g.error_code
+        else GroupMembers(tuple(GroupMember(m.client_id, m.client_host) for m in g.members), g.protocol_data)
+        for g in answer.groups
+    }
+
+
+async def describe_consumer(
+    conn: BrokerConnection, groups: Sequence[str]
+) -> dict[str, GroupMembers | Unknown]:
+    """The same for groups of the consumer protocol (KIP-848)."""
+    from kio.schema.consumer_group_describe.v0.request import ConsumerGroupDescribeRequest
+    from kio.schema.consumer_group_describe.v0.response import ConsumerGroupDescribeResponse
+    from kio.schema.types import GroupId
+
+    conn.require(CONSUMER_GROUP_DESCRIBE, (0,), "ConsumerGroupDescribe v0")
+    request = ConsumerGroupDescribeRequest(
+        group_ids=tuple(map(GroupId, groups)), include_authorized_operations=False
+    )
+    answer = await conn.send(request, ConsumerGroupDescribeResponse)
+    return {
+        str(g.group_id): unknown(g.error_code, "ConsumerGroupDescribe", on_group("DESCRIBE", str(g.group_id)))
+        if g.error_code
+        else GroupMembers(tuple(GroupMember(m.client_id, m.client_host) for m in g.members), g.assignor_name)
+        for g in answer.groups
+    }

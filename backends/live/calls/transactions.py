@@ -1,0 +1,203 @@
+"""Transactions at partition leaders and coordinators (KIP-664): DescribeProducers, ListTransactions,
+DescribeTransactions and WriteTxnMarkers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from backends.base.transactions import Marker
+from backends.live.calls.partition_errors import by_topic
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import Permission, check, on_cluster, on_topic, unknown
+from recovery.model import TopicPartition, Unknown, Why
+from recovery.transactions.transaction_values import (
+    CoordinatedTransaction,
+    OpenTransaction,
+    TransactionState,
+)
+
+if TYPE_CHECKING:
+    from kio.schema.describe_transactions.v0.response import TransactionState as DescribedState
+
+LIST_OFFSETS, WRITE_TXN_MARKERS = 2, 27
+DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
+LATEST = -1
+UNCOMMITTED, COMMITTED = 0, 1
+NO_TRANSACTION = -1
+
+
+async def describe_producers(
+    conn: BrokerConnection, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[OpenTransaction, ...] | Unknown]:
+    """The open transactions in partitions that this broker leads. Raises BrokerError, NotOffered."""
+    from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest
+    from kio.schema.describe_producers.v0.response import DescribeProducersResponse
+    from kio.schema.types import TopicName
+    from kio.static.primitive import i32
+
+    conn.require(DESCRIBE_PRODUCERS, (0,), "DescribeProducers")
+    request = DescribeProducersRequest(
+        topics=tuple(
+            TopicRequest(name=TopicName(topic), partition_indexes=tuple(map(i32, numbers)))
+            for topic, numbers in by_topic(partitions).items()
+        )
+    )
+    answer = await conn.send(request, DescribeProducersResponse)
+    found: dict[TopicPartition, tuple[OpenTransaction, ...] | Unknown] = {}
+    for topic in answer.topics:
+        for row in topic.partitions:
+            tp = TopicPartition(str(topic.name), row.partition_index)
+            if row.error_code:
+                need = on_topic("READ", tp.topic)
+                found[tp] = unknown(row.error_code, "DescribeProducers", need, row.error_message)
+                continue
+            found[tp] = tuple(
+                OpenTransaction(
+                    tp,
+                    producer.producer_id,
+                    producer.producer_epoch,
+                    producer.current_txn_start_offset,
+                    producer.last_timestamp,
+                    producer.coordinator_epoch,
+                )
+                for producer in row.active_producers
+                if producer.current_txn_start_offset != NO_TRANSACTION
+            )
+    return found
+
+
+async def latest_offsets(
+    conn: BrokerConnection, partitions: Iterable[TopicPartition], isolation: int
+) -> dict[TopicPartition, int | Unknown]:
+    """The high watermark (UNCOMMITTED) or the last stable offset (COMMITTED) of partitions that this broker leads.
+
+    Raises BrokerError, NotOffered.
+    """
+    from kio.schema.list_offsets.v7.request import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsTopic,
+    )
+    from kio.schema.list_offsets.v7.response import ListOffsetsResponse
+    from kio.schema.types import BrokerId, TopicName
+    from kio.static.primitive import i8, i32, i64
+
+    conn.require(LIST_OFFSETS, (7,), "ListOffsets v7")
+    request = ListOffsetsRequest(
+        replica_id=BrokerId(-1),
+        isolation_level=i8(isolation),
+        topics=tuple(
+            ListOffsetsTopic(
+                name=TopicName(topic),
+                partitions=tuple(
+                    ListOffsetsPartition(partition_index=i32(number), timestamp=i64(LATEST))
+                    for number in numbers
+                ),
+            )
+            for topic, numbers in by_topic(partitions).items()
+        ),
+    )
+    answer = await conn.send(request, ListOffsetsResponse)
+    return {
+        TopicPartition(str(topic.name), row.partition_index): unknown(
+            row.error_code, "ListOffsets", on_topic("DESCRIBE", str(topic.name))
+        )
+        if row.error_code
+        else row.offset
+        for topic in answer.topics
+        for row in topic.partitions
+    }
+
+
+async def list_transactions(conn: BrokerConnection, producers: Sequence[int]) -> list[str]:
+    """The transactional ids of these producers that this broker coordinates; without those that the caller may not
+    describe. Raises BrokerError, NotOffered, and BackendError while the coordinator loads its transactions.
+    """
+    from kio.schema.list_transactions.v0.request import ListTransactionsRequest
+    from kio.schema.list_transactions.v0.response import ListTransactionsResponse
+    from kio.schema.types import ProducerId
+
+    conn.require(LIST_TRANSACTIONS, (0,), "ListTransactions")
+    request = ListTransactionsRequest(producer_id_filters=tuple(map(ProducerId, producers)))
+    answer = await conn.send(request, ListTransactionsResponse)
+    check(answer.error_code, f"{conn.where}: ListTransactions", on_transactional_id("DESCRIBE", "*"))
+    return [str(state.transactional_id) for state in answer.transaction_states]
+
+
+async def describe_transactions(
+    conn: BrokerConnection, ids: Sequence[str]
+) -> dict[str, CoordinatedTransaction | Unknown]:
+    """By transactional id. Raises BrokerError, NotOffered."""
+    from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
+    from kio.schema.describe_transactions.v0.response import DescribeTransactionsResponse
+    from kio.schema.types import TransactionalId
+
+    conn.require(DESCRIBE_TRANSACTIONS, (0,), "DescribeTransactions")
+    request = DescribeTransactionsRequest(transactional_ids=tuple(map(TransactionalId, ids)))
+    answer = await conn.send(request, DescribeTransactionsResponse)
+    return {str(state.transactional_id): _coordinated(state) for state in answer.transaction_states}
+
+
+def _coordinated(state: DescribedState) -> CoordinatedTransaction | Unknown:
+    name = str(state.transactional_id)
+    if state.error_code:
+        return unknown(state.error_code, "DescribeTransactions", on_transactional_id("DESCRIBE", name))
+    try:
+        known = TransactionState(state.transaction_state)
+    except ValueError:
+        return Unknown(Why.FAILED, f"DescribeTransactions answered state {state.transaction_state!r}")
+    return CoordinatedTransaction(
+        name,
+        known,
+        state.producer_id,
+        state.producer_epoch,
+        int(state.transaction_start_time.timestamp() * 1000),
+        frozenset(TopicPartition(str(t.topic), number) for t in state.topics for number in t.partitions),
+    )
+
+
+async def write_markers(conn: BrokerConnection, markers: Sequence[Marker]) -> Mapping[Marker, str | None]:
+    """WriteTxnMarkers v1, as a coordinator sends it. Raises BrokerError (``sent``: it may have been done)."""
+    from kio.schema.types import ProducerId, TopicName
+    from kio.schema.write_txn_markers.v1.request import (
+        WritableTxnMarker,
+        WritableTxnMarkerTopic,
+        WriteTxnMarkersRequest,
+    )
+    from kio.schema.write_txn_markers.v1.response import WriteTxnMarkersResponse
+    from kio.static.primitive import i16, i32
+
+    conn.require(WRITE_TXN_MARKERS, (1,), "WriteTxnMarkers v1")
+    request = WriteTxnMarkersRequest(
+        markers=tuple(
+            WritableTxnMarker(
+                producer_id=ProducerId(marker.producer_id),
+                producer_epoch=i16(marker.epoch),
+                transaction_result=marker.commit,
+                topics=(
+                    WritableTxnMarkerTopic(
+                        name=TopicName(marker.tp.topic), partition_indexes=(i32(marker.tp.partition),)
+                    ),
+                ),
+                coordinator_epoch=i32(marker.coordinator_epoch),
+            )
+            for marker in markers
+        )
+    )
+    answer = await conn.send(request, WriteTxnMarkersResponse)
+    ended: dict[tuple[int, TopicPartition], str | None] = {}
+    for result in answer.markers:
+        for topic in result.topics:
+            for row in topic.partitions:
+                tp = TopicPartition(str(topic.name), row.partition_index)
+                refused = unknown(row.error_code, "WriteTxnMarkers", on_cluster("ALTER"))
+                ended[result.producer_id, tp] = str(refused) if row.error_code else None
+    untold = "the leader's answer leaves it out"
+    return {marker: ended.get((marker.producer_id, marker.tp), untold) for marker in markers}
+
+
+def on_transactional_id(operation: str, name: str) -> Permission:
+    """The permission for ``operation`` on a transactional id."""
+    return Permission(operation, f"TransactionalId:{name}")

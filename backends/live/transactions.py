@@ -1,0 +1,157 @@
+"""Transactions of a running cluster: partition leaders tell what is open, coordinators what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from backends.base.answers import Partitions
+from backends.base.consumer_groups import TRANSACTIONS_TOPIC
+from backends.base.errors import BackendError
+from backends.base.transactions import CoordinatorAnswers, Marker
+from backends.live.calls.describe_partitions import describe_partitions
+from backends.live.calls.transactions import (
+    COMMITTED,
+    UNCOMMITTED,
+    describe_producers,
+    describe_transactions,
+    latest_offsets,
+    list_transactions,
+    write_markers,
+)
+from backends.live.consumer_groups import COORDINATOR_SECONDS, no_answer
+from backends.live.errors import as_unknown
+from backends.live.nodes.brokers import BrokerFleet
+from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
+from recovery.transactions.transaction_values import CoordinatedTransaction, PartitionTransactions
+from recovery.wording.quantity_text import some_of
+
+PARTITIONS_A_REQUEST = 500
+LEADER_SECONDS = 10.0
+"""For one request's partitions: a leader that hangs must not keep the others waiting."""
+
+
+class LiveTransactions:
+    """Implements :class:`backends.base.transactions.Transactions`."""
+
+    def __init__(self, fleet: BrokerFleet) -> None:
+        self._fleet = fleet
+
+    async def open_in(
+        self, leaders: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, PartitionTransactions | Unknown]:
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for tp, leader in leaders.items():
+            by_leader.setdefault(leader, []).append(tp)
+        found: dict[TopicPartition, PartitionTransactions | Unknown] = {}
+        led = [(leader, tps) for leader, tps in by_leader.items() if leader != NO_LEADER]
+        answers = await asyncio.gather(*(self._on_leader(leader, tps) for leader, tps in led))
+        for tp in by_leader.get(NO_LEADER, ()):
+            found[tp] = Unknown(Why.NOT_ANSWERED, "the partition has no leader")
+        for answer in answers:
+            found.update(answer)
+        return found
+
+    async def _on_leader(
+        self, leader: int, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, PartitionTransactions | Unknown]:
+        found: dict[TopicPartition, PartitionTransactions | Unknown] = {}
+        for start in range(0, len(partitions), PARTITIONS_A_REQUEST):
+            part = partitions[start : start + PARTITIONS_A_REQUEST]
+            try:
+                async with asyncio.timeout(LEADER_SECONDS):
+                    found.update(await self._part(leader, part))
+            except TimeoutError:
+                why = f"broker {leader}: no answer within {LEADER_SECONDS:g} s"
+                found.update(dict.fromkeys(part, Unknown(Why.NOT_ANSWERED, why)))
+            except BackendError as error:
+                found.update(dict.fromkeys(part, as_unknown(error)))
+        return found
+
+    async def _part(
+        self, leader: int, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, PartitionTransactions | Unknown]:
+        conn = await self._fleet.connection(leader)
+        open_ones = await describe_producers(conn, partitions)
+        stable = await latest_offsets(conn, partitions, COMMITTED)
+        marks = await latest_offsets(conn, partitions, UNCOMMITTED)
+        untold = Unknown(Why.NOT_ANSWERED, f"broker {leader} left the partition out")
+        found: dict[TopicPartition, PartitionTransactions | Unknown] = {}
+        for tp in partitions:
+            told = (open_ones.get(tp, untold), stable.get(tp, untold), marks.get(tp, untold))
+            match told:
+                case (tuple() as rows, int() as last_stable, int() as mark) if not isinstance(rows, Unknown):
+                    found[tp] = PartitionTransactions(leader, rows, last_stable, mark)
+                case _:
+                    found[tp] = next(one for one in told if isinstance(one, Unknown))
+        return found
+
+    async def coordinated(self, producers: Sequence[int]) -> CoordinatorAnswers:
+        brokers = self._fleet.coordinators
+        answers, topic = await asyncio.gather(
+            asyncio.gather(*(self._on_coordinator(broker, producers) for broker in brokers)),
+            self._transactions_topic(),
+        )
+        known: dict[int, CoordinatedTransaction] = {}
+        failed: dict[int, Unknown] = {}
+        not_told: list[Unknown] = []
+        for broker, answer in zip(brokers, answers, strict=True):
+            if isinstance(answer, Unknown):
+                failed[broker] = answer
+                continue
+            for one in answer:
+                if isinstance(one, Unknown):
+                    not_told.append(one)
+                else:
+                    known[one.producer_id] = one
+        return CoordinatorAnswers(known, (*_not_asked(failed, topic), *not_told))
+
+    async def _on_coordinator(
+        self, broker: int, producers: Sequence[int]
+    ) -> list[CoordinatedTransaction | Unknown] | Unknown:
+        try:
+            async with asyncio.timeout(COORDINATOR_SECONDS):
+                conn = await self._fleet.connection(broker)
+                ids = await list_transactions(conn, producers)
+                return list((await describe_transactions(conn, ids)).values()) if ids else []
+        except TimeoutError:
+            return no_answer(broker)
+        except BackendError as error:
+            return as_unknown(error)
+
+    async def _transactions_topic(self) -> Partitions | Unknown:
+        try:
+            return (
+                await self._fleet.any(lambda conn: describe_partitions(conn, (TRANSACTIONS_TOPIC,)))
+            ).value
+        except BackendError as error:
+            return as_unknown(error)
+
+
+class LiveMarkerWriter:
+    """Implements :class:`backends.base.transactions.MarkerWriter`."""
+
+    def __init__(self, fleet: BrokerFleet) -> None:
+        self._fleet = fleet
+
+    async def write(self, broker: int, markers: Sequence[Marker]) -> Mapping[Marker, str | None]:
+        return await write_markers(await self._fleet.connection(broker), markers)
+
+
+def _not_asked(failed: Mapping[int, Unknown], topic: Partitions | Unknown) -> list[Unknown]:
+    """Why a coordinator may know more than was told."""
+    if isinstance(topic, Unknown) or TRANSACTIONS_TOPIC in topic.hidden:
+        detail = f"needs DESCRIBE on Topic:{TRANSACTIONS_TOPIC} to tell whether a part of it is offline"
+        why = topic if isinstance(topic, Unknown) else Unknown(Why.NOT_ALLOWED, detail)
+        return [why, *failed.values()]
+    found = []
+    offline = sorted(state.partition for state in topic.states if state.offline)
+    if offline:
+        detail = f"partition {some_of(offline)} of {TRANSACTIONS_TOPIC} has no leader, and so no coordinator"
+        found.append(Unknown(Why.NOT_ANSWERED, detail))
+    for broker, why in failed.items():
+        if any(state.leader == broker for state in topic.states):
+            found.append(
+                Unknown(why.why, f"the coordinator on broker {broker} did not answer ({why.detail})")
+            )
+    return found

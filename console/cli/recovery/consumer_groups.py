@@ -1,0 +1,73 @@
+"""The course of ``ktriage groups``: show the groups, fix their offsets, export them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from backends.base.protocol import Backend
+from console.cli.base.run import Run
+from console.cli.base.terminal_operator import TerminalOperator
+from console.exit_status import Status
+from console.new_files import write_new
+from console.operations.fix_groups import FixGroups, PreparedGroupFix, reset_file
+from console.operations.group_offsets import GroupOffsets, GroupSelection, read_group_offsets
+from console.operations.plan_file_checks import refuse_other_cluster
+from console.output.groups_report import (
+    fixed_document,
+    fixed_lines,
+    group_lines,
+    groups_document,
+    prepared_fix_lines,
+)
+from console.signals import StopRequest
+
+
+def show_groups(
+    run: Run, selection: GroupSelection, path: Path | None, seconds: float, rows: int, *, every: bool
+) -> int:
+    """Prints where the committed offsets lie; returns the exit status."""
+
+    async def job(cluster: Backend, _stop: StopRequest) -> GroupOffsets:
+        cluster_id = (await cluster.open()).cluster_id
+        if selection.plan is not None:
+            refuse_other_cluster(selection.plan, cluster_id, path)
+        return await read_group_offsets(cluster, selection, seconds, run.screen.progress)
+
+    offsets = run.read(job)
+    run.screen.out(groups_document(offsets) if run.json else group_lines(offsets, rows, every=every))
+    if offsets.concerned and path is not None:
+        run.next("groups", "fix", str(path), "--dry-run")
+    return Status.DONE if offsets.complete and not offsets.concerned else Status.PARTLY
+
+
+def fix_groups(
+    run: Run, change: FixGroups, path: Path | None, *, ask: bool, export: Path | None, rows: int
+) -> int:
+    """Commits the offsets, or writes them to ``export`` for Kafka's own tool; returns the exit status."""
+    run.refuse_if_read_only()
+    if ask and not change.dry_run:
+        run.refuse_unless_interactive("--yes and --reason TEXT, --dry-run, or --export FILE")
+
+    def lines(prepared: PreparedGroupFix) -> Iterable[str]:
+        return prepared_fix_lines(prepared, rows)
+
+    fixed = run.change(change, TerminalOperator(run, lines, ask=ask))
+    prepared = fixed.prepared
+    if export is not None:
+        write_new(export, reset_file(prepared))
+    run.screen.out(fixed_document(fixed) if run.json else fixed_lines(fixed))
+    for failure in fixed.failures:
+        run.screen.say(f"not committed: group {failure.group}, {failure.tp}: {failure.why}")
+    if export is not None:
+        run.screen.say(
+            f"{export}: for kafka-consumer-groups --reset-offsets --from-file {export} --all-groups --execute"
+        )
+    elif path is not None and ((change.dry_run and prepared.fixes) or prepared.after_stopping):
+        names = sorted({fix.group.name for fix in prepared.after_stopping})
+        if names and not change.dry_run:
+            run.screen.say(f"stop the members of {', '.join(names)}, then:")
+        run.next("groups", "fix", str(path))
+    if fixed.sent and not change.undo:
+        run.screen.say(f"to take it back: {run.target.command('groups', 'fix', '--undo')}")
+    return change.conclusion(fixed).status

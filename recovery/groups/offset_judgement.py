@@ -1,0 +1,161 @@
+"""Where a committed offset lies, once an election has chosen one log and cut off the others.
+
+A committed offset is the place where a group reads on; the record before it is the last one that it has read. If
+that record is on the branch that is cut off, the offset points behind records of the chosen log that the group
+has never seen: it skips them, and no error says so once the chosen log has grown past the offset. The right place
+to go back to is the divergence of the two logs. The committed leader epoch (KIP-320) tells which branch it was;
+without it the same offset may be of either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.groups.group_values import CommittedOffset
+from recovery.model import NO_EPOCH, EpochSpan, Lineage
+
+
+class LastReadPlace(StrEnum):
+    """Where the last record that a group has read is."""
+
+    COMMON = "in the common prefix"
+    KEPT = "on the branch that is kept"
+    CUT_OFF = "on the branch that is cut off"
+    EITHER = "on either branch"
+    BEYOND_END = "beyond the end"
+    BEFORE_START = "before the log start"
+
+
+HARMLESS = frozenset({LastReadPlace.COMMON, LastReadPlace.KEPT})
+"""Nothing has to be done: the group reads on where it should."""
+
+
+class KeptLog(NamedTuple):
+    """The log that stays, or will stay: the leader's, or that of the chosen candidate."""
+
+    lineage: Lineage
+    start: int
+    end: int
+
+    def epoch_at(self, offset: int) -> int:
+        """The epoch of the record at ``offset``; NO_EPOCH where the log does not hold it or does not tell."""
+        return next((s.epoch for s in self.lineage.spans if s.start <= offset < s.end), NO_EPOCH)
+
+
+class OffsetJudgement(NamedTuple):
+    """``go_back_to`` is where to read on so that no record of the kept log is skipped, None where that is the
+    committed offset itself, or not known. ``exact``: it is the divergence; otherwise it is as far ahead as it can
+    be, and the divergence may lie before it.
+
+    ``beyond_end``: the committed offset lies behind the end of the kept log: the client's auto.offset.reset
+    decides, unless the log grows past it first. ``gone`` counts the offsets that the group has read and that are
+    cut off, ``never_seen`` those of the kept log that it would skip, ``read_again`` those that it may have read
+    and that going back makes it read again.
+    """
+
+    place: LastReadPlace
+    go_back_to: int | None = None
+    exact: bool = True
+    beyond_end: bool = False
+    gone: int = 0
+    never_seen: int = 0
+    read_again: int = 0
+
+    @property
+    def harmless(self) -> bool:
+        return self.place in HARMLESS
+
+
+def judge_offset(
+    committed: CommittedOffset,
+    kept: KeptLog,
+    cut_off: Sequence[EpochSpan],
+    *,
+    all_logs_known: bool,
+    was_cut_off: bool = False,
+) -> OffsetJudgement:
+    """``was_cut_off``: the same offset was committed before the election, and was on the branch that is cut off.
+    ``cut_off`` are the spans that other logs hold, or held, and the kept one does not (:mod:`recovery.loss`).
+
+    ``all_logs_known`` False: a replica's log was never read, and may have held another branch.
+    """
+    if committed.offset < kept.start:
+        return OffsetJudgement(LastReadPlace.BEFORE_START)
+    if committed.epoch >= 0:
+        by_epoch = _with_epoch(committed, kept, cut_off)
+        if by_epoch is not None:
+            return by_epoch
+    found = _without_epoch(committed.offset, kept, cut_off, all_logs_known)
+    if was_cut_off and found.place is LastReadPlace.EITHER and found.go_back_to is not None:
+        return _cut(committed.offset, kept, found.go_back_to)
+    return found
+
+
+def _with_epoch(
+    committed: CommittedOffset, kept: KeptLog, cut_off: Sequence[EpochSpan]
+) -> OffsetJudgement | None:
+    """None where the epoch does not tell which branch the last record is on."""
+    offset, epoch, _ = committed
+    if any(span.epoch == epoch and span.start < offset <= span.end for span in cut_off):
+        return _cut(offset, kept, _branch_start(offset, epoch, cut_off))
+    spans = kept.lineage.spans
+    own = next((span for span in spans if span.epoch == epoch), None)
+    if own is not None:
+        if offset > own.end:  # both branches hold this epoch: they part where it ends in the kept log
+            return _cut(offset, kept, own.end)
+        return _uncut(offset, cut_off) if offset > own.start else None
+    if kept.lineage.floor > kept.start and (not spans or epoch < spans[0].epoch):
+        return None  # the kept log may hold the epoch below what is known of it
+    # No log that is known holds that epoch so far up: they part at the end of an earlier epoch, or before it.
+    earlier = [span.end for span in spans if span.epoch < epoch]
+    return _cut(offset, kept, max(earlier, default=kept.start), exact=False)
+
+
+def _without_epoch(
+    offset: int, kept: KeptLog, cut_off: Sequence[EpochSpan], all_logs_known: bool
+) -> OffsetJudgement:
+    on_cut = [span for span in cut_off if span.start < offset <= span.end]
+    in_kept = offset <= kept.end
+    if not on_cut:
+        if not in_kept:
+            return OffsetJudgement(LastReadPlace.BEYOND_END, beyond_end=True)
+        if all_logs_known or offset <= min((span.start for span in cut_off), default=0):
+            return _uncut(offset, cut_off)
+        return OffsetJudgement(LastReadPlace.EITHER, exact=False)
+    back = min(_branch_start(offset, span.epoch, cut_off) for span in on_cut)
+    if not in_kept:
+        return _cut(offset, kept, back)
+    return OffsetJudgement(LastReadPlace.EITHER, back, read_again=offset - back)
+
+
+def _uncut(offset: int, cut_off: Sequence[EpochSpan]) -> OffsetJudgement:
+    parting = min((span.start for span in cut_off), default=offset)
+    return OffsetJudgement(LastReadPlace.COMMON if offset <= parting else LastReadPlace.KEPT)
+
+
+def _cut(offset: int, kept: KeptLog, back: int, *, exact: bool = True) -> OffsetJudgement:
+    back = max(back, kept.start)
+    return OffsetJudgement(
+        LastReadPlace.CUT_OFF,
+        min(back, offset),
+        exact,
+        beyond_end=offset > kept.end,
+        gone=max(0, offset - back),
+        never_seen=max(0, min(offset, kept.end) - back),
+    )
+
+
+def _branch_start(offset: int, epoch: int, cut_off: Sequence[EpochSpan]) -> int:
+    """Where the branch that holds (``epoch``, ``offset`` - 1) leaves the kept log.
+
+    Spans of several branches may lie before it; the lowest start is taken: too low reads records twice, too high
+    skips them.
+    """
+    start = min(span.start for span in cut_off if span.epoch == epoch and span.start < offset <= span.end)
+    while True:
+        before = [s.start for s in cut_off if s.epoch < epoch and s.start < start <= s.end]
+        if not before:
+            return start
+        start = min(before)

@@ -1,0 +1,66 @@
+"""Committed offsets and their judgement in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from recovery.groups.group_values import CommittedOffset
+from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
+from recovery.model import NO_EPOCH, Unknown
+from recovery.plan.values import AffectedGroup
+from recovery.wording.quantity_text import counted, offset, printable, some_of
+
+_SETTLED = {
+    LastReadPlace.COMMON: "reads on",
+    LastReadPlace.KEPT: "reads on",
+    LastReadPlace.BEFORE_START: "its next records are deleted: auto.offset.reset decides where it reads on",
+    LastReadPlace.BEYOND_END: (
+        "auto.offset.reset decides where it reads on, unless the log grows past the offset first: then it skips"
+        " records without an error"
+    ),
+}
+
+
+def committed_text(committed: CommittedOffset) -> str:
+    """``1,450 (epoch 2)``."""
+    epoch = "no epoch" if committed.epoch == NO_EPOCH else f"epoch {committed.epoch}"
+    return f"{offset(committed.offset)} ({epoch})"
+
+
+def judgement_text(judgement: OffsetJudgement | Unknown) -> str:
+    """What the group does if nothing is done, and where it should go back to."""
+    if isinstance(judgement, Unknown):
+        return f"not known: {judgement}"
+    place, back = judgement.place, judgement.go_back_to
+    if place is LastReadPlace.EITHER:
+        if back is None:
+            return "a replica never told its log, and no epoch was committed: not known which records it has read"
+        return (
+            "no epoch was committed: if it read the branch that is cut off, it skips what is kept from"
+            f" {back:,} on; going back to {back:,} reads up to {judgement.read_again:,} offsets again"
+        )
+    if place is not LastReadPlace.CUT_OFF or back is None:
+        return _SETTLED.get(place, "")
+    words = [f"has read {judgement.gone:,} offsets that are cut off"]
+    if judgement.beyond_end:
+        words.append("auto.offset.reset decides, until the log has grown past its offset")
+    if judgement.never_seen:
+        skips = "would then skip" if judgement.beyond_end else "skips"
+        words.append(f"{skips} {judgement.never_seen:,} kept offsets without an error")
+    where = f"go back to {back:,}" if judgement.exact else f"go back to {back:,}, or before it"
+    return f"{'; '.join(words)}: {where}"
+
+
+def affected_group_lines(groups: Sequence[AffectedGroup], unread: Sequence[str]) -> Iterator[str]:
+    """A line for the groups that a plan affects, by where they are; a line where groups may be missing."""
+    if groups:
+        names = sorted({printable(row.group) for row in groups})
+        places = Counter(row.place for row in groups)
+        where = ", ".join(f"{number:,} {place}" for place, number in places.items())
+        yield (
+            f"{counted(len(names), 'consumer group')} affected ({some_of(names)}): committed offsets {where};"
+            " after the election: ktriage groups fix"
+        )
+    for why in unread:
+        yield f"there may be other consumer groups: {why}"

@@ -1,0 +1,84 @@
+"""Consumers of groups, and producers of transactions, as the tests of what an election does to them use them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from testbed.kafka import KafkaCluster
+
+SECONDS = 60.0
+
+
+def read_and_commit(cluster: KafkaCluster, group: str, topic: str, count: int, *, epoch: bool = True) -> None:
+    """A member of the group reads ``count`` records of partition 0, commits, and leaves. ``epoch`` False: it
+    commits the offset alone, as clients did before KIP-320.
+    """
+    consumer = _consumer(cluster, group, {"auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    try:
+        values, deadline = 0, time.monotonic() + SECONDS
+        while values < count:
+            assert time.monotonic() < deadline, f"{group} read {values} of {count} records"
+            for message in consumer.consume(min(100, count - values), timeout=0.5):
+                assert message.error() is None, message.error()
+                values += 1
+                last = message
+        at = TopicPartition(topic, 0, count, leader_epoch=last.leader_epoch() if epoch else -1)
+        (committed,) = consumer.commit(offsets=[at], asynchronous=False)
+        assert committed.error is None, committed.error
+    finally:
+        consumer.close()
+
+
+def read_on(
+    cluster: KafkaCluster, group: str, topic: str, end: int, isolation: str = "read_uncommitted"
+) -> list[str]:
+    """What a member of the group reads from its committed offset to ``end``; it commits nothing."""
+    more = {"auto.offset.reset": "error", "isolation.level": isolation}
+    consumer = _consumer(cluster, group, more)
+    where = TopicPartition(topic, 0)
+    values: list[str] = []
+    deadline = time.monotonic() + SECONDS
+    try:
+        (start,) = consumer.committed([where], timeout=SECONDS)
+        consumer.assign([start])
+        while consumer.position([where])[0].offset < end:
+            assert time.monotonic() < deadline, (
+                f"{group} read {len(values)} records: {consumer.position([where])}"
+            )
+            for message in consumer.consume(100, timeout=0.2):
+                assert message.error() is None, message.error()
+                values.append((message.value() or b"").decode())
+    finally:
+        consumer.close()
+    return values
+
+
+def member(cluster: KafkaCluster, group: str, topic: str) -> Consumer:
+    """A consumer that is in the group, and commits nothing."""
+    consumer = _consumer(cluster, group, {"client.id": f"{group}-member", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    deadline = time.monotonic() + SECONDS
+    while not consumer.assignment():
+        assert time.monotonic() < deadline, f"{group} got no assignment"
+        consumer.poll(0.2)
+    return consumer
+
+
+def transaction(cluster: KafkaCluster, name: str, topic: str, count: int) -> Producer:
+    """A producer with ``count`` records of partition 0 in a transaction, which is open."""
+    limits = {"transactional.id": name, "transaction.timeout.ms": 600_000}
+    producer = Producer(cluster.superuser_config() | limits)
+    producer.init_transactions(SECONDS)
+    producer.begin_transaction()
+    for number in range(count):
+        producer.produce(topic, f"{name}-{number}".encode(), partition=0)
+    assert producer.flush(SECONDS) == 0
+    return producer
+
+
+def _consumer(cluster: KafkaCluster, group: str, more: Mapping[str, object]) -> Consumer:
+    return Consumer({**cluster.superuser_config(), "group.id": group, "enable.auto.commit": False, **more})

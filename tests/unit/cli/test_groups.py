@@ -1,0 +1,116 @@
+"""``ktriage groups`` on a simulated stale long tail that groups have read: shown, fixed, undone, exported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.command_process import Caller
+
+AGREED = ("--yes", "--reason", "a test")
+HERE = ("--simulate", "groups-on-the-stale-tail")
+
+
+@pytest.fixture
+def planned(call: Caller) -> Caller:
+    ended = call("ktriage", "plan", "--strategy", "aggressive", "plan.json", *HERE)
+    assert ended.status == 0 and "2 consumer groups affected (audit, billing)" in ended.out, ended
+    return call
+
+
+@pytest.fixture
+def elected(planned: Caller) -> Caller:
+    ended = planned("ktriage", "apply", "plan.json", *AGREED, *HERE)
+    assert ended.status == 0, ended
+    return planned
+
+
+def shown(call: Caller, *words: str) -> dict[str, dict[str, Any]]:
+    ended = call("ktriage", "groups", "show", *words, "--output", "json", *HERE)
+    document = json.loads(ended.out)
+    assert document["complete"], ended
+    return {row["group"]: row for row in document["offsets"]}
+
+
+def test_before_the_election_it_is_said_who_has_read_what_goes(planned: Caller) -> None:
+    rows = shown(planned, "plan.json")
+    places = {group: (row["place"], row["goBackTo"], row["elected"]) for group, row in rows.items()}
+    assert places == {
+        "audit": ("cut-off", 1000, False),
+        "billing": ("cut-off", 1000, False),
+        "reports": ("common", None, False),
+        "shipping": ("kept", None, False),
+    }
+    ended = planned("ktriage", "groups", "fix", "plan.json", *AGREED, *HERE)
+    assert ended.status == 1 and "no leader yet: elect one first" in ended.out
+    assert "nothing was sent" in ended.out
+    reviewed = planned("ktriage", "review", "plan.json", "--output", "markdown")
+    assert "2 consumer groups affected" in reviewed.out
+
+
+def test_fixed_after_the_election_and_undone(elected: Caller) -> None:
+    verified = elected("ktriage", "verify", "plan.json", *HERE)
+    assert "2 not known to read on where they should" in verified.out
+    assert "groups fix plan.json" in verified.err
+    dry = elected("ktriage", "groups", "fix", "plan.json", "--dry-run", *HERE)
+    assert (
+        dry.status == 0
+        and "2 offsets of 2 groups to be committed" in dry.out
+        and "nothing was sent" in dry.out
+    )
+    ended = elected("ktriage", "groups", "fix", "plan.json", *AGREED, *HERE)
+    assert ended.status == 0 and "2 offsets committed and read back" in ended.out, ended
+    assert "groups fix --undo" in ended.err
+    rows = shown(elected, "plan.json")
+    assert {group: row["offset"] for group, row in rows.items()} == {
+        "audit": 1000,
+        "billing": 1000,
+        "reports": 900,
+        "shipping": 1200,
+    }
+    assert rows["billing"]["epoch"] == 0, "that of the record before it, so that a client can check it"
+    again = elected("ktriage", "groups", "fix", "plan.json", *AGREED, *HERE)
+    assert again.status == 0 and "nothing was sent" in again.out
+    undone = elected("ktriage", "groups", "fix", "--undo", "--group", "audit", *AGREED, *HERE)
+    assert undone.status == 0 and "1 offset committed" in undone.out, undone
+    rows = shown(elected, "plan.json")
+    assert (rows["audit"]["offset"], rows["audit"]["epoch"], rows["billing"]["offset"]) == (1450, None, 1000)
+
+
+def test_exported_for_kafkas_tool_and_never_written_over(elected: Caller, tmp_path: Path) -> None:
+    words = ("groups", "fix", "plan.json", "--export", str(tmp_path / "offsets.csv"))
+    assert elected("ktriage", *words, *HERE).status == 0
+    lines = (tmp_path / "offsets.csv").read_text().splitlines()
+    assert lines == ["audit,payments,0,1000", "billing,payments,0,1000"]
+    again = elected("ktriage", *words, *HERE)
+    assert again.status == 2 and "never overwritten" in again.err
+
+
+def test_without_a_plan_the_epochs_alone_tell(elected: Caller) -> None:
+    rows = shown(elected)
+    assert (rows["billing"]["place"], rows["billing"]["goBackTo"]) == ("cut-off", 1000)
+    assert rows["audit"]["place"] == "beyond-end" and rows["audit"]["goBackTo"] is None
+
+
+def test_a_question_declined_sends_nothing(elected: Caller) -> None:
+    ended = elected("ktriage", "groups", "fix", "plan.json", *HERE)
+    assert ended.status == 2 and "nobody can be asked here" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "give either a plan file or --undo"),
+        (("plan.json", "--undo"), "give either a plan file or --undo"),
+        (("--undo", "--uncertain"), "--undo does not go with"),
+        (("missing.json", "--dry-run"), "missing.json"),
+        (("--undo", *AGREED), "has no fix of consumer groups"),
+        (("plan.json", "--yes"), "--yes needs --reason"),
+    ],
+)
+def test_bad_input_is_one_line_and_sends_nothing(planned: Caller, words: tuple[str, ...], why: str) -> None:
+    ended = planned("ktriage", "groups", "fix", *words, *HERE)
+    assert ended.status == 2 and why in ended.err and ended.err.count("\n") == 1, ended

@@ -1,0 +1,156 @@
+"""Where a group's committed offset lies after an election, and where it has to go back to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.operations.group_offsets import StayingLog, staying_log
+from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind, GuessedUse, guessed_use
+from recovery.groups.offset_judgement import KeptLog, LastReadPlace, OffsetJudgement, judge_offset
+from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Unknown
+from tests.unit.recovery.logs import WholeLog, cluster_logs
+from tests.unit.recovery.surveys import log, survey
+
+NONE = NO_EPOCH
+
+
+def kept(*spans: tuple[int, int, int], start: int = 0) -> KeptLog:
+    rows = tuple(EpochSpan(*span) for span in spans)
+    return KeptLog(Lineage(rows[-1].epoch, rows, start), start, rows[-1].end)
+
+
+STALE_TAIL = kept((0, 0, 1000), (2, 1000, 1300))
+GROWN = kept((0, 0, 1000), (2, 1000, 1300), (4, 1300, 1600))
+TAIL = (EpochSpan(0, 1000, 1500),)
+TWICE = kept((0, 0, 1000), (2, 1000, 1300))
+BRANCH_BELOW = (EpochSpan(1, 900, 1450),)
+
+CASES: dict[str, tuple[KeptLog, tuple[EpochSpan, ...], tuple[int, int], LastReadPlace, int | None]] = {
+    "read less than what both logs hold": (STALE_TAIL, TAIL, (900, 0), LastReadPlace.COMMON, None),
+    "read exactly to where they part": (STALE_TAIL, TAIL, (1000, 0), LastReadPlace.COMMON, None),
+    "read to where they part, with the epoch that begins there": (
+        STALE_TAIL,
+        TAIL,
+        (1000, 2),
+        LastReadPlace.COMMON,
+        None,
+    ),
+    "read the tail that goes": (STALE_TAIL, TAIL, (1450, 0), LastReadPlace.CUT_OFF, 1000),
+    "the same without an epoch, beyond the end": (
+        STALE_TAIL,
+        TAIL,
+        (1450, NONE),
+        LastReadPlace.CUT_OFF,
+        1000,
+    ),
+    "the same once the log has grown past it": (GROWN, TAIL, (1450, 0), LastReadPlace.CUT_OFF, 1000),
+    "without an epoch nobody knows it then": (GROWN, TAIL, (1450, NONE), LastReadPlace.EITHER, 1000),
+    "read the branch that stays": (STALE_TAIL, TAIL, (1200, 2), LastReadPlace.KEPT, None),
+    "the tail is truncated everywhere, the epoch still tells": (
+        GROWN,
+        (),
+        (1450, 0),
+        LastReadPlace.CUT_OFF,
+        1000,
+    ),
+    "no other log is known, no epoch": (GROWN, (), (1450, NONE), LastReadPlace.COMMON, None),
+    "beyond everything that is known": (STALE_TAIL, TAIL, (1600, NONE), LastReadPlace.BEYOND_END, None),
+    "before the log start": (
+        kept((2, 1000, 1300), start=1000),
+        (),
+        (900, NONE),
+        LastReadPlace.BEFORE_START,
+        None,
+    ),
+    "an epoch that only the other branch has": (TWICE, BRANCH_BELOW, (950, 1), LastReadPlace.CUT_OFF, 900),
+    "the same branch is gone: the offset is still in the kept log": (
+        TWICE,
+        (),
+        (1450, 1),
+        LastReadPlace.CUT_OFF,
+        1000,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_where_it_lies(name: str) -> None:
+    log, cut_off, (offset, epoch), place, back = CASES[name]
+    judged = judge_offset(CommittedOffset(offset, epoch), log, cut_off, all_logs_known=True)
+    assert (judged.place, judged.go_back_to) == (place, back)
+    assert judged.harmless is (place in (LastReadPlace.COMMON, LastReadPlace.KEPT))
+
+
+def test_what_is_skipped_and_what_is_gone() -> None:
+    judged = judge_offset(CommittedOffset(1450, 0), STALE_TAIL, TAIL, all_logs_known=True)
+    assert judged == OffsetJudgement(LastReadPlace.CUT_OFF, 1000, True, True, 450, 300, 0)
+    grown = judge_offset(CommittedOffset(1450, 0), GROWN, TAIL, all_logs_known=True)
+    assert (grown.beyond_end, grown.never_seen) == (False, 450), "now it skips 450 without an error"
+    unsure = judge_offset(CommittedOffset(1450), GROWN, TAIL, all_logs_known=True)
+    assert unsure.read_again == 450
+
+
+def test_a_branch_that_nobody_knows_is_not_said_to_part_exactly() -> None:
+    judged = judge_offset(CommittedOffset(1450, 1), TWICE, (), all_logs_known=True)
+    assert not judged.exact, "the branch may have left the kept log before offset 1000"
+
+
+def test_without_an_epoch_a_silent_replica_may_have_held_the_branch() -> None:
+    known = judge_offset(CommittedOffset(1200), STALE_TAIL, (), all_logs_known=True)
+    silent = judge_offset(CommittedOffset(1200), STALE_TAIL, (), all_logs_known=False)
+    assert known.place is LastReadPlace.COMMON
+    assert (silent.place, silent.go_back_to, silent.harmless) == (LastReadPlace.EITHER, None, False)
+
+
+@given(cluster_logs(), st.data())
+def test_no_record_of_the_kept_log_is_ever_skipped(
+    drawn: tuple[tuple[WholeLog, ...], int], data: st.DataObject
+) -> None:
+    """Random logs of one partition: the group has read one of them, and goes back to where it is told."""
+    logs = drawn[0]
+    chosen, read = data.draw(st.permutations(range(len(logs))))[:2]
+    told: dict[int, ReplicaLog | Unknown] = {
+        broker: log(*((s.epoch, s.start, s.end) for s in one.spans()), start=one.start)
+        for broker, one in enumerate(logs)
+    }
+    staying = staying_log(survey(told), None, chosen)
+    assert isinstance(staying, StayingLog)
+    history = logs[read]
+    if history.end == 0:
+        return
+    offset = data.draw(st.integers(1, history.end))
+    epoch = data.draw(st.sampled_from((history.epochs[offset - 1], NO_EPOCH)))
+    judged = judge_offset(
+        CommittedOffset(offset, epoch), staying.kept, staying.cut_off, all_logs_known=staying.all_logs_known
+    )
+    if judged.go_back_to is None and not judged.harmless:
+        return
+    reads_on = offset if judged.go_back_to is None else judged.go_back_to
+    seen = {(history.epochs[at], at) for at in range(offset)}
+    assert {record for record in logs[chosen].records() if record[1] < reads_on} <= seen, judged
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol", "assignor", "topics", "use"),
+    [
+        ("billing", "consumer", "range", ("orders",), None),
+        ("billing", "consumer", "stream", (), GuessedUse.STREAMS),
+        ("billing", "consumer", "", ("billing-store-changelog",), GuessedUse.STREAMS),
+        ("workers", "connect", "", (), GuessedUse.CONNECT),
+        ("connect-s3", "consumer", "range", (), GuessedUse.CONNECT),
+    ],
+)
+def test_what_a_group_seems_to_belong_to(
+    name: str, protocol: str, assignor: str, topics: tuple[str, ...], use: GuessedUse | None
+) -> None:
+    group = ConsumerGroup(name, 1, GroupKind.CLASSIC, protocol, "Stable")
+    assert guessed_use(group, assignor, topics) is use
+
+
+@pytest.mark.parametrize(
+    ("state", "empty"), [("Empty", True), ("EMPTY", True), ("Dead", True), ("Stable", False), ("", False)]
+)
+def test_only_a_group_without_members_is_empty(state: str, empty: bool) -> None:
+    assert ConsumerGroup("billing", 1, GroupKind.CLASSIC, "consumer", state).empty is empty
