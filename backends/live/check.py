@@ -28,14 +28,14 @@ from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import Unknown, Why
 
 _CLUSTER_RIGHTS = {
-    "DESCRIBE": "log dirs, the quorum, reassignments in progress, topics that may not be seen",
-    "ALTER": "elections, reordering an assignment, adding and removing voters",
+    "DESCRIBE": "log dirs, the quorum, reassignments in progress, hidden topics, all consumer groups",
+    "ALTER": "elections, reordering an assignment, voters, markers of hanging transactions",
     "DESCRIBE_CONFIGS": "making sure which broker answers at an address",
     "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
 }
 _TOPIC_RIGHTS = {
     "DESCRIBE": "partitions and log end offsets",
-    "READ": "the epoch of the last record, lineage, log start",
+    "READ": "the epoch of the last record, lineage, log start, open transactions",
     "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
 }
 

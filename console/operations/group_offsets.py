@@ -28,13 +28,14 @@ NO_LEADER_YET = Unknown(Why.NOT_OFFERED, "the partition has no leader, and no pl
 
 class StayingLog(NamedTuple):
     """The log that a partition's offsets are judged against. ``elected``: it is the leader's; otherwise the plan's
-    choice, and nothing is decided yet.
+    choice, and nothing is decided yet. ``as_planned``: it holds all of the log that the plan chose.
     """
 
     kept: KeptLog
     cut_off: tuple[EpochSpan, ...]
     all_logs_known: bool
     elected: bool
+    as_planned: bool = False
 
 
 class GroupOffset(NamedTuple):
@@ -151,7 +152,7 @@ def _rows(
                 log.kept,
                 log.cut_off,
                 all_logs_known=log.all_logs_known,
-                was_cut_off=(group.name, tp, committed.offset, committed.epoch) in before,
+                was_cut_off=log.as_planned and (group.name, tp, committed.offset, committed.epoch) in before,
             )
             yield GroupOffset(group, tp, committed, judged, log.kept.end)
 
@@ -160,7 +161,7 @@ def _cut_off_before(plan: Plan | BarePlan | None) -> frozenset[tuple[str, TopicP
     """Which offsets were on the branch that is cut off when the plan was made. Later, without an epoch, nothing
     tells them from offsets that were committed after the election.
     """
-    groups = plan.groups if isinstance(plan, Plan) else ()
+    groups = plan.affected if isinstance(plan, Plan) else ()
     return frozenset((g.group, g.tp, g.offset, g.epoch) for g in groups if g.place is LastReadPlace.CUT_OFF)
 
 
@@ -208,4 +209,11 @@ def staying_log(
     silent = now.unanswered if row is None else () if candidate is None else candidate.loss.unanswered
     known = not silent if state.offline or row is not None else True
     kept = KeptLog(log.lineage, log.log_start_offset, log.log_end_offset)
-    return StayingLog(kept, tuple(dict.fromkeys((*planned, *now.tail))), known, not state.offline)
+    cut_off = tuple(dict.fromkeys((*planned, *now.tail)))
+    return StayingLog(kept, cut_off, known, not state.offline, row is not None and _holds_planned(kept, row))
+
+
+def _holds_planned(kept: KeptLog, row: PlanRow) -> bool:
+    """By its last record: logs that hold the same record are equal before it."""
+    chosen = row.chosen
+    return chosen.log_end > 0 and kept.epoch_at(chosen.log_end - 1) == chosen.last_epoch

@@ -32,18 +32,26 @@ async def with_groups(
     if offsets.unread:
         name, why = next(iter(offsets.unread.items()))
         unread.append(f"the offsets of {len(offsets.unread):,} groups were not read (group {name}: {why})")
-    affected = [row for row in map(_affected, offsets.concerned) if row is not None]
+    leaders = {row.tp: row.leader for row in plan.rows}
+    found = (_affected(row, leaders[row.tp]) for row in offsets.concerned)
+    affected = [row for row in found if row is not None]
     named = tuple(row for row in affected if row.group.isprintable())
     if len(named) < len(affected):
         unread.append(f"{len(affected) - len(named):,} groups have names that cannot be written on one line")
     return replace(plan, groups=named, groups_unread=tuple(filter(str.isprintable, unread)))
 
 
-def _affected(row: GroupOffset) -> AffectedGroup | None:
+def _affected(row: GroupOffset, leader: int) -> AffectedGroup | None:
     judged = row.judgement
     if isinstance(judged, Unknown):
         return None
     committed = row.committed
     return AffectedGroup(
-        row.tp, row.group.name, committed.offset, committed.epoch, judged.place, judged.go_back_to
+        row.tp,
+        row.group.name,
+        committed.offset,
+        committed.epoch,
+        judged.place,
+        judged.go_back_to,
+        leader,
     )

@@ -37,7 +37,7 @@ def plan_head(plan: Plan) -> dict[str, object]:
                 "place": row.place.name.lower().replace("_", "-"),
                 "goBackTo": row.go_back_to,
             }
-            for row in plan.groups
+            for row in plan.affected
         ],
         "groupsUnread": list(plan.groups_unread),
     }

@@ -44,7 +44,7 @@ def plan_lines(plan: Plan, limit: int, *, native: bool = False) -> Iterator[str]
     ``native``: the cluster elects the designated leader or nobody.
     """
     yield from summary_lines(summarise(plan), plan, native=native)
-    yield from affected_group_lines(plan.groups, plan.groups_unread)
+    yield from affected_group_lines(plan.affected, plan.groups_unread)
     rows = shown_rows(plan, limit)
     if rows:
         yield ""

@@ -25,7 +25,7 @@ def markdown(plan: Plan, file: str, next_command: str) -> str:
         f"- Made: {utc_text(header.made_at)} by {_plain(header.made_by)}, ktriage {_plain(header.tool_version)}"
         f", ranking `{header.ranking}`, strategy `{header.strategy}`",
         *_counts(summary, at_risk(plan)),
-        *(f"- {_plain(line)}" for line in list(affected_group_lines(plan.groups, plan.groups_unread))[:3]),
+        *(f"- {_plain(line)}" for line in list(affected_group_lines(plan.affected, plan.groups_unread))[:3]),
         "",
         *_worst(plan, summary),
         f"Plan `{_code(header.plan_id)}` in `{_code(file)}`, SHA-256 `{digest(plan)}`",

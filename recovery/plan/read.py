@@ -305,6 +305,7 @@ def _affected_group(fields: Object) -> AffectedGroup:
         integer(fields, "epoch", NO_EPOCH, MAX_INT32),
         choice(fields, "lastRead", LastReadPlace),
         optional_integer(fields, "goBackTo"),
+        integer(fields, "leader", 0, MAX_INT32),
     )
 
 

@@ -209,7 +209,8 @@ class NotElected(NamedTuple):
 class AffectedGroup(NamedTuple):
     """A consumer group that the elections of a plan affect, with its committed offset when the plan was made.
 
-    ``epoch`` is NO_EPOCH where it committed none. ``go_back_to`` is None where that is not known.
+    ``epoch`` is NO_EPOCH where it committed none. ``place`` and ``go_back_to`` (None: not known) are for the log of
+    ``leader``.
     """
 
     tp: TopicPartition
@@ -218,6 +219,7 @@ class AffectedGroup(NamedTuple):
     epoch: int
     place: LastReadPlace
     go_back_to: int | None
+    leader: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,12 @@ class Plan:
     not_elected: tuple[NotElected, ...] = ()
     groups: tuple[AffectedGroup, ...] = ()
     groups_unread: tuple[str, ...] = ()
+
+    @property
+    def affected(self) -> tuple[AffectedGroup, ...]:
+        """The groups as the present choice affects them: without those that were judged for another leader."""
+        leaders = {row.tp: row.leader for row in self.rows}
+        return tuple(group for group in self.groups if leaders.get(group.tp) == group.leader)
 
     def row(self, tp: TopicPartition) -> PlanRow | None:
         """The row of that partition, or None where the plan elects nobody for it."""

@@ -169,5 +169,5 @@ def _affected_group(row: AffectedGroup) -> str:
     return (
         f'{{"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "group": {_text(row.group)},'
         f' "offset": {row.offset}, "epoch": {row.epoch}, "lastRead": "{row.place.value}",'
-        f' "goBackTo": {_optional(row.go_back_to)}}}'
+        f' "goBackTo": {_optional(row.go_back_to)}, "leader": {row.leader}}}'
     )

@@ -5,21 +5,21 @@ DescribeTransactions and WriteTxnMarkers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+from backends.base.errors import BackendError
 from backends.base.transactions import Marker
 from backends.live.calls.partition_errors import by_topic
+from backends.live.codec.column_reader import NeedsFullDecoder
 from backends.live.connections.connection import BrokerConnection
-from backends.live.errors import Permission, check, on_cluster, on_topic, unknown
+from backends.live.errors import Permission, check, on_cluster, on_topic, one_line, unknown
+from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
 from recovery.model import TopicPartition, Unknown, Why
 from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
     OpenTransaction,
     TransactionState,
 )
-
-if TYPE_CHECKING:
-    from kio.schema.describe_transactions.v0.response import TransactionState as DescribedState
 
 LIST_OFFSETS, WRITE_TXN_MARKERS = 2, 27
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
@@ -131,31 +131,63 @@ async def describe_transactions(
 ) -> dict[str, CoordinatedTransaction | Unknown]:
     """By transactional id. Raises BrokerError, NotOffered."""
     from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
-    from kio.schema.describe_transactions.v0.response import DescribeTransactionsResponse
     from kio.schema.types import TransactionalId
 
     conn.require(DESCRIBE_TRANSACTIONS, (0,), "DescribeTransactions")
     request = DescribeTransactionsRequest(transactional_ids=tuple(map(TransactionalId, ids)))
-    answer = await conn.send(request, DescribeTransactionsResponse)
-    return {str(state.transactional_id): _coordinated(state) for state in answer.transaction_states}
+    raw = await conn.raw(request)
+    answer = conn.columns(raw, described_transactions)
+    if answer is None:
+        raise BackendError(f"{conn.where}: the answer to DescribeTransactions is not understood")
+    return dict(answer.transactions)
 
 
-def _coordinated(state: DescribedState) -> CoordinatedTransaction | Unknown:
-    name = str(state.transactional_id)
-    if state.error_code:
-        return unknown(state.error_code, "DescribeTransactions", on_transactional_id("DESCRIBE", name))
+class DescribedTransactions(NamedTuple):
+    """A coordinator's answer: each transactional id with what is known of it."""
+
+    throttle_ms: int
+    transactions: tuple[tuple[str, CoordinatedTransaction | Unknown], ...]
+
+
+def described_transactions(data: bytes, offset: int) -> DescribedTransactions:
+    """The answer that begins at ``offset``. Not by kio's decoder: it refuses the start time -1 of an id without a
+    transaction.
+
+    Raises NeedsFullDecoder.
+    """
+    fields = FieldReader(data, offset)
     try:
-        known = TransactionState(state.transaction_state)
+        throttle_ms = fields.int32()
+        transactions = fields.array(lambda: _coordinated(fields))
+        fields.skip_tags()
+    except MalformedRecordError:
+        raise NeedsFullDecoder from None
+    return DescribedTransactions(throttle_ms, transactions)
+
+
+def _coordinated(fields: FieldReader) -> tuple[str, CoordinatedTransaction | Unknown]:
+    code, name, state = fields.int16(), fields.string(), fields.string()
+    fields.int32()  # its timeout
+    start_ms, producer, epoch = fields.int64(), fields.int64(), fields.int16()
+
+    def topic() -> tuple[TopicPartition, ...]:
+        topic_name, numbers = fields.string(), fields.int32s()
+        fields.skip_tags()
+        return tuple(TopicPartition(topic_name, number) for number in numbers)
+
+    topics = fields.array(topic)
+    fields.skip_tags()
+    if code:
+        from backends.live.codec.unknown_error_codes import error_code
+
+        need = on_transactional_id("DESCRIBE", name)
+        return name, unknown(error_code(code), "DescribeTransactions", need)
+    try:
+        known = TransactionState(state)
     except ValueError:
-        return Unknown(Why.FAILED, f"DescribeTransactions answered state {state.transaction_state!r}")
-    return CoordinatedTransaction(
-        name,
-        known,
-        state.producer_id,
-        state.producer_epoch,
-        int(state.transaction_start_time.timestamp() * 1000),
-        frozenset(TopicPartition(str(t.topic), number) for t in state.topics for number in t.partitions),
-    )
+        return name, Unknown(Why.FAILED, f"DescribeTransactions answered state {one_line(state)}")
+    partitions = frozenset(tp for tps in topics for tp in tps)
+    return name, CoordinatedTransaction(name, known, producer, epoch, start_ms, partitions)
 
 
 async def write_markers(conn: BrokerConnection, markers: Sequence[Marker]) -> Mapping[Marker, str | None]:

@@ -48,6 +48,13 @@ CALLS = (
     ELECT,
     CallVersions("AddRaftVoter", 80, 0, 0, "replacing a controller"),
     CallVersions("RemoveRaftVoter", 81, 0, 0, "replacing a controller"),
+    CallVersions("ListGroups", 16, 5, 5, "consumer groups"),
+    CallVersions("OffsetFetch", 9, 9, 9, "committed offsets of groups"),
+    CallVersions("OffsetCommit", 8, 9, 9, "fixing the offsets of groups"),
+    CallVersions("DescribeProducers", 61, 0, 0, "open transactions"),
+    CallVersions("ListTransactions", 66, 0, 0, "the transactional id of a producer"),
+    CallVersions("DescribeTransactions", 65, 0, 0, "what a coordinator knows of a transaction"),
+    CallVersions("WriteTxnMarkers", 27, 1, 1, "ending hanging transactions"),
     CallVersions("GetReplicaLogInfo", GET_REPLICA_LOG_INFO, 0, 0, "replica log info, native"),
     CallVersions(
         "ElectLeaders v3", ELECT_LEADERS, ELECT_DESIGNATED, ELECT_DESIGNATED, "designated elections, native"

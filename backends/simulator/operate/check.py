@@ -10,13 +10,13 @@ from backends.simulator.operate.operator_client import OperatorClient, silence
 from backends.simulator.operator_messages import ClusterDescribed, DescribeCluster
 
 CLUSTER_RIGHTS = {
-    "DESCRIBE": "log dirs, the quorum, reassignments in progress, topics that may not be seen",
-    "ALTER": "elections, reordering an assignment, adding and removing voters",
+    "DESCRIBE": "log dirs, the quorum, reassignments in progress, hidden topics, all consumer groups",
+    "ALTER": "elections, reordering an assignment, voters, markers of hanging transactions",
     "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
 }
 TOPIC_RIGHTS = {
     "DESCRIBE": "partitions and log end offsets",
-    "READ": "the epoch of the last record, lineage, log start",
+    "READ": "the epoch of the last record, lineage, log start, open transactions",
     "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
 }
 

@@ -13,6 +13,7 @@ from console.operations.compacted_log_batches import with_batches_read
 from console.operations.leader_choice import choose
 from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Selection
+from console.operations.planned_groups import with_groups
 from console.operations.record_times import with_times
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.loss import loss
@@ -98,7 +99,7 @@ async def choose_for(
         False,
         Selection(partitions=tuple(partitions)),
     )
-    return (await choose(backend, picture, header, importance)).plan
+    return await with_groups(backend, (await choose(backend, picture, header, importance)).plan, progress)
 
 
 async def judged_one(backend: Backend, view: View, survey: Survey) -> PartitionVerdicts | None:
@@ -114,5 +115,5 @@ async def choose_by_hand(
     """Designates ``broker`` for that partition by hand; the decision has the reason if that is not possible."""
     (survey,) = await with_batches_read(backend, [survey])
     decision = designate(survey, broker, header.ranking, await judged_one(backend, view, survey))
-    plan = make_plan(header, [(survey, decision)], view.marks)
-    return await with_times(backend, plan, (survey,)), decision
+    plan = await with_times(backend, make_plan(header, [(survey, decision)], view.marks), (survey,))
+    return await with_groups(backend, plan), decision

@@ -88,7 +88,14 @@ def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = 
                 " remove the old ones"
             )
         header = replace(header, strategy=min(old.header.strategy, header.strategy, key=_CAREFUL.index))
-    plan = Plan(header, (*older_rows, *chosen.rows), (*left, *chosen.not_elected))
+    older_groups = () if old is None else tuple(group for group in old.groups if group.tp not in fresh)
+    plan = Plan(
+        header,
+        (*older_rows, *chosen.rows),
+        (*left, *chosen.not_elected),
+        (*older_groups, *chosen.groups),
+        chosen.groups_unread,
+    )
     return _changed(draft, plan, fresh, (draft.edited - fresh) | frozenset(edited))
 
 
@@ -108,7 +115,8 @@ def without(draft: Draft, partitions: Collection[TopicPartition], header: Header
     left = tuple(row for row in draft.plan.not_elected if row.tp not in gone)
     if not rows and not left:
         return Draft()
-    return _changed(draft, Plan(header, rows, left), gone, draft.edited - gone)
+    plan = replace(draft.plan, header=header, rows=rows, not_elected=left)
+    return _changed(draft, plan, gone, draft.edited - gone)
 
 
 def compared(draft: Draft, checks: Iterable[Judgement]) -> Draft:

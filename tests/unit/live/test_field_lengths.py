@@ -31,6 +31,14 @@ CALLS = [
     (46, 0),
     (18, 3),
     (60, 2),
+    (16, 5),
+    (9, 9),
+    (8, 9),
+    (15, 5),
+    (69, 0),
+    (61, 0),
+    (66, 0),
+    (27, 1),
 ]
 KINDS = [load_response_schema(key, version) for key, version in CALLS] + list(
     recovery_tool_messages.RESPONSES.values()
