@@ -50,6 +50,19 @@ def values(key: int, topic_id: str) -> Mapping[str, Any]:
         },
         Api.Metadata: {"topics": [{**named, "topic_id": None}], "include_topic_authorized_operations": True},
         Api.FindCoordinator: {"key": "g", "key_type": 0, "coordinator_keys": ("g",)},
+        Api.OffsetFetch: {
+            "groups": [{"group_id": "g", "member_id": None, "topics": None}],
+            "require_stable": False,
+        },
+        Api.OffsetCommit: {
+            **{"group_id": "g", "member_id": "", "group_instance_id": None},
+            "topics": [
+                {
+                    "name": TOPIC,
+                    "partitions": [{"partition_index": 0, "committed_offset": 1, "committed_metadata": None}],
+                }
+            ],
+        },
         Api.ApiVersions: {"client_software_name": "t", "client_software_version": "1"},
         Api.CreateTopics: {
             "topics": [

@@ -22,7 +22,10 @@ class Api(IntEnum):
     Fetch = 1
     ListOffsets = 2
     Metadata = 3
+    OffsetCommit = 8
+    OffsetFetch = 9
     FindCoordinator = 10
+    ListGroups = 16
     SaslHandshake = 17
     ApiVersions = 18
     CreateTopics = 19
@@ -71,7 +74,11 @@ _BROKER: dict[int, tuple[int, int]] = {
     Api.Fetch: (4, 18),
     Api.ListOffsets: (1, 11),
     Api.Metadata: (0, 13),
+    # Earlier versions ask for one group at a time.
+    Api.OffsetCommit: (8, 9),
+    Api.OffsetFetch: (8, 9),
     Api.FindCoordinator: (0, 6),
+    Api.ListGroups: (0, 5),
     Api.InitProducerId: (0, 5),
     Api.OffsetForLeaderEpoch: (2, 4),
     Api.DescribeLogDirs: (1, 5),

@@ -6,6 +6,7 @@ from backends.simulator.served.api_versions import Api
 from backends.simulator.served.entities import Values
 from backends.simulator.served.fast_path import FAST_PATHS
 from backends.simulator.served.handlers.configs import describe_configs, incremental_alter_configs
+from backends.simulator.served.handlers.consumer_groups import list_groups, offset_commit, offset_fetch
 from backends.simulator.served.handlers.elections import (
     alter_partition_reassignments,
     elect_leaders,
@@ -36,6 +37,9 @@ HANDLERS: dict[Api, Handler] = {
     Api.ListOffsets: list_offsets,
     Api.Metadata: metadata,
     Api.FindCoordinator: find_coordinator,
+    Api.OffsetCommit: offset_commit,
+    Api.OffsetFetch: offset_fetch,
+    Api.ListGroups: list_groups,
     Api.CreateTopics: create_topics,
     Api.DeleteTopics: delete_topics,
     Api.InitProducerId: init_producer_id,
