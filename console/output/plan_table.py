@@ -13,7 +13,7 @@ from recovery.plan.successors import at_risk, risk_text
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState
 from recovery.strategy import DecisionKind
-from recovery.wording.group_text import affected_group_lines
+from recovery.wording.group_text import affected_group_lines, internal_loss_lines
 from recovery.wording.quantity_text import counted, ids, printable
 
 LED_BY = {
@@ -44,6 +44,7 @@ def plan_lines(plan: Plan, limit: int, *, native: bool = False) -> Iterator[str]
     ``native``: the cluster elects the designated leader or nobody.
     """
     yield from summary_lines(summarise(plan), plan, native=native)
+    yield from internal_loss_lines(plan.rows)
     yield from affected_group_lines(plan.affected, plan.groups_unread)
     rows = shown_rows(plan, limit)
     if rows:

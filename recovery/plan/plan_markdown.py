@@ -7,7 +7,7 @@ from recovery.plan.plan_review import Summary, candidate_harm, successor_harm, s
 from recovery.plan.successors import Risk, at_risk, risk_text
 from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.plan.write import digest, utc_text
-from recovery.wording.group_text import affected_group_lines
+from recovery.wording.group_text import affected_group_lines, internal_loss_lines
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import printable
 from recovery.wording.verdict_text import short_verdict
@@ -25,7 +25,7 @@ def markdown(plan: Plan, file: str, next_command: str) -> str:
         f"- Made: {utc_text(header.made_at)} by {_plain(header.made_by)}, ktriage {_plain(header.tool_version)}"
         f", ranking `{header.ranking}`, strategy `{header.strategy}`",
         *_counts(summary, at_risk(plan)),
-        *(f"- {_plain(line)}" for line in list(affected_group_lines(plan.affected, plan.groups_unread))[:3]),
+        *(f"- {_plain(line)}" for line in _clients(plan)),
         "",
         *_worst(plan, summary),
         f"Plan `{_code(header.plan_id)}` in `{_code(file)}`, SHA-256 `{digest(plan)}`",
@@ -33,6 +33,14 @@ def markdown(plan: Plan, file: str, next_command: str) -> str:
         f"Next: `{_code(next_command)}`",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _clients(plan: Plan) -> list[str]:
+    """Groups and transactions, in at most five lines."""
+    return [
+        *internal_loss_lines(plan.rows),
+        *list(affected_group_lines(plan.affected, plan.groups_unread))[:3],
+    ]
 
 
 def _counts(summary: Summary, risk: Risk) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from recovery.groups.group_values import CommittedOffset
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
 from recovery.model import NO_EPOCH, Unknown
-from recovery.plan.values import AffectedGroup
+from recovery.plan.values import AffectedGroup, PlanRow
 from recovery.wording.quantity_text import counted, offset, printable, some_of
 
 _SETTLED = {
@@ -50,6 +50,23 @@ def judgement_text(judgement: OffsetJudgement | Unknown) -> str:
         words.append(f"{skips} {judgement.never_seen:,} kept offsets without an error")
     where = f"go back to {back:,}" if judgement.exact else f"go back to {back:,}, or before it"
     return f"{'; '.join(words)}: {where}"
+
+
+_INTERNAL_LOSS = {
+    "__consumer_offsets": "offsets that groups committed there are gone: these groups read records again",
+    "__transaction_state": (
+        "their coordinator has forgotten what it decided there: it may abort transactions whose producers were told"
+        " that they are committed, and ktriage transactions shows those that hang"
+    ),
+}
+
+
+def internal_loss_lines(rows: Sequence[PlanRow]) -> Iterator[str]:
+    """What a loss in Kafka's own topics means for groups and transactions."""
+    for topic, meaning in _INTERNAL_LOSS.items():
+        losing = sum(1 for row in rows if row.tp.topic == topic and not row.loss.none)
+        if losing:
+            yield f"{counted(losing, 'partition')} of {topic} may lose something: {meaning}"
 
 
 def affected_group_lines(groups: Sequence[AffectedGroup], unread: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from recovery.plan.election_requests import requests
 from recovery.plan.judgement import RowDecision
 from recovery.plan.plan_review import Summary
 from recovery.plan.values import Plan, PlanRow
-from recovery.wording.group_text import affected_group_lines
+from recovery.wording.group_text import affected_group_lines, internal_loss_lines
 from recovery.wording.quantity_text import counted
 from widgets.plan.candidate_choices import choice_lines, choices, in_plan
 from widgets.plan.plan_columns import PlannedRow, note, status
@@ -67,7 +67,7 @@ def summary(view: PlanView, totals: Summary | None, width: int) -> list[Line]:
 
 def _groups(plan: Plan, width: int) -> list[Line]:
     """The consumer groups that the elections affect, and whether there may be others."""
-    told = affected_group_lines(plan.affected, plan.groups_unread)
+    told = (*internal_loss_lines(plan.rows), *affected_group_lines(plan.affected, plan.groups_unread))
     return [part for text in told for part in fold(line(Piece(f"  {text}", Tone.WARN)), width, "    ")]
 
 

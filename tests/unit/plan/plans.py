@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
+from recovery.groups.offset_judgement import LastReadPlace
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, Survey, TopicPartition
 from recovery.plan.make import make_plan
 from recovery.plan.topic_marks import Mark
-from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
+from recovery.plan.values import AffectedGroup, Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
 from tests.unit.recovery.surveys import SILENT, log, survey
@@ -147,6 +148,21 @@ def plans(draw: st.DrawFn) -> Plan:
             )
             for tp in tps[elected:]
         ),
+        tuple(draw(st.lists(_affected_groups(st.sampled_from(tps)), max_size=2))),
+        tuple(draw(st.lists(_text, max_size=1))),
+    )
+
+
+def _affected_groups(tps: st.SearchStrategy[TopicPartition]) -> st.SearchStrategy[AffectedGroup]:
+    return st.builds(
+        AffectedGroup,
+        tps,
+        _text,
+        st.integers(0, 2**40),
+        st.integers(-1, 9),
+        st.sampled_from(LastReadPlace),
+        st.none() | st.integers(0, 2**40),
+        _broker,
     )
 
 

@@ -1,0 +1,47 @@
+"""What a plan says of consumer groups and of Kafka's own topics, and what an edited leader makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from recovery.groups.offset_judgement import LastReadPlace
+from recovery.model import TopicPartition
+from recovery.plan.edit import with_leader
+from recovery.plan.plan_markdown import markdown
+from recovery.plan.values import AffectedGroup, Plan
+from recovery.wording.group_text import affected_group_lines, internal_loss_lines
+from tests.unit.plan.plans import plan_of, stale_long_tail
+
+
+def with_groups() -> Plan:
+    plan = plan_of(stale_long_tail())
+    (row,) = plan.rows
+    billing = AffectedGroup(row.tp, "billing", 1450, -1, LastReadPlace.CUT_OFF, 1000, row.leader)
+    return replace(plan, groups=(billing,), groups_unread=("broker 3 did not list its groups",))
+
+
+def test_the_groups_are_named_and_what_is_not_known_is_said() -> None:
+    plan = with_groups()
+    named, unread = affected_group_lines(plan.affected, plan.groups_unread)
+    assert "1 consumer group affected (billing)" in named and "on the branch that is cut off" in named
+    assert unread == "there may be other consumer groups: broker 3 did not list its groups"
+    text = markdown(plan, "plan.json", "ktriage apply plan.json")
+    assert "billing" in text and len(text.splitlines()) <= 40
+
+
+def test_another_leader_affects_other_groups() -> None:
+    plan = with_groups()
+    (row,) = plan.rows
+    other = next(c.broker for c in row.candidates if c.electable and c.broker != row.leader)
+    assert plan.affected and not with_leader(plan, row.tp, other).affected
+
+
+def test_a_loss_in_kafkas_own_topics_is_explained() -> None:
+    (row,) = plan_of(stale_long_tail()).rows
+    lines = {
+        topic: list(internal_loss_lines([row._replace(tp=TopicPartition(topic, 3))]))
+        for topic in ("__consumer_offsets", "__transaction_state", "orders")
+    }
+    assert "read records again" in lines["__consumer_offsets"][0]
+    assert "may abort transactions" in lines["__transaction_state"][0]
+    assert lines["orders"] == []
