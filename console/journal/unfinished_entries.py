@@ -29,9 +29,7 @@ REPLACE = "replace-controller"
 """One entry around a whole controller replacement: open until its last step is done."""
 CONFIRM = "confirm-steps"
 """An operator said that steps of a replacement are done, which the cluster cannot show."""
-_NOTHING_TO_RESUME = frozenset(
-    {RESCUE, NO_RESCUE, RESTORE_RECORDS, PLANNED, COMMIT_OFFSETS, WRITE_MARKERS}
-)
+_NOTHING_TO_RESUME = frozenset({RESCUE, NO_RESCUE, RESTORE_RECORDS, PLANNED, COMMIT_OFFSETS, WRITE_MARKERS})
 
 
 class OpenOrder(NamedTuple):

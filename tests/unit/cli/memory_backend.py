@@ -8,7 +8,7 @@ Whatever Kafka decides is tested on real Kafka (tests/live); nothing here claims
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backends.base.answers import (
@@ -26,11 +26,12 @@ from backends.base.answers import (
     SurveyResult,
 )
 from backends.base.check_report import CheckReport
-from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
+from backends.base.consumer_groups import Commits, ConsumerGroups, GroupListing, OffsetWriter
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.base.record_writer import RecordWriter
-from backends.base.transactions import MarkerWriter, Transactions
+from backends.base.transactions import CoordinatorAnswers, MarkerWriter, Transactions
 from recovery.assignment_order import WrittenOrder
+from recovery.groups.group_values import ConsumerGroup, GroupMembers
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
 from recovery.model import (
@@ -49,6 +50,7 @@ from recovery.model import (
 from recovery.plan.judgement import Judgement, RowDecision, judge
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+from recovery.transactions.transaction_values import PartitionTransactions
 
 CLUSTER_ID = "memory-cluster"
 ALL = (1, 2, 3)
@@ -213,13 +215,13 @@ class MemoryBackend:
         raise AssertionError("not asked for here")
 
     def consumer_groups(self) -> ConsumerGroups:
-        raise AssertionError("not asked for here")
+        return NoGroups()
 
     def offset_writer(self) -> OffsetWriter:
         raise AssertionError("not asked for here")
 
     def transactions(self) -> Transactions:
-        raise AssertionError("not asked for here")
+        return NoTransactions()
 
     def marker_writer(self) -> MarkerWriter:
         raise AssertionError("not asked for here")
@@ -231,6 +233,33 @@ class MemoryBackend:
             self.states[row.tp] = self.states[row.tp]._replace(replicas=row.replicas)
         recorder.after(entry, {"applied": [row.tp for row in rows]})
         return tuple(Election(row.tp, Outcome.ELECTED, row.leader, 5, "restored") for row in rows)
+
+
+class NoGroups:
+    """A cluster that no consumer group reads."""
+
+    async def listed(self) -> GroupListing:
+        return GroupListing(())
+
+    async def committed(
+        self, groups: Sequence[ConsumerGroup], partitions: Iterable[TopicPartition] | None
+    ) -> Mapping[str, Commits | Unknown]:
+        return {}
+
+    async def members(self, groups: Sequence[ConsumerGroup]) -> Mapping[str, GroupMembers | Unknown]:
+        return {}
+
+
+class NoTransactions:
+    """A cluster that no transaction writes to."""
+
+    async def open_in(
+        self, leaders: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, PartitionTransactions | Unknown]:
+        return {tp: PartitionTransactions(leader, (), -1, -1) for tp, leader in leaders.items()}
+
+    async def coordinated(self, producers: Sequence[int]) -> CoordinatorAnswers:
+        return CoordinatorAnswers({})
 
 
 def cluster_of(count: int, topic: str = "orders") -> MemoryBackend:
