@@ -7,13 +7,8 @@ lanes of equal length, and one step advances all lanes by a byte with whole-stri
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from math import isqrt
-
-_native: Callable[[bytes | memoryview, int], int] | None
-try:
-    from crc32c import crc32c as _native
-except ImportError:
-    _native = None
 
 _POLYNOMIAL = 0x82F63B78
 _FEWEST_LANES = 32
@@ -136,4 +131,14 @@ def _multiply(left: int, right: int) -> int:
 
 def crc32c(data: bytes | memoryview, crc: int = 0) -> int:
     """CRC-32C of ``data``, behind data of the checksum ``crc``."""
-    return crc32c_portable(data, crc) if _native is None else _native(data, crc)
+    return _implementation()(data, crc)
+
+
+@cache
+def _implementation() -> Callable[[bytes | memoryview, int], int]:
+    """Found when it is needed first: the package imports much."""
+    try:
+        from crc32c import crc32c as native  # noqa: PLC0415
+    except ImportError:
+        return crc32c_portable
+    return native
