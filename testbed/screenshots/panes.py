@@ -62,12 +62,15 @@ PICTURES = (
             ("5-log-dirs", "disk-failure", ("5",)),
             ("6-plan", "stale-long-tail", _STORY),
             ("7-timeline", "zone-power-loss", ("7",)),
+            ("8-brokers", "zone-power-loss", ("8",)),
         )
         for width, size in (("narrow", NARROW), ("wide", WIDE))
     ),
-    Picture("confirmation", "last-replica-standing", NARROW, (*_STORY, "A", "X")),
-    Picture("advice", "last-replica-standing", NARROW, ("enter", "c")),
-    Picture("candidates", "last-replica-standing", NARROW, _CHOOSE),
+    Picture("confirmation", "last-replica-standing", NARROW, ("enter", "c", "6", "A", "X")),
+    Picture("advice", "stale-long-tail", NARROW, ("enter", "c")),
+    Picture("candidates", "stale-long-tail", NARROW, _CHOOSE),
+    Picture("strategies", "offline-2000", NARROW, ("T",)),
+    Picture("glossary", "last-replica-standing", NARROW, ("W",)),
     Picture("armed", "last-replica-standing", NARROW, ("A",)),
     Picture("read-only", "last-replica-standing", NARROW, read_only=True),
     Picture("disconnected", "last-replica-standing", NARROW, ("r",), lost=True, later=40.0),

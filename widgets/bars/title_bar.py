@@ -59,17 +59,18 @@ def title_lines(title: Title, width: int) -> list[Line]:
     first = [*_badge(title), Piece(" "), kind, Piece(f" {printable(title.name)}", Tone.STRONG)]
     ident = Piece(f"  cluster {printable(title.cluster_id) or 'not known yet'}")
     fresh = _fresh(title)
-    if width >= WIDE:
-        left = line(*first, ident)
-        gap = " " * max(width - width_of(left) - width_of(fresh) - 1, 1)
-        return [_cropped((*left, Piece(gap), *fresh), width), _health(title, width)]
-    # What went wrong may be long: it stands where there is room, above.
+    left = line(*first, ident)
+    if width >= WIDE and width_of(left) + width_of(fresh) < width:
+        gap = " " * (width - width_of(left) - width_of(fresh) - 1)
+        return [(*left, Piece(gap), *fresh), _health(title, width)]
+    # What went wrong may be long: it stands where there is room, above. The age of the picture is never cut.
     note = Piece(f"  {_note(title)}" if title.note else "", Tone.WARN)
     fresh = _fresh(replace(title, note=""))
-    gap = " " * max(width - width_of((ident,)) - width_of(fresh) - 1, 1)
+    known = _cropped((ident,), max(width - width_of(fresh) - 2, 0))
+    gap = " " * max(width - width_of(known) - width_of(fresh) - 1, 1)
     return [
         _cropped(line(*first, note), width),
-        _cropped(line(ident, Piece(gap), *fresh), width),
+        _cropped((*known, Piece(gap), *fresh), width),
         _health(title, width),
     ]
 

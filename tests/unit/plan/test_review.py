@@ -325,3 +325,10 @@ def test_a_plan_says_first_what_it_loses_of_the_acknowledged_records() -> None:
         in markdown(plan, "plan.json", "ktriage apply plan.json").splitlines()
     )
     assert not str(summarise(plan_of(equal_logs())).acknowledged), "nobody judged"
+
+
+def test_times_of_a_simulated_cluster_are_seconds_since_its_start_and_no_day_in_1970() -> None:
+    simulated = Loss(5, 5, (EpochSpan(0, 10, 15),), (), (), 5_000, 7_500)
+    assert lost_ranges(simulated).endswith("from T+5 s to T+7.5 s")
+    real = simulated._replace(first_ms=1_700_000_000_000, last_ms=1_700_000_001_000)
+    assert "2023-11-14T22:13:20Z" in lost_ranges(real)

@@ -47,6 +47,23 @@ def test_a_lost_cluster_keeps_the_age_of_its_last_picture() -> None:
     assert "retrying" in told(lost, 80)
 
 
+@pytest.mark.parametrize("width", [80, 120, 130, 150])
+def test_the_age_of_the_picture_is_never_cut(width: int) -> None:
+    name = "partitions-of-a-very-large-cluster-200000"
+    note = "a refresh takes 9.6 s: the next one every 96 s"
+    slow = Title(
+        name,
+        f"simulated.{name}.1",
+        True,
+        age_s=115.0,
+        refresh=RefreshState.SLOWED,
+        note=note,
+        armed_left_s=60.0,
+    )
+    assert "picture 1 min old · slowed down" in told(slow, width)
+    assert all(width_of(line) <= width for line in title_lines(slow, width))
+
+
 @pytest.mark.parametrize("width", [20, 30, 60])
 def test_a_narrow_title_keeps_the_badge(width: int) -> None:
     long = Title("a-very-long-profile-name-of-some-cluster-in-frankfurt", "x" * 40, False, armed_left_s=60.0)

@@ -95,6 +95,24 @@ async def test_progress_and_outcomes_are_told() -> None:
     assert "came to: 1 elected, 1 failed" in screen
 
 
+async def test_a_long_path_does_not_push_the_progress_out_of_sight() -> None:
+    batch = BatchProgress("electing", 1_200, 3_000)
+    path = "/home/operator/" + "a-directory-with-a-long-name/" * 6 + "recovery.json"
+    screen = await shown(PlanView(examples.plan(), batch=batch, file=path), "", size=(80, 16))
+    assert "1,200 of 3,000  electing" in screen and "█" in screen
+    assert "recovery.json" in screen
+    assert "a-directory" not in screen
+
+
+async def test_what_each_replica_is_to_the_plan_is_never_cut() -> None:
+    app = Harness(PlanPane())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(CandidatePicker(row(PAYMENTS), Ranking.LAST_RECORD, "in the plan"))
+        await pilot.pause()
+        screen = text_of(app)
+        assert "in the plan, suggested" in screen and "if it drops out" in screen
+
+
 async def test_the_exact_requests_are_shown() -> None:
     pane = PlanPane()
     async with Harness(pane).run_test(size=(120, 50)) as pilot:

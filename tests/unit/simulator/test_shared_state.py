@@ -1,0 +1,44 @@
+"""A simulation that a console has open can be read from a second terminal, and changed by nobody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from backends.base.errors import BackendError
+from backends.simulator.adapter import SimulatorBackend
+from console.simulator_backend import scenario
+
+NAME = "last-replica-standing"
+
+
+async def test_a_second_command_reads_what_was_saved_and_writes_nothing(tmp_path: Path) -> None:
+    state, told = tmp_path / "state.json", []
+    console = SimulatorBackend(scenario(NAME), 1, state)
+    second = SimulatorBackend(scenario(NAME), 1, state, lambda: told.append("shared"))
+    await console.open()
+    await console.partitions()
+    saved = state.read_bytes()
+    try:
+        assert (await second.open()).cluster_id == console.cluster_id
+        found = await second.partitions()
+        assert sum(one.offline for one in found.states) == 1
+        assert told == ["shared"]
+        assert state.read_bytes() == saved, "the console's state is the console's"
+        with pytest.raises(BackendError, match="another command is using this simulation"):
+            await second.elect(True, [found.states[0].tp], Mock())
+    finally:
+        await second.close()
+        await console.close()
+
+
+async def test_without_being_told_so_a_second_command_is_refused(tmp_path: Path) -> None:
+    console = SimulatorBackend(scenario(NAME), 1, tmp_path / "state.json")
+    await console.open()
+    try:
+        with pytest.raises(BackendError, match="another command is using this simulation"):
+            await SimulatorBackend(scenario(NAME), 1, tmp_path / "state.json").open()
+    finally:
+        await console.close()
