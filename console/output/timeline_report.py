@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from console.operations.timeline import TimelineSource
 from console.output.json_document import document
 from recovery.metadata_log.timeline import ClusterEvent
-from recovery.metadata_log.timeline_text import event_text, time_text
+from recovery.metadata_log.timeline_text import event_text, time_text, utc_text
 from recovery.wording.quantity_text import printable
 
 
@@ -61,7 +61,7 @@ def timeline_document(source: TimelineSource, events: Sequence[ClusterEvent], le
 def event_fields(event: ClusterEvent, source: TimelineSource) -> dict[str, object]:
     return {
         "timeMs": event.time_ms,
-        "time": time_text(event.time_ms),
+        "time": utc_text(event.time_ms),
         "offset": event.offset,
         "kind": event.kind,
         "text": event_text(event, source.timeline.history),

@@ -20,9 +20,15 @@ from recovery.metadata_log.records import (
     UnregisterBrokerRecord,
 )
 from recovery.metadata_log.timeline import ClusterEvent, EventKind, PartitionMove
+from recovery.wording.quantity_text import simulated_time
 
 
 def time_text(time_ms: int) -> str:
+    """In UTC, to the millisecond; of a simulated cluster in seconds since its start."""
+    return simulated_time(time_ms) or utc_text(time_ms)
+
+
+def utc_text(time_ms: int) -> str:
     """In UTC, to the millisecond."""
     try:
         moment = datetime.fromtimestamp(time_ms / 1000, UTC)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from recovery.loss import Branch, Loss, branches
 from recovery.model import NO_EPOCH, EpochSpan
+from recovery.wording.quantity_text import simulated_time
 
 
 def range_text(at_least: int, at_most: int | None) -> str:
@@ -90,13 +91,9 @@ def _span_texts(what: str, spans: Sequence[EpochSpan]) -> list[str]:
     ]
 
 
-SIMULATED_MS = 365 * 24 * 3600 * 1000
-"""Before 1971: the time of a simulated cluster, which begins at 0."""
-
-
 def _moment(ms: int) -> str:
-    if 0 <= ms < SIMULATED_MS:
-        return f"T+{ms / 1000:g} s"
+    if simulated := simulated_time(ms):
+        return simulated
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):

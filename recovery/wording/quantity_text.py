@@ -50,6 +50,15 @@ def offset(value: int) -> str:
     return f"{value:,}" if value >= 0 else "?"
 
 
+_SIMULATED_MS = 365 * 24 * 3600 * 1000
+"""Before 1971: the time of a simulated cluster, which begins at 0."""
+
+
+def simulated_time(ms: int) -> str:
+    """``T+15.5 s`` for a time of a simulated cluster; "" for a real one."""
+    return f"T+{ms / 1000:g} s" if 0 <= ms < _SIMULATED_MS else ""
+
+
 def human_bytes(size: int, unknown: str = "?") -> str:
     """Bytes in KiB, MiB …; ``unknown`` where the size is below zero."""
     if size < 0:

@@ -6,7 +6,7 @@ from typing import Any
 
 from recovery.metadata_log.timeline import EventKind
 from recovery.metadata_log.timeline_text import time_text
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import counted, simulated_time
 from widgets.base_pane import TablePane
 from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
@@ -36,7 +36,7 @@ COLUMNS: tuple[TableColumn[TimelineRow], ...] = (
     TableColumn(
         "time",
         "TIME (UTC)",
-        lambda r: time_text(r.time_ms)[_YEAR:],
+        lambda r: simulated_time(r.time_ms) or time_text(r.time_ms)[_YEAR:],
         sort=lambda r: (r.time_ms, r.offset),
         export=lambda r: time_text(r.time_ms),
     ),
