@@ -14,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-live-1 lane-live-2 lint unit spark live bench soak mutants lock clean
+.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lint unit spark live bench soak mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -75,18 +75,25 @@ screenshots: $(VENV)/.dev java
 	@sed -n '/^What each/,/alone had are there/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m testbed.screenshots.terminal_svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
-# Three lanes, because the tests on a real Kafka mostly wait. Every file of tests/live is in one of the two live lanes.
-LIVE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log
-SECOND_LANE := test_quorum* test_side_by_side* test_wire*
+# Four lanes, because the tests on a real Kafka, in terminals and on the network mostly wait. Every file of tests/live
+# is in one of the two live lanes.
+LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log
+SECOND_LANE := test_advice* test_quorum* test_side_by_side* test_wire*
 LIVE_TESTS := tests/live
+SCREENS := tests/console tests/wire
+UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
 test: lint
-	@rm -f $(LIVE_LOGS)
-	@echo "the tests on a real Kafka run in parallel; their output goes to $(LIVE_LOGS) and is shown at the end" >&2
-	@status=0; $(MAKE) --no-print-directory -j3 lane-here lane-live-1 lane-live-2 || status=$$?; \
-	    cat $(LIVE_LOGS); exit $$status
+	@rm -f $(LANE_LOGS)
+	@echo "tests run in four lanes; the output of three goes to $(LANE_LOGS) and is shown at the end" >&2
+	@status=0; $(MAKE) --no-print-directory -j4 lane-here lane-screens lane-live-1 lane-live-2 || status=$$?; \
+	    cat $(LANE_LOGS); exit $$status
 
 lane-here:
-	@status=0; for part in unit spark; do $(MAKE) --no-print-directory $$part || status=$$?; done; exit $$status
+	@$(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)"
+
+lane-screens:
+	@status=0; $(MAKE) --no-print-directory unit > $(VENV)/screens.log 2>&1 UNIT_TESTS="$(SCREENS)" || status=$$?; \
+	    $(MAKE) --no-print-directory spark >> $(VENV)/screens.log 2>&1 || status=$$?; exit $$status
 
 lane-live-1:
 	@$(MAKE) --no-print-directory live > $(VENV)/live-1.log 2>&1 \
@@ -103,7 +110,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev java tmux
-	$(BIN)/python -m pytest tests --ignore tests/live --ignore tests/pipeline $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(UNIT_TESTS) $(PYTEST_ARGS)
 
 # In its own process: a Spark session takes over the signals of its process.
 spark: $(VENV)/.dev java

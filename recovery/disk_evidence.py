@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from recovery.lineages import reconciled_survey
 from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown
 
 
@@ -83,17 +84,19 @@ def with_disks(
     """
     refused: list[EvidenceRefusal] = []
     found = []
-    for survey in surveys:
+    for told in surveys:
+        survey = told
         for reading in readings:
             disk = reading.logs.get(survey.tp)
             if disk is None or reading.broker not in survey.state.replicas:
                 continue
             reason = _refusal(survey, reading, disk, registrations.get(reading.broker))
             if reason is None:
-                survey = _with_disk(survey, reading, disk)  # noqa: PLW2901  # one survey, several disks
+                survey = _with_disk(survey, reading, disk)
             else:
                 refused.append(EvidenceRefusal(survey.tp, reading.broker, reason))
-        found.append(survey)
+        # What a broker has forgotten of its epochs, and what it invented for them, a disk may tell.
+        found.append(survey if survey is told else reconciled_survey(survey))
     return tuple(found), tuple(refused)
 
 

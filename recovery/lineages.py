@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from recovery.model import EpochSpan, Lineage
+from recovery.model import EpochSpan, Lineage, ReplicaLog, Survey, Unknown
 
 
 class KnownLog(NamedTuple):
@@ -36,6 +36,23 @@ def reconciled(logs: Mapping[int, KnownLog]) -> dict[int, Lineage]:
             found[broker] = _completed(logs[broker].start, lineage, found.values())
         learned = found != before
     return found
+
+
+def reconciled_survey(survey: Survey) -> Survey:
+    """The survey with its lineages reconciled, as after the log of another replica became known."""
+    known: dict[int, KnownLog] = {}
+    for replica in survey.replicas:
+        log = replica.log
+        if isinstance(log, ReplicaLog) and not isinstance(log.lineage, Unknown):
+            known[replica.broker] = KnownLog(log.log_start_offset, log.lineage)
+    found = reconciled(known)
+    replicas = tuple(
+        replica._replace(log=replica.log._replace(lineage=found[replica.broker]))
+        if isinstance(replica.log, ReplicaLog) and replica.broker in found
+        else replica
+        for replica in survey.replicas
+    )
+    return survey._replace(replicas=replicas)
 
 
 def _without_invented(lineage: Lineage, starts: Mapping[int, int]) -> Lineage:

@@ -26,7 +26,9 @@ def epoch_spans(
         ), "it has no leader-epoch-checkpoint: its batches tell the epochs"
     told = _told(epochs, start, end)
     if all(_holds(told, extent) for extent in kept):
-        return tuple(told), None
+        # A replica that copied a compacted log from its first batch on knows no epoch below it.
+        (epoch, _, beyond), *later = told
+        return ((epoch, start, beyond), *later), None
     return _without_holes(
         kept, start, end
     ), "its leader-epoch-checkpoint differs from the epochs of its batches"

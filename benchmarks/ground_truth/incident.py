@@ -25,6 +25,7 @@ from console.operations.leader_choice import Choices, LeaderChoice
 from console.operations.partition_selection import Selection
 from console.operations.recover_partitions import ChoiceOptions, survey_and_choose
 from recovery.disk_evidence import DiskReading
+from recovery.model import Survey
 from recovery.plan.make import designate, plan_row
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
@@ -40,14 +41,16 @@ INTERNAL = "__transaction_state"
 
 @dataclass
 class IncidentResult:
-    """``broken`` has one line for each promise that was not true. ``offline`` partitions had no leader, ``elected``
-    got one by ktriage, and ``read`` were read by the consumer. ``unsettled`` are topics whose disks changed while
-    they were looked at. ``decisions`` counts what each strategy decided.
+    """``broken`` has one line for each promise that was not true, and ``details`` what was told and what is there.
+    ``offline`` partitions had no leader, ``elected`` got one by ktriage, and ``read`` were read by the consumer.
+    ``unsettled`` are topics whose disks changed while they were looked at. ``decisions`` counts what each strategy
+    decided.
     """
 
     seed: int
     steps: list[str]
     broken: list[str] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)
     counts: PromiseCounts = field(default_factory=PromiseCounts)
     decisions: Counter[str] = field(default_factory=Counter)
     offline: int = 0
@@ -102,6 +105,16 @@ async def _recover(history: History, found: IncidentResult) -> None:
             found.steps.append(f"{row.tp}: {election.outcome} {election.detail}")
     await asyncio.to_thread(_return, history)
     found.broken += await _broken_reading(history.cluster, by_name, expected, found)
+
+
+def _details(topic: TopicHistory, survey: Survey, disks: Mapping[int, DiskReplica]) -> list[str]:
+    """What was told of each log, and what lies on its disk."""
+    lines = [f"{survey.state}; {replace(topic, acknowledged=set(), deleted=set())}"]
+    for broker, disk in disks.items():
+        epochs = {epoch: sorted(at for e, at in disk.places if e == epoch) for epoch, _ in disk.places}
+        spans = [(epoch, offsets[0], offsets[-1] + 1) for epoch, offsets in sorted(epochs.items())]
+        lines.append(f"{broker}: told {survey.log(broker)}; on disk from {disk.start} {spans}")
+    return lines
 
 
 def _offline(choices: Choices, settled: Sequence[str]) -> list[LeaderChoice]:

@@ -61,7 +61,7 @@ def _tell(result: IncidentResult) -> None:
         f" {'; '.join(result.steps)}",
         flush=True,
     )
-    for line in result.broken:
+    for line in (*result.broken, *result.details):
         print(f"  {line}", flush=True)
 
 

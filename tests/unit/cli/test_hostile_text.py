@@ -14,12 +14,14 @@ import pytest
 from backends.live.errors import one_line as error_line
 from console.journal.journal_lines import encode
 from console.paths import cluster_name
-from recovery.model import TopicPartition
+from console.rescue.manifest import branch_directory
+from recovery.model import EpochSpan, TopicPartition
 from recovery.plan.make import one_line as reason_line
 from recovery.plan.plan_markdown import markdown
 from recovery.plan.read import from_json
 from recovery.plan.values import PlanError
 from recovery.plan.write import to_json
+from recovery.rescue_branches import BranchPart, RescueBranch
 from recovery.wording.quantity_text import printable
 from tests.hostile_text import HOSTILE, drives_a_terminal, told_by
 from tests.unit.cli.command_process import Caller, Ended
@@ -58,6 +60,22 @@ def test_a_journal_line_is_one_line_and_a_clusters_directory_is_a_name(text: str
     assert json.loads(line)["reason"] == text
     name = cluster_name(text)
     assert "/" not in name and name not in ("", ".", "..") and name.isascii() and name.isprintable()
+
+
+@NAMES
+def test_a_rescued_branch_lies_inside_its_directory(text: str, tmp_path: Path) -> None:
+    span = (EpochSpan(0, 0, 10),)
+    branch = RescueBranch(TopicPartition(text, 0), "id", 1, 2, BranchPart.TAIL, span)
+    place = branch_directory(branch)
+    assert len(place.parts) == 2 and not place.is_absolute() and ".." not in place.parts
+    (tmp_path / place).mkdir(parents=True)
+    assert (tmp_path / place).resolve().is_relative_to(tmp_path.resolve())
+    assert str(place).isascii() and str(place).isprintable()
+
+
+def test_the_branches_of_kafkas_own_names_lie_under_these_names() -> None:
+    branch = RescueBranch(TopicPartition("a.B_c-1", 7), "id", 1, 2, BranchPart.TAIL, (EpochSpan(0, 0, 10),))
+    assert branch_directory(branch).parts[0] == "a.B_c-1-7"
 
 
 @NAMES

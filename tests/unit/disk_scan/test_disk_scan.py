@@ -179,6 +179,14 @@ def test_where_compaction_left_a_hole_the_checkpoint_tells_where_an_epoch_began(
     assert "no leader-epoch-checkpoint" in log.remarks[0]
 
 
+def test_a_copy_of_a_compacted_log_has_its_first_epoch_from_its_start_on(tmp_path: Path) -> None:
+    """The leader's first batches were compacted away before the copy was made: no epoch is known for them."""
+    log_dir(tmp_path / "data")
+    add_partition(tmp_path / "data", "t-0", {0: batch(40, 5, epoch=2)}, epochs=[(2, 40)])
+    log = only_log(tmp_path / "data")
+    assert (log.log_start, log.spans, log.remarks) == (0, ((2, 0, 45),), ())
+
+
 def test_a_checkpoint_that_contradicts_the_batches_is_told_and_not_believed(tmp_path: Path) -> None:
     path = stale_long_tail(tmp_path / "data")
     (path / "orders-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n3 900\n")

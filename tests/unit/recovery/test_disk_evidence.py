@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recovery.disk_evidence import DiskLog, DiskReading, RegistrationFacts, with_disks
+from recovery.loss import loss
 from recovery.model import (
     EpochSpan,
     Lineage,
@@ -94,6 +95,26 @@ def test_what_the_metadata_log_says_of_the_disk(
 ) -> None:
     reason = refused(survey(), reading(metadata_end=metadata_end), registration)
     assert reason == said if said is None else said in (reason or "")
+
+
+def test_a_disk_tells_the_epochs_that_brokers_have_forgotten() -> None:
+    """Killed after DeleteRecords at 143, 1 has its records again; it answers as if epoch 0 went up to there."""
+    returned = Lineage(1, (EpochSpan(0, 0, 143), EpochSpan(1, 143, 188)), 0)
+    deleted = Lineage(1, (EpochSpan(1, 143, 188),), 143)
+    whole = Lineage(1, (EpochSpan(0, 0, 35), EpochSpan(1, 35, 188)), 0)
+    seen = survey()
+    one, two, three = seen.replicas
+    told = (
+        one._replace(log=ReplicaLog(4, 188, 0, 0, returned)),
+        two._replace(log=ReplicaLog(4, 188, 143, 0, deleted)),
+        three,
+    )
+    disk = reading(ReplicaLog(3, 188, 0, -1, whole))
+    (found,), _ = with_disks([seen._replace(replicas=told)], [disk], {})
+    log = found.log(1)
+    assert log is not None and log.lineage == whole
+    lost = loss(found, 2)
+    assert lost.at_least == lost.at_most == 143
 
 
 def test_a_log_that_lost_records_is_no_answer() -> None:
