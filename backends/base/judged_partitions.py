@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.answers import LogDir
-from backends.base.errors import BackendError
-from backends.base.membership import Membership
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.from_metadata_log import in_sync_history
@@ -17,14 +16,11 @@ from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.metadata_log.history import MetadataHistory, PartitionSubject
-from recovery.model import Survey, TopicPartition, Unknown, Why
+from recovery.model import Survey, TopicPartition, Unknown
 
 if TYPE_CHECKING:
     # Reading a log takes aiokafka, which executors of the drills do not have.
     from backends.metadata_log.copied_log import CopiedMetadataLog
-
-LOG_SECONDS = 5.0
-"""The metadata log is read for so long at the most; the verdicts are given without it then."""
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
@@ -46,12 +42,12 @@ class CopyUse(NamedTuple):
 
 
 class JudgedPartitions(NamedTuple):
-    """Of each partition without a leader. ``metadata_log``: why it was not used; None: it was. ``copied``: what
-    became of a copy of it; None: there was none.
+    """Of each partition without a leader. ``history`` is the metadata log that was used, or why none was.
+    ``copied``: what became of a copy of it; None: there was none.
     """
 
     verdicts: Mapping[TopicPartition, PartitionVerdicts]
-    metadata_log: Unknown | None
+    history: MetadataHistory | Unknown
     copied: CopyUse | None = None
 
 
@@ -60,10 +56,12 @@ async def judged(
     elr_enabled: bool | Unknown,
     surveys: Iterable[Survey],
     log_dirs: LogDirs = MappingProxyType({}),
+    *,
     copy: CopiedMetadataLog | None = None,
+    source: MetadataLogSource | None = None,
 ) -> JudgedPartitions:
     """The verdicts of every partition without a leader, by ``copy`` where the active controller's metadata log
-    cannot be read. Raises BackendError.
+    cannot be read; without a ``source`` it is read for this alone. Raises BackendError.
 
     The metadata log is read after the survey, so that it shows each restart of a broker that answered.
     """
@@ -72,7 +70,8 @@ async def judged(
         return JudgedPartitions({}, NOT_ASKED)
     topics = list(dict.fromkeys(survey.state.topic for survey in offline))
     configs = await backend.topic_configs(topics)
-    live = await _metadata_log(backend)
+    source = source or MetadataLogSource()
+    live = await source.read(backend) or source.history
     by_copy = copy is not None and isinstance(live, Unknown)
     history = copy.history if copy is not None and by_copy else live
     refused: list[Unknown] = []
@@ -94,7 +93,7 @@ async def judged(
     why = live if isinstance(live, Unknown) else None
     used = len(found) - len(refused) if by_copy else 0
     copied = None if copy is None else CopyUse(copy, why, used, tuple(refused))
-    return JudgedPartitions(found, why, copied)
+    return JudgedPartitions(found, history, copied)
 
 
 def _likeness(survey: Survey, history: MetadataHistory | Unknown) -> Hashable:
@@ -163,20 +162,3 @@ def _flag(config: Mapping[str, str] | Unknown) -> bool | Unknown:
         return config
     value = config.get(UNCLEAN_ELECTION)
     return NOT_ASKED if value is None else value == "true"
-
-
-async def _metadata_log(backend: Backend) -> MetadataHistory | Unknown:
-    """The folded log of the active controller, or why it could not be had."""
-    membership: Membership | None = getattr(backend, "membership", None)
-    if membership is None:
-        return Unknown(Why.NOT_OFFERED, "the cluster has no quorum that could be asked")
-    try:
-        async with asyncio.timeout(LOG_SECONDS):
-            await membership.open()
-            log = await membership.metadata_log()
-            await log.read()
-    except TimeoutError:
-        return Unknown(Why.NOT_ANSWERED, f"the metadata log was not read within {LOG_SECONDS:g} s")
-    except BackendError as error:
-        return Unknown(Why.NOT_ANSWERED, str(error))
-    return log.history

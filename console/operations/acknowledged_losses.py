@@ -1,4 +1,4 @@
-"""A picture with what each choice of leader loses of the acknowledged records."""
+"""A picture with what each choice of leader loses of the acknowledged records, and since when that is so."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from backends.base.judged_partitions import judged
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog, other_cluster, read_copy
 from backends.metadata_log.directory import MetadataDirError
 from console.errors import InputError
+from console.operations.offline_times import OfflineTimesReader
 from console.operations.partition_picture import Picture
 
 
@@ -24,9 +26,12 @@ def read_metadata_dir(path: Path | None) -> CopiedMetadataLog | None:
         raise InputError(f"--metadata-dir {error}") from None
 
 
-async def with_verdicts(backend: Backend, picture: Picture, copy: CopiedMetadataLog | None = None) -> Picture:
+async def with_verdicts(
+    backend: Backend, picture: Picture, copy: CopiedMetadataLog | None = None, *, now: float
+) -> Picture:
     """The picture in which every partition without a leader is judged, by ``copy`` where the active controller's
-    metadata log cannot be read. Raises InputError for a copy of another cluster, and BackendError.
+    metadata log cannot be read, with the time since when it is offline; ``now`` in seconds since 1970. Raises
+    InputError for a copy of another cluster, and BackendError.
     """
     cluster = picture.cluster
     if copy is not None:
@@ -34,5 +39,10 @@ async def with_verdicts(backend: Backend, picture: Picture, copy: CopiedMetadata
         problem = other_cluster(copy, cluster.cluster_id, ids.items())
         if problem is not None:
             raise InputError(f"--metadata-dir {problem}")
-    told = await judged(backend, cluster.elr_enabled, picture.surveys, picture.log_dirs, copy)
-    return replace(picture, verdicts=told.verdicts, copied_log=told.copied)
+    source = MetadataLogSource()
+    told = await judged(
+        backend, cluster.elr_enabled, picture.surveys, picture.log_dirs, copy=copy, source=source
+    )
+    offline = (survey.state for survey in picture.surveys if survey.state.offline)
+    since = OfflineTimesReader(source).told(backend, told.history, offline, now)
+    return replace(picture, verdicts=told.verdicts, copied_log=told.copied, offline_since=since)

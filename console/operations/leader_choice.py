@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from backends.base.protocol import Backend
@@ -17,7 +17,9 @@ from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header, Plan
+from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, decide
+from recovery.wording.advice_text import steps_lines
 
 
 class LeaderChoice(NamedTuple):
@@ -46,14 +48,17 @@ class Choices:
     @property
     def steps(self) -> tuple[FirstStep, ...]:
         """What to do first, whatever strategy the plan was made by."""
-        ranking = self.plan.header.ranking
-        found = ((row.tp, advise(row.survey, ranking, row.decision.judged)) for row in self.rows)
-        return first_steps((tp, advice) for tp, advice in found if advice is not None)
+        return _steps(self.rows, self.plan.header.ranking)
 
     @property
     def waits(self) -> bool:
         """Whether nobody is chosen for a partition because a broker may come back."""
         return any(row.verdict is DecisionKind.WAIT for row in self.plan.not_elected)
+
+
+def _steps(rows: Iterable[LeaderChoice], ranking: Ranking) -> tuple[FirstStep, ...]:
+    found = ((row.tp, advise(row.survey, ranking, row.decision.judged)) for row in rows)
+    return first_steps((tp, advice) for tp, advice in found if advice is not None)
 
 
 async def choose(
@@ -67,11 +72,14 @@ async def choose(
 
     ``copy`` is used where the active controller's metadata log cannot be read.
     """
-    picture = await with_verdicts(backend, picture, copy)
+    picture = await with_verdicts(backend, picture, copy, now=header.made_at.timestamp())
     verdicts = picture.verdicts
     rows = tuple(
         LeaderChoice(survey, decide(survey, header.ranking, header.strategy, verdicts.get(survey.tp)))
         for survey in importance.ordered(picture.surveys)
     )
-    plan = make_plan(header, rows, picture.marks)
+    since = {tp: round(seconds * 1000) for tp, seconds in picture.offline_since.items()}
+    plan = make_plan(header, rows, picture.marks, since)
+    if not picture.stale:  # without a quorum nobody can be elected
+        plan = replace(plan, steps=tuple(steps_lines(_steps(rows, header.ranking))))
     return Choices(picture, rows, await with_times(backend, plan, picture.surveys))

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from backends.base.errors import BackendError
-from backends.base.membership import Membership
-from backends.base.metadata_log import MetadataLogReader
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from recovery.metadata_log.fenced_since import fenced_since_ms
 from recovery.metadata_log.history import MetadataHistory, PartitionSubject
 from recovery.metadata_log.offline_since import offline_since_ms
-from recovery.model import PartitionState, TopicPartition, Unknown, Why
-
-SECONDS = 3.0
-"""So long a log is read at a time; the next reading goes on from there."""
+from recovery.model import PartitionState, TopicPartition, Unknown
 
 
 class OfflineTimes(NamedTuple):
@@ -33,18 +27,11 @@ class OfflineTimesReader:
     again once other partitions are offline.
     """
 
-    def __init__(self) -> None:
-        self._log: MetadataLogReader | None = None
+    def __init__(self, source: MetadataLogSource) -> None:
+        self.source = source
         self._refused: tuple[frozenset[TopicPartition], str] | None = None
         self._moments: dict[tuple[TopicPartition, int], float] = {}
         self._fenced: dict[tuple[int, int], float] = {}
-
-    @property
-    def history(self) -> MetadataHistory | Unknown:
-        """What was read of the log so far."""
-        if self._log is None:
-            return Unknown(Why.NOT_ANSWERED, "the metadata log was not read")
-        return self._log.history
 
     async def read(self, backend: Backend, states: Iterable[PartitionState], now: float) -> OfflineTimes:
         """For those of ``states`` that are offline; ``now`` in seconds since 1970. A log that cannot be read is no
@@ -56,8 +43,9 @@ class OfflineTimesReader:
             return OfflineTimes({})
         if self._refused is not None and wanted <= self._refused[0]:
             return OfflineTimes({}, self._refused[1])
-        problem = await self._read(backend)
-        found = {} if self._log is None else self._found(self._log, backend, offline, now)
+        unread = await self.source.read(backend)
+        problem = "" if unread is None else unread.detail
+        found = self.told(backend, self.source.history, offline, now)
         if problem and not found:
             self._refused = (wanted, problem)
         if not problem and len(found) < len(offline):
@@ -66,39 +54,30 @@ class OfflineTimesReader:
 
     def fenced_since(self, backend: Backend, brokers: Iterable[int], now: float) -> dict[int, float]:
         """When each of the fenced ``brokers`` was fenced, by what was read of the log; same unit as ``now``."""
-        if self._log is None:
+        history = self.source.history
+        if isinstance(history, Unknown):
             return {}
         shift, found = _shift(backend, now), {}
         for broker in brokers:
-            since = fenced_since_ms(self._log.history, broker)
+            since = fenced_since_ms(history, broker)
             if since is not None:
                 found[broker] = self._fenced.setdefault((broker, since), since / 1000 + shift)
         return found
 
-    async def _read(self, backend: Backend) -> str:
-        """Why the log could not be read to its end, "" where it was."""
-        membership: Membership | None = getattr(backend, "membership", None)
-        if membership is None:
-            return "this cluster's metadata log cannot be read"
-        try:
-            async with asyncio.timeout(SECONDS):
-                if self._log is None:
-                    await membership.open()
-                    self._log = await membership.metadata_log()
-                await self._log.read()
-        except TimeoutError:
-            return f"the metadata log was not read within {SECONDS:.0f} s"
-        except BackendError as error:
-            return str(error)
-        return ""
-
-    def _found(
-        self, log: MetadataLogReader, backend: Backend, offline: Iterable[PartitionState], now: float
+    def told(
+        self,
+        backend: Backend,
+        history: MetadataHistory | Unknown,
+        offline: Iterable[PartitionState],
+        now: float,
     ) -> dict[TopicPartition, float]:
+        """Since when each of these partitions is offline, as far as ``history`` tells; nothing is read."""
+        if isinstance(history, Unknown):
+            return {}
         shift, found = _shift(backend, now), {}
         for state in offline:
             subject = PartitionSubject(state.topic_id, state.partition)
-            since = offline_since_ms(log.history, subject, state.leader_epoch)
+            since = offline_since_ms(history, subject, state.leader_epoch)
             if since is not None:
                 found[state.tp] = self._moments.setdefault((state.tp, since), since / 1000 + shift)
         return found

@@ -5,7 +5,7 @@ quorum.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
 from console.operations.cluster_health import (
     Configs,
@@ -39,7 +40,7 @@ from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
-from recovery.model import Broker, ReplicaLog, Survey, Unknown
+from recovery.model import Broker, PartitionState, ReplicaLog, Survey, TopicPartition, Unknown
 
 LAGGING_MS = 3_000
 """An observer that was last caught up this many ms ago counts as behind."""
@@ -111,9 +112,9 @@ async def overview(
         log_dirs = group.create_task(backend.log_dirs())
         found = await backend.partitions()
         configs = group.create_task(backend.topic_configs(topics_of(offline_of(found))))
-        request = SurveyRequest(found.states, duration, Depth.LAST)
-        times = group.create_task(OfflineTimesReader().read(backend, found.states, now))
-        result = await backend.survey(request, progress) if found.states else SurveyResult((), ())
+        source = MetadataLogSource()
+        times = group.create_task(OfflineTimesReader(source).read(backend, found.states, now))
+        result = await _survey(backend, found.states, duration, progress)
     return Overview(
         cluster,
         found,
@@ -123,8 +124,32 @@ async def overview(
         quorum.result().quorum,
         configs.result(),
         times.result(),
-        await first_advice(backend, cluster, offline_of(found), log_dirs.result(), duration),
+        await first_advice(backend, cluster, result.surveys, log_dirs.result(), source),
         quorum.result().lost,
+    )
+
+
+async def _survey(
+    backend: Backend, states: Sequence[PartitionState], duration: float, progress: Progress | None
+) -> SurveyResult:
+    """Every replica's log: of partitions without a leader down to where the logs part, of all others its end.
+
+    The result is in the order of ``states``. A broker that failed to answer once has that as its problem.
+    """
+    found: dict[TopicPartition, Survey] = {}
+    contacts: dict[int, Contact] = {}
+    for offline, depth in ((True, Depth.DIVERGENCE), (False, Depth.LAST)):
+        wanted = tuple(state for state in states if state.offline is offline)
+        if not wanted:
+            continue
+        result = await backend.survey(SurveyRequest(wanted, duration, depth), progress)
+        found.update((survey.tp, survey) for survey in result.surveys)
+        for contact in result.contacts:
+            before = contacts.get(contact.broker)
+            if before is None or before.problem is None:
+                contacts[contact.broker] = contact
+    return SurveyResult(
+        tuple(found[state.tp] for state in states), tuple(contacts[broker] for broker in sorted(contacts))
     )
 
 

@@ -50,6 +50,7 @@ class Picture:
     ``health``, that of the whole cluster, are None where they were not asked. ``evidence`` is what became of
     disks that were read; None: there were none. ``log_dirs`` are empty where they were not asked, ``verdicts``
     where nobody judged. ``copied_log``: what became of a copied metadata log; None: there was none.
+    ``offline_since`` in seconds since 1970, of the partitions of which the metadata log tells it.
     """
 
     cluster: ClusterInfo
@@ -67,6 +68,7 @@ class Picture:
     log_dirs: LogDirs = field(default_factory=dict)
     verdicts: Mapping[TopicPartition, PartitionVerdicts] = field(default_factory=dict)
     copied_log: CopyUse | None = None
+    offline_since: Mapping[TopicPartition, float] = field(default_factory=dict)
 
     @property
     def unseen(self) -> bool:

@@ -88,6 +88,7 @@ def row_json(row: PlanRow) -> dict[str, object]:
         "successorStanding": successor.standing.value if successor else None,
         "successorLosesMore": worse_successor(row) is not None,
         "otherRankingLeader": row.other_ranking_leader,
+        "offlineSinceMs": row.offline_since_ms,
         "marks": [mark.value for mark in row.marks],
         "reason": row.reason,
     }
@@ -100,6 +101,7 @@ def not_elected_json(row: NotElected) -> dict[str, object]:
         "verdict": row.verdict.value,
         "waitsFor": list(row.waits_for),
         "leader": row.leader,
+        "offlineSinceMs": row.offline_since_ms,
         "reason": row.reason,
     }
 

@@ -8,7 +8,14 @@ from backends.base.answers import Outcome
 from console.operations.election_batches import Elected, Result
 from console.output.text_table import TextColumn, table
 from recovery.model import Unknown
-from recovery.plan.plan_review import Summary, candidate_harm, review_row, summarise, worst
+from recovery.plan.plan_review import (
+    Summary,
+    candidate_harm,
+    offline_for,
+    review_row,
+    summarise,
+    worst,
+)
 from recovery.plan.successors import at_risk, risk_text
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState
@@ -64,6 +71,9 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool = False) -> Iter
     yield f"ranking {header.ranking}, strategy {header.strategy}"
     others = ", ".join(f"{count:,} {verdict}" for verdict, count in summary.not_elected.items() if count)
     yield f"{summary.elect:,} to elect" + (f"; {others}" if others else "")
+    offline = offline_for(plan)
+    if offline is not None:
+        yield str(offline)
     if not summary.elect:
         return
     if acknowledged := str(summary.acknowledged):

@@ -15,6 +15,7 @@ from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.write import digest, utc_text
 from recovery.wording.loss_text import lost_ranges
+from recovery.wording.quantity_text import printable
 from recovery.wording.replica_text import disk_text
 
 
@@ -31,6 +32,7 @@ def review_lines(
     if prepared is not None:
         yield f"now: {check_counts(prepared.checks)}"
         yield from others_lines(prepared.checks)
+    yield from map(printable, plan.steps)
     yield from plan_lines(plan, limit, native=bool(native))
     rows = shown_rows(plan, limit)
     if rows:

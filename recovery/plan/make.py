@@ -13,14 +13,16 @@ from recovery.ranking import Candidate, Ranking, rank
 from recovery.strategy import Decision, DecisionKind, Strategy, clean_electors, decide, election_order
 
 _NO_MARKS: Mapping[str, tuple[Mark, ...]] = {}
+_NOT_TOLD: Mapping[TopicPartition, int] = {}
 
 
 def make_plan(
     header: Header,
     choices: Iterable[tuple[Survey, Decision]],
     marks: Mapping[str, tuple[Mark, ...]] = _NO_MARKS,
+    offline_since: Mapping[TopicPartition, int] = _NOT_TOLD,
 ) -> Plan:
-    """The plan of those choices, in their order; ``marks`` by topic.
+    """The plan of those choices, in their order; ``marks`` by topic, ``offline_since`` in ms since 1970.
 
     Raises PlanError where two choices are of one partition, or a decision names a leader that did not answer.
     """
@@ -32,13 +34,14 @@ def make_plan(
         if tp in seen:
             raise PlanError(f"{tp} was chosen for twice")
         seen.add(tp)
+        since = offline_since.get(tp)
         if decision.verdict is DecisionKind.ELECT:
-            rows.append(plan_row(survey, decision, header.ranking, marks.get(tp.topic, ())))
+            row = plan_row(survey, decision, header.ranking, marks.get(tp.topic, ()))
+            rows.append(row if since is None else row._replace(offline_since_ms=since))
         else:
+            why = one_line(decision.reason)
             not_elected.append(
-                NotElected(
-                    tp, decision.verdict, decision.waits_for, one_line(decision.reason), decision.leader
-                )
+                NotElected(tp, decision.verdict, decision.waits_for, why, decision.leader, since)
             )
     return Plan(header, tuple(rows), tuple(not_elected))
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from recovery.model import Standing
-from recovery.plan.plan_review import Summary, candidate_harm, successor_harm, summarise, worst
+from recovery.plan.plan_review import (
+    Summary,
+    candidate_harm,
+    offline_for,
+    successor_harm,
+    summarise,
+    worst,
+)
 from recovery.plan.successors import Risk, at_risk, risk_text
 from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.plan.write import digest, utc_text
@@ -13,11 +20,15 @@ from recovery.wording.quantity_text import printable
 from recovery.wording.verdict_text import short_verdict
 
 WORST = 10
+STEPS = 4
+"""So many sentences of what to do first: three steps, and how many partitions are left."""
 
 
 def markdown(plan: Plan, file: str, next_command: str) -> str:
-    """Cluster, counts, loss, the worst ten, the digest and the next command, in at most 40 lines."""
-    header, summary = plan.header, summarise(plan)
+    """Cluster, counts, loss, what to do first, the worst ten, the digest and the next command, in at most 40
+    lines.
+    """
+    header, summary, offline = plan.header, summarise(plan), offline_for(plan)
     lines = [
         f"## Recovery plan for {_count(summary.elect, 'partition')} of {_count(summary.topics, 'topic')}",
         "",
@@ -26,7 +37,10 @@ def markdown(plan: Plan, file: str, next_command: str) -> str:
         f", ranking `{header.ranking}`, strategy `{header.strategy}`",
         *_counts(summary, at_risk(plan)),
         *(f"- {_plain(line)}" for line in _clients(plan)),
+        *([f"- {str(offline).capitalize()}"] if offline is not None else []),
         "",
+        *(f"{number}. {_plain(step)}" for number, step in enumerate(plan.steps[:STEPS], 1)),
+        *([""] if plan.steps else []),
         *_worst(plan, summary),
         f"Plan `{_code(header.plan_id)}` in `{_code(file)}`, SHA-256 `{digest(plan)}`",
         "",

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from recovery.acknowledged.verdict import Verdict, VerdictKind
 from recovery.loss import Loss
-from recovery.model import Standing, TopicPartition
+from recovery.model import NO_LEADER, Standing, TopicPartition
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import Plan, PlanCandidate, PlanRow, Successor
 from recovery.strategy import DecisionKind
 from recovery.wording.loss_text import harm_text, lost_ranges, range_text
+from recovery.wording.quantity_text import age
 from recovery.wording.verdict_text import verdict_text
 
 
@@ -65,6 +66,31 @@ class Summary:
     def loss(self) -> str:
         """The loss of the whole plan in words."""
         return range_text(self.at_least, self.at_most)
+
+
+class OfflineFor(NamedTuple):
+    """For how long the plan's partitions had been offline when it was made: ``first`` the longest, for ``seconds``;
+    of ``unknown`` of them it is not known.
+    """
+
+    first: TopicPartition
+    seconds: float
+    unknown: int
+
+    def __str__(self) -> str:
+        rest = f"; of {self.unknown:,} it is not known" if self.unknown else ""
+        return f"offline for {age(self.seconds)} at the most ({self.first}){rest}"
+
+
+def offline_for(plan: Plan) -> OfflineFor | None:
+    """None: the metadata log told of none of them."""
+    rows = (*plan.rows, *(row for row in plan.not_elected if row.leader == NO_LEADER))
+    since = {row.tp: row.offline_since_ms for row in rows if row.offline_since_ms is not None}
+    if not since:
+        return None
+    first = min(since, key=lambda tp: (since[tp], tp))
+    seconds = plan.header.made_at.timestamp() - since[first] / 1000
+    return OfflineFor(first, max(0.0, seconds), len(rows) - len(since))
 
 
 class ReviewRow(NamedTuple):

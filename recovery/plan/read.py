@@ -94,7 +94,11 @@ def _plan(fields: Object) -> Plan:
     if not seen:
         raise FieldError(".partitions", "the plan names no partition")
     groups = tuple(_listed(fields, "groups", AffectedGroup))
-    return Plan(header, rows, not_elected, groups, tuple(_listed(fields, "groupsUnread", str)))
+    unread = tuple(_listed(fields, "groupsUnread", str))
+    steps = (
+        tuple(text({"steps": line}, "steps") for line in items(fields, "steps")) if "steps" in fields else ()
+    )
+    return Plan(header, rows, not_elected, groups, unread, steps)
 
 
 def _listed(fields: Object, key: str, kind: type[L]) -> Iterator[L]:
@@ -182,6 +186,7 @@ def _row(fields: Object) -> _Designated:
             _marks(fields) if "marks" in fields else (),
             integer(fields, "otherRankingLeader", 0, MAX_INT32) if "otherRankingLeader" in fields else None,
             brokers(fields, "cleanElectors") if "cleanElectors" in fields else (),
+            _offline_since(fields),
         )
     except FieldError as wrong:
         raise FieldError(wrong.path, f"{wrong.problem} ({tp})") from None
@@ -294,7 +299,12 @@ def _not_elected(fields: Object) -> NotElected:
         brokers(fields, "waitsFor"),
         text(fields, "reason"),
         integer(fields, "leader", 0, MAX_INT32) if "leader" in fields else NO_LEADER,
+        _offline_since(fields),
     )
+
+
+def _offline_since(fields: Object) -> int | None:
+    return integer(fields, "offlineSinceMs") if "offlineSinceMs" in fields else None
 
 
 def _affected_group(fields: Object) -> AffectedGroup:

@@ -106,6 +106,7 @@ class PlanRow(NamedTuple):
     replica is in ``unanswered``, in assignment order.
     ``other_ranking_leader`` is whom the other ranking would choose, None where both agree. ``clean_electors`` are
     the members of ISR and ELR: any of them that leads was elected without an unclean election.
+    ``offline_since_ms`` since 1970, from the metadata log; None: not known.
     """
 
     tp: TopicPartition
@@ -119,6 +120,7 @@ class PlanRow(NamedTuple):
     marks: tuple[Mark, ...] = ()
     other_ranking_leader: int | None = None
     clean_electors: tuple[int, ...] = ()
+    offline_since_ms: int | None = None
 
     @property
     def leader(self) -> int:
@@ -197,13 +199,16 @@ class PlanRow(NamedTuple):
 
 
 class NotElected(NamedTuple):
-    """A partition for which nobody is to be elected, and why; ``leader`` is set where it is online."""
+    """A partition for which nobody is to be elected, and why; ``leader`` is set where it is online.
+    ``offline_since_ms`` as in :class:`PlanRow`.
+    """
 
     tp: TopicPartition
     verdict: DecisionKind
     waits_for: tuple[int, ...]
     reason: str
     leader: int = NO_LEADER
+    offline_since_ms: int | None = None
 
 
 class AffectedGroup(NamedTuple):
@@ -228,6 +233,7 @@ class Plan:
 
     ``groups`` are the consumer groups that its elections affect; ``groups_unread`` says, one line each, why there
     may be others.
+    ``steps``: what to do first, in sentences, as they were when the plan was made.
     """
 
     header: Header
@@ -235,6 +241,7 @@ class Plan:
     not_elected: tuple[NotElected, ...] = ()
     groups: tuple[AffectedGroup, ...] = ()
     groups_unread: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
 
     @property
     def affected(self) -> tuple[AffectedGroup, ...]:

@@ -32,6 +32,8 @@ _text = json.dumps
 def to_json(plan: Plan) -> str:
     """The plan file's text; reading it gives an equal plan."""
     head = f'{{"warning": {_text(WARNING)},\n{_header(plan.header)},\n'
+    if plan.steps:
+        head += f'"steps": [\n{_lines(map(_text, plan.steps))}],\n'
     partitions = f'"partitions": [\n{_lines(map(_row, plan.rows))}],\n'
     rows = [f'"notElected": [\n{_lines(map(_not_elected, plan.not_elected))}]']
     if plan.groups:
@@ -105,6 +107,8 @@ def _row_fields(row: PlanRow) -> Iterator[str]:
         yield f'"otherRankingLeader": {row.other_ranking_leader}'
     if row.clean_electors:
         yield f'"cleanElectors": {[*row.clean_electors]}'
+    if row.offline_since_ms is not None:
+        yield f'"offlineSinceMs": {row.offline_since_ms}'
     if row.unanswered:
         silent = (
             f'{{"broker": {broker}, "standing": "{standing.value}"}}' for broker, standing in row.unanswered
@@ -159,6 +163,8 @@ def _optional(number: int | None) -> str:
 
 def _not_elected(row: NotElected) -> str:
     leader = f', "leader": {row.leader}' if row.leader != NO_LEADER else ""
+    if row.offline_since_ms is not None:
+        leader += f', "offlineSinceMs": {row.offline_since_ms}'
     return (
         f'{{"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "verdict": "{row.verdict.value}",'
         f' "waitsFor": {[*row.waits_for]}{leader}, "reason": {_text(row.reason)}}}'

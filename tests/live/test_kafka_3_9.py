@@ -11,9 +11,10 @@ from backends.live.adapter import LiveBackend
 from recovery.model import Lineage, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
-from testbed.kafka import ClusterSpec, KafkaCluster
-from testbed.kafka.log_files import read_log
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka.log_files import cut_log, read_log, replica_directory
 from tests.live import incident_steps
+from tests.live.advised_operator import AGGRESSIVE, Night, Operator, create, left
 from tests.live.designated_elections import elect, wait_leader_and_order
 from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
 
@@ -85,3 +86,69 @@ async def test_the_chosen_leads_and_the_order_is_restored(
     [again] = await elect(backend, recorder, row)
     assert (again.outcome, again.leader) == (Outcome.ALREADY_ONLINE, 3)
     assert recorder.actions == ["reorder", "elect", "restore"]
+
+
+FIRST, EARLY, LATE = 20, 60, 540
+STANDING = ("standing", "standing-waited")
+SHORTENED = ("shortened", "shortened-forced")
+
+
+@pytest.fixture(scope="module")
+def power_cut(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Night:
+    """3 drops out, 1 dies, 2 dies last; for half of the topics 2 loses its tail, for the others 1 does."""
+    cluster.bring_all_up()
+    operator = Operator(cluster, tmp_path_factory.mktemp("operator"))
+    every = (*STANDING, *SHORTENED)
+    create(cluster, every, [1, 2, 3], min_insync_replicas=2)
+    for topic in every:
+        incident_steps.produce(cluster, topic, FIRST, "first")
+        incident_steps.produce(cluster, topic, EARLY, "early")
+    wait_marks(cluster, 3, SHORTENED, FIRST + EARLY)
+    incident_steps.kill(cluster, 3)
+    for topic in every:
+        incident_steps.produce(cluster, topic, LATE, "late")
+    incident_steps.kill(cluster, 1)
+    incident_steps.wait_all(cluster, every, lambda state: state.isr == (2,), "with 2 alone in the ISR")
+    incident_steps.kill(cluster, 2)
+    for topic in STANDING:
+        cut_log(cluster.node(2), topic, 0, FIRST + EARLY)
+    for topic in SHORTENED:
+        cut_log(cluster.node(1), topic, 0, FIRST)
+    incident_steps.start(cluster, 1, 3)
+    incident_steps.wait_offline(cluster, every)
+
+    advice = {topic: operator.advised(topic) for topic in (STANDING[0], SHORTENED[0])}
+    operator.elect(STANDING[0])
+    advice[SHORTENED[1]] = operator.advised(SHORTENED[1], *AGGRESSIVE)
+    operator.elect(SHORTENED[1])
+    incident_steps.start(cluster, 2)
+    incident_steps.wait_all(cluster, every, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
+    return Night(advice, {topic: left(cluster, topic) for topic in every})
+
+
+def wait_marks(cluster: KafkaCluster, broker: int, topics: tuple[str, ...], offset: int) -> None:
+    """Until the broker has checkpointed that high watermark for each topic."""
+    file = replica_directory(cluster.node(broker), topics[0], 0).parent / "replication-offset-checkpoint"
+    marks = {f"{topic} 0 {offset}" for topic in topics}
+    wait_until(lambda: marks <= set(file.read_text().splitlines()), f"the checkpoint of broker {broker}", 30)
+
+
+def test_the_last_isr_member_is_not_waited_for_where_another_holds_everything(power_cut: Night) -> None:
+    advice = power_cut.advice[STANDING[0]]
+    assert (advice.step["kind"], advice.step["brokers"], list(advice.down)) == ("elect", [1], [2])
+    assert advice.acknowledged(1)["verdict"] == "none"
+    assert power_cut.left[STANDING[0]] == {"first": FIRST, "early": EARLY, "late": LATE}
+    assert power_cut.left[STANDING[1]] == {"first": FIRST, "early": EARLY}, "broker 2 was started first"
+
+
+def test_a_witness_that_visibly_lost_records_lets_nobody_be_elected(power_cut: Night) -> None:
+    """1 left the ISR after 3 and ends below what 3 knows as committed: 2 alone may have the rest."""
+    advice, forced = (power_cut.advice[topic] for topic in SHORTENED)
+    assert (advice.step["kind"], advice.step["brokers"]) == ("bring back", [2])
+    verdict = forced.acknowledged(3)
+    assert verdict["verdict"] != "none"
+    assert {"kind": "lost records that it had", "brokers": [1], "offset": FIRST + EARLY} in verdict[
+        "evidence"
+    ]
+    assert power_cut.left[SHORTENED[0]] == {"first": FIRST, "early": EARLY, "late": LATE}
+    assert power_cut.left[SHORTENED[1]] == {"first": FIRST, "early": EARLY}, "broker 3 was elected"

@@ -13,6 +13,7 @@ from backends.base.answers import Contact, Depth, SurveyRequest
 from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
 from backends.base.judged_partitions import judged_partition
 from backends.base.membership import Membership
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from console.app.session.view import JudgedSurvey, View, ViewRequest
 from console.last_healthy import recall
@@ -47,7 +48,7 @@ class ClusterRefresh:
 
     clock: Callable[[], float]
     tell: Tell
-    offline_times: OfflineTimesReader = field(default_factory=OfflineTimesReader)
+    offline_times: OfflineTimesReader = field(default_factory=lambda: OfflineTimesReader(MetadataLogSource()))
     survey_seconds: float = SURVEY_SECONDS
 
     async def read_all(self, backend: Backend, before: View, request: ViewRequest, generation: int) -> View:
@@ -131,7 +132,7 @@ class ClusterRefresh:
     async def _verdicts(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
         """What each choice loses of the acknowledged records; a survey that was judged is not judged again."""
         elr = Unknown(Why.NOT_ANSWERED, "not told") if view.cluster is None else view.cluster.elr_enabled
-        history = self.offline_times.history
+        history = self.offline_times.source.history
         changes = -1 if isinstance(history, Unknown) else len(history)
         found: dict[TopicPartition, JudgedSurvey] = {}
         for number, state in enumerate(state for state in view.troubled if state.offline):

@@ -89,12 +89,15 @@ def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = 
             )
         header = replace(header, strategy=min(old.header.strategy, header.strategy, key=_CAREFUL.index))
     older_groups = () if old is None else tuple(group for group in old.groups if group.tp not in fresh)
+    # What to do first was said of the chosen rows alone.
+    steps = () if older_rows or left else chosen.steps
     plan = Plan(
         header,
         (*older_rows, *chosen.rows),
         (*left, *chosen.not_elected),
         (*older_groups, *chosen.groups),
         chosen.groups_unread,
+        steps,
     )
     return _changed(draft, plan, fresh, (draft.edited - fresh) | frozenset(edited))
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from backends.base.errors import BackendError
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend
 from console.app.halt import Halt
@@ -87,7 +88,7 @@ class Session:
         self._beat: asyncio.Task[None] | None = None
         self._shaping: asyncio.Task[None] | None = None
         self._was = Link.CONNECTING
-        self._offline_times = OfflineTimesReader()
+        self._offline_times = OfflineTimesReader(MetadataLogSource())
         self._cluster_id = ""
         self._silent = False
         self._context = contextvars.copy_context()
@@ -244,7 +245,7 @@ class Session:
     def _seen(self, view: View) -> None:
         if self._cluster_id and view.cluster_id != self._cluster_id:
             before = self._cluster_id
-            self._offline_times = OfflineTimesReader()
+            self._offline_times = OfflineTimesReader(MetadataLogSource())
             self.since += 1
             self.safety = self.safety.other_cluster()
             self.draft = Draft()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import typer
@@ -82,7 +83,8 @@ def replicas(
         cluster = await backend.open()
         asked = Depths(recovery_duration_ms / 1000, depth)
         picture = await examine(backend, cluster, chosen, asked, run.screen.progress, health=True)
-        return await with_verdicts(backend, await with_evidence(backend, picture, disks), copy)
+        picture = await with_evidence(backend, picture, disks)
+        return await with_verdicts(backend, picture, copy, now=time.time())
 
     picture = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows

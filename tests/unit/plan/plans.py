@@ -56,6 +56,7 @@ def story() -> Plan:
     return plan_of(stale_long_tail(), equal_logs(), nobody())
 
 
+_since = st.none() | st.integers(0, 2**41)
 _broker = st.integers(0, (1 << 31) - 1)
 _offset = st.integers(0, (1 << 63) - 1)
 _epoch = st.integers(-1, (1 << 31) - 1)
@@ -118,6 +119,8 @@ def _rows(draw: st.DrawFn, tp: TopicPartition) -> PlanRow:
         draw(_text),
         tuple(draw(st.lists(st.sampled_from(Mark), unique=True))),
         draw(st.none() | _broker),
+        (),
+        draw(_since),
     )
 
 
@@ -145,11 +148,13 @@ def plans(draw: st.DrawFn) -> Plan:
                 tuple(draw(st.lists(_broker, unique=True, max_size=3))),
                 draw(_text),
                 draw(st.just(-1) | _broker),
+                draw(_since),
             )
             for tp in tps[elected:]
         ),
         tuple(draw(st.lists(_affected_groups(st.sampled_from(tps)), max_size=2))),
         tuple(draw(st.lists(_text, max_size=1))),
+        tuple(draw(st.lists(_text, max_size=6))),
     )
 
 

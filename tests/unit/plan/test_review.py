@@ -271,11 +271,15 @@ def test_the_page_is_at_most_forty_lines_however_much_is_lost(count: int) -> Non
     plan = many(count) if count else plan_of(nobody())
     verdicts = enumerate(DecisionKind)
     everything = replace(
-        plan, not_elected=tuple(NotElected(TopicPartition("n", n), v, (), "why") for n, v in verdicts)
+        plan,
+        not_elected=tuple(NotElected(TopicPartition("n", n), v, (), "why", -1, 1) for n, v in verdicts),
+        steps=tuple(f"Then: step {n}" for n in range(1, 9)),
     )
     page = markdown(everything, "plan.json", "ktriage apply plan.json")
     assert len(page.splitlines()) <= 40
     assert page.count("| `many-") == min(count, 10)
+    assert "1. Then: step 1" in page and "4. Then: step 4" in page
+    assert "- Offline for" in page
     if count > 10:
         assert f"The worst 10 of {count} that may lose something:" in page
         assert page.index(f"`many-{count}`") < page.index(f"`many-{count - 1}`")
@@ -287,7 +291,7 @@ def test_no_name_or_reason_breaks_the_page(plan: Plan) -> None:
     page = markdown(plan, "a`b\n.json", "ktriage apply 'x y'")
     lines = page.splitlines()
     assert len(lines) <= 40
-    starts = ("## ", "- ", "|", "Plan `", "Next: `", "The worst ", "Those that ")
+    starts = ("## ", "- ", "|", "1. ", "2. ", "3. ", "4. ", "Plan `", "Next: `", "The worst ", "Those that ")
     assert all(not line or line.startswith(starts) for line in lines)
     assert "`a'b .json`" in page
 
