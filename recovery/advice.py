@@ -20,7 +20,7 @@ from recovery.acknowledged.verdict import (
 )
 from recovery.model import Survey, TopicPartition
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, DecisionKind, Strategy, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide
 
 
 class AdviceKind(StrEnum):
@@ -50,6 +50,7 @@ class Advice(NamedTuple):
     Kafka elects whatever their logs lost. ``verdict`` is that of the broker to elect. ``by_elr``: Kafka elects one
     of ``brokers`` because it is in the ELR or is the last known leader. A change of min.insync.replicas, of the
     topic or of the cluster, empties both (ClearElrRecord; tried on 4.3.1), and then nobody is elected.
+    ``was_shut_down``: each of ``brokers`` was in a controlled shutdown when it was last seen (metadata log).
     """
 
     kind: AdviceKind
@@ -59,6 +60,7 @@ class Advice(NamedTuple):
     verdict: Verdict | None = None
     decided_by: tuple[Decider, ...] = ()
     by_elr: bool = False
+    was_shut_down: bool = False
 
 
 def advise(survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None) -> Advice | None:
@@ -78,7 +80,7 @@ def advice(decision: Decision) -> Advice | None:
         case DecisionKind.WAIT | DecisionKind.NO_CANDIDATE:
             return _wait(decision, judged, unsafe)
         case DecisionKind.REFUSED:
-            return _refused(judged, unsafe)
+            return _refused(decision.why_not, judged, unsafe)
         case _:
             return None
 
@@ -91,12 +93,14 @@ def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElec
     return Advice(AdviceKind.CHOOSE, (), down, (), None, () if verdict is None else verdict.decided_by)
 
 
-def _refused(judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice | None:
+def _refused(
+    why: WhyNot | None, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]
+) -> Advice | None:
     """None where the verdicts are not the reason: a reassignment is in progress, or a permission is missing."""
-    if any(one.failed_disk for one in unsafe):
+    if why is WhyNot.FAILED_DISK:
         best = judged.best(tuple(judged.candidates))
         return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, () if best is None else best.decided_by)
-    if any(verdict.at_least for verdict in judged.candidates.values()):
+    if why is WhyNot.BRANCHES:
         members = tuple(one.broker for one in judged.self_elections if one.checks_records)
         return Advice(AdviceKind.COMPARE, members, unsafe, by_elr=_by_elr(judged, members))
     return None
@@ -107,16 +111,20 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
     failed = {broker for broker, one in returning.items() if one.failed_disk}
     awaited = [broker for broker in decision.waits_for if broker not in failed]
     members = tuple(broker for broker in awaited if broker in returning and returning[broker].kind in _CLEAN)
-    answered = tuple(broker for broker in awaited if broker in judged.candidates)
     best = judged.best(decision.waits_for) or judged.best(tuple(judged.candidates))
     deciders = () if best is None else best.decided_by
+    # Of those whose logs Kafka checks, who was not shut down is likely not to be elected at all.
+    stopped = tuple(b for b in members if returning[b].shut_down and returning[b].checks_records)
+    members = stopped or members
     if members:
         down = tuple(one for one in unsafe if one.broker not in members)
         check = tuple(broker for broker in members if not returning[broker].checks_records)
         elr = _by_elr(judged, members)
-        return Advice(AdviceKind.BRING_BACK, members, down, check, None, deciders, elr)
-    if answered and decision.verdict is DecisionKind.WAIT:
-        return Advice(AdviceKind.UNFENCE, answered, unsafe, (), None, deciders)
+        return Advice(
+            AdviceKind.BRING_BACK, members, down, check, None, deciders, elr, was_shut_down=bool(stopped)
+        )
+    if decision.why_not is WhyNot.BETTER_FENCED:
+        return Advice(AdviceKind.UNFENCE, decision.waits_for, unsafe, (), None, deciders)
     if awaited and decision.verdict is DecisionKind.WAIT:
         return Advice(AdviceKind.ASK, tuple(awaited), unsafe, (), None, deciders, _by_elr(judged, awaited))
     return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, deciders)
@@ -178,4 +186,5 @@ def _merged(group: list[Advice]) -> Advice:
     verdict = worst or next((one.verdict for one in group if one.verdict is not None), None)
     deciders = tuple(dict.fromkeys(decider for one in group for decider in one.decided_by))
     elr = any(one.by_elr for one in group)
-    return Advice(group[0].kind, brokers, tuple(down.values()), check, verdict, deciders, elr)
+    shut = all(one.was_shut_down for one in group)
+    return Advice(group[0].kind, brokers, tuple(down.values()), check, verdict, deciders, elr, shut)

@@ -16,6 +16,8 @@ from recovery.membership.quorum_health import health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Broker, PartitionState, Survey, Unknown, Why
 
+REFUSED = "connection refused"
+"""Part of an answer's problem where nothing listens: the host is up, and the process does not run."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
@@ -70,8 +72,9 @@ def cut_off(quorum: Quorum | QuorumWithoutLeader | Unknown | None, asked: int) -
 
 
 class ClusterHealth(NamedTuple):
-    """``brokers_down`` are fenced, not registered, or do not answer from here; by id. ``failed_dirs`` counts log
-    dirs.
+    """Brokers by id: ``brokers_down`` do not run, or are fenced or not registered and do not answer;
+    ``brokers_fenced`` are fenced and answer; ``brokers_unreached`` do not answer from here, and are unfenced.
+    ``failed_dirs`` counts log dirs.
 
     ``offline`` and ``under_min_isr`` count partitions, the second without the first; None: not asked.
     ``self_electing``: topics with an offline partition that elect uncleanly by themselves
@@ -89,6 +92,8 @@ class ClusterHealth(NamedTuple):
     leaders_not_told: int = 0
     unseen: bool = False
     cut_off: int | None = None
+    brokers_fenced: tuple[int, ...] = ()
+    brokers_unreached: tuple[int, ...] = ()
 
     @property
     def current(self) -> bool:
@@ -101,6 +106,8 @@ class ClusterHealth(NamedTuple):
         wrong = (
             self.quorum.dead_voters,
             self.brokers_down,
+            self.brokers_fenced,
+            self.brokers_unreached,
             self.failed_dirs,
             self.offline,
             self.under_min_isr,
@@ -119,24 +126,37 @@ class ClusterHealth(NamedTuple):
         return led and not self.unseen and not self.leaders_not_told
 
 
-def down(
+class TroubledBrokers(NamedTuple):
+    """Brokers by id, as in :class:`ClusterHealth`."""
+
+    down: tuple[int, ...]
+    fenced: tuple[int, ...]
+    unreached: tuple[int, ...]
+
+
+def troubled_brokers(
     brokers: Iterable[Broker],
     problems: Mapping[int, Unknown | None],
     log_dirs: Mapping[int, object],
     troubled: Iterable[PartitionState] = (),
-) -> tuple[int, ...]:
-    """The brokers that are down, by id: listed as fenced, not answering, or not listed and out of an ISR.
+) -> TroubledBrokers:
+    """The brokers that are listed as fenced, do not answer, or are not listed and out of an ISR.
 
     ``problems`` says why a broker that was asked for logs did not answer; one that holds none of them was asked
     for its log dirs only. Clusters before 4.0 do not list fenced brokers: those are missing from the ISR of
     ``troubled``.
     """
-    listed = {broker.id: broker for broker in brokers}
-    found = {broker.id for broker in listed.values() if broker.fenced}
-    found.update(broker for broker in listed if no_answer(broker, problems, log_dirs) is not None)
-    for state in troubled:
-        found.update(b for b in state.replicas if b not in listed and b not in state.isr)
-    return tuple(sorted(found))
+    listed = {broker.id: bool(broker.fenced) for broker in brokers}
+    down = {b for state in troubled for b in state.replicas if b not in listed and b not in state.isr}
+    fenced, unreached = set(), set()
+    for broker, is_fenced in listed.items():
+        why = no_answer(broker, problems, log_dirs)
+        answered = problems.get(broker, log_dirs.get(broker)) is not None or broker in problems
+        if is_fenced:
+            (fenced if why is None and answered else down).add(broker)
+        elif why is not None:
+            (down if REFUSED in why.detail else unreached).add(broker)
+    return TroubledBrokers(tuple(sorted(down)), tuple(sorted(fenced)), tuple(sorted(unreached)))
 
 
 def no_answer(

@@ -9,6 +9,7 @@ from recovery.acknowledged.verdict import DeciderKind, EvidenceKind, PartitionVe
 from recovery.loss import fullness
 from recovery.model import Standing, Survey, Unknown
 from recovery.ranking import Candidate, Ranking, answered, rank
+from recovery.wording.quantity_text import both, either
 from recovery.wording.verdict_text import verdict_text
 
 
@@ -32,13 +33,27 @@ class DecisionKind(StrEnum):
     REPORT_ONLY = "report only"
 
 
+class WhyNot(StrEnum):
+    """Which evidence speaks against electing now.
+
+    - BRANCHES: the best by ranking lacks records that were committed.
+    - FAILED_DISK: only a disk that failed could tell more, and its broker returns with an empty one.
+    - BETTER_FENCED: a better log is on a broker that cannot be elected yet.
+    """
+
+    BRANCHES = "branches"
+    FAILED_DISK = "failed disk"
+    BETTER_FENCED = "better fenced"
+
+
 class Decision(NamedTuple):
     """The choice for one partition.
 
     ``leader`` is -1 unless the verdict is ELECT (or ALREADY_ONLINE: the present leader). ``order`` holds
     every replica: the chosen one first, then by rank, those that did not answer last, in assignment order.
     ``waits_for`` are the brokers to wait for. ``other_ranking_leader`` is set where the other ranking would
-    choose somebody else. ``judged`` are the verdicts it rests on; None: nobody judged.
+    choose somebody else. ``judged`` are the verdicts it rests on; None: nobody judged. ``why_not`` is the evidence
+    against an election, where that is the reason.
     """
 
     verdict: DecisionKind
@@ -48,6 +63,7 @@ class Decision(NamedTuple):
     reason: str
     other_ranking_leader: int | None
     judged: PartitionVerdicts | None = None
+    why_not: WhyNot | None = None
 
 
 def decide(
@@ -105,9 +121,11 @@ def _by_verdict(
     told = "" if verdict is None else f"broker {chosen.broker} {verdict_text(verdict)}"
     waits_for, why = _better_but_fenced(survey, ranked)
     if waits_for:
-        return _no_election(DecisionKind.WAIT, "; ".join(filter(None, (why, told))), waits_for=waits_for)
+        why = "; ".join(filter(None, (why, told)))
+        return _no_election(DecisionKind.WAIT, why, waits_for=waits_for, why_not=WhyNot.BETTER_FENCED)
     if verdict is not None and verdict.kind is VerdictKind.SOME:
-        return _no_election(DecisionKind.REFUSED, _both_branches(chosen, ranked, verdict))
+        why = _both_branches(chosen, ranked, verdict)
+        return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.BRANCHES)
     failed = {one.broker for one in judged.self_elections if one.failed_disk}
     if verdict is not None and verdict.none:
         silent = tuple(
@@ -115,7 +133,7 @@ def _by_verdict(
         )
         members = tuple(one.broker for one in judged.self_elections if one.broker in silent)
         if members:
-            why = f"bring back {_either(members)} (ISR or ELR) with its disk intact"
+            why = f"bring back {either(members)} (ISR or ELR) with its disk intact"
             return _no_election(DecisionKind.WAIT, f"{why}; {told}", waits_for=members)
     else:
         answers = [] if verdict is None else verdict.decided_by
@@ -123,7 +141,7 @@ def _by_verdict(
         silent = tuple(broker for broker in survey.state.replicas if broker in deciders)
     if not silent:
         return _failed_disk(chosen, judged, told)
-    return _no_election(DecisionKind.WAIT, f"{told}; wait for {_either(silent)}", waits_for=silent)
+    return _no_election(DecisionKind.WAIT, f"{told}; wait for {either(silent)}", waits_for=silent)
 
 
 def _failed_disk(chosen: Candidate, judged: PartitionVerdicts, told: str) -> Decision | None:
@@ -132,10 +150,10 @@ def _failed_disk(chosen: Candidate, judged: PartitionVerdicts, told: str) -> Dec
     if not failed:
         return None
     why = (
-        f"the disk of broker {_either(failed)} FAILED, and it returns with an empty one; {told}. Read that disk, or"
+        f"the disk of broker {either(failed)} FAILED, and it returns with an empty one; {told}. Read that disk, or"
         f" elect {chosen.broker} before (--strategy aggressive)"
     )
-    return _no_election(DecisionKind.REFUSED, why)
+    return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.FAILED_DISK)
 
 
 def _both_branches(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Verdict) -> str:
@@ -149,10 +167,6 @@ def _both_branches(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Ve
         f"the best by ranking, broker {chosen.broker}, {verdict_text(verdict)}: {'; '.join(branches)}."
         " No choice keeps both; rescue one branch, then choose by hand"
     )
-
-
-def _either(brokers: tuple[int, ...]) -> str:
-    return " or ".join(map(str, brokers))
 
 
 REASSIGNING = (
@@ -199,19 +213,18 @@ def _must_wait(
     if strategy is Strategy.BALANCED and state.elr is not None:
         clean = clean_electors(survey)
         if clean:
-            either = " or ".join(map(str, clean))
-            return (
-                clean,
-                f"bring back {either} (ISR or ELR): after a clean shutdown it is elected without loss",
+            why = (
+                f"bring back {either(clean)} (ISR or ELR): after a clean shutdown it is elected without loss"
             )
+            return clean, why
         if state.last_known_elr:
             missing = _not_ready(survey, ranking, state.last_known_elr)
             if missing:
-                return missing, f"LastKnownELR member {_names(missing)} is not electable or did not answer"
+                return missing, f"LastKnownELR member {both(missing)} is not electable or did not answer"
             return _better_but_fenced(survey, ranked)
     missing = tuple(r.broker for r in survey.replicas if not answered(r, ranking))
     if missing:
-        return missing, f"replica {_names(missing)} did not answer"
+        return missing, f"replica {both(missing)} did not answer"
     return _better_but_fenced(survey, ranked)
 
 
@@ -223,11 +236,11 @@ def _better_but_fenced(survey: Survey, ranked: tuple[Candidate, ...]) -> tuple[t
     better = tuple(c.broker for c in ranked if not c.electable and c.key > best.key)
     disks = {replica.broker for replica in survey.replicas if replica.disk_read_ms is not None}
     if better and disks.issuperset(better):
-        start = f"start broker {_names(better)} again with its disk"
-        return better, f"the disk of {_names(better)} holds a better log than {best.broker} has: {start}"
+        start = f"start broker {both(better)} again with its disk"
+        return better, f"the disk of {both(better)} holds a better log than {best.broker} has: {start}"
     return (
         better,
-        f"{_names(better)} answered with a better log than {best.broker}, but cannot be elected yet",
+        f"{both(better)} answered with a better log than {best.broker}, but cannot be elected yet",
     )
 
 
@@ -270,7 +283,7 @@ def _reason(survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], ra
     emptier = [
         c.broker for c in ranked if c.key == chosen.key and kept.get(c.broker, 0) < kept.get(chosen.broker, 0)
     ]
-    return f"{best}; compaction left more in its log than on {_names(tuple(emptier))}" if emptier else best
+    return f"{best}; compaction left more in its log than on {both(tuple(emptier))}" if emptier else best
 
 
 def _reassignment_reason(reassigning: bool | Unknown) -> str:
@@ -279,11 +292,12 @@ def _reassignment_reason(reassigning: bool | Unknown) -> str:
     return REASSIGNING
 
 
-def _names(brokers: tuple[int, ...]) -> str:
-    return " and ".join(str(broker) for broker in brokers)
-
-
 def _no_election(
-    verdict: DecisionKind, reason: str, *, leader: int = -1, waits_for: tuple[int, ...] = ()
+    verdict: DecisionKind,
+    reason: str,
+    *,
+    leader: int = -1,
+    waits_for: tuple[int, ...] = (),
+    why_not: WhyNot | None = None,
 ) -> Decision:
-    return Decision(verdict, leader, (), waits_for, reason, None)
+    return Decision(verdict, leader, (), waits_for, reason, None, why_not=why_not)

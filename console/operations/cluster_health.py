@@ -12,10 +12,10 @@ from console.operations.remembered_voters import quorum_or_lost
 from recovery.cluster_health import (
     ClusterHealth,
     cut_off,
-    down,
     quorum_finding,
     self_electing,
     short_of_replicas,
+    troubled_brokers,
 )
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
@@ -44,11 +44,14 @@ def cluster_health(told: HealthSources) -> ClusterHealth:
     """What is wrong with the cluster as a whole."""
     found = told.partitions
     offline = offline_of(found)
+    brokers = troubled_brokers(
+        told.cluster.brokers, told.problems, told.log_dirs, short_of_replicas(found.states)
+    )
     return ClusterHealth(
         quorum=quorum_finding(told.quorum),
-        brokers_down=down(
-            told.cluster.brokers, told.problems, told.log_dirs, short_of_replicas(found.states)
-        ),
+        brokers_down=brokers.down,
+        brokers_fenced=brokers.fenced,
+        brokers_unreached=brokers.unreached,
         failed_dirs=len(failed_dirs(told.log_dirs)),
         offline=len(offline) if told.whole else None,
         under_min_isr=told.under_min_isr,

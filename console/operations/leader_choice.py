@@ -12,7 +12,7 @@ from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.operations.acknowledged_losses import with_verdicts
 from console.operations.partition_picture import Picture
 from console.operations.record_times import with_times
-from recovery.advice import FirstStep, advise, first_steps
+from recovery.advice import AdviceKind, FirstStep, advise, first_steps
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
@@ -49,6 +49,11 @@ class Choices:
     def steps(self) -> tuple[FirstStep, ...]:
         """What to do first, whatever strategy the plan was made by."""
         return _steps(self.rows, self.plan.header.ranking)
+
+    @property
+    def compares(self) -> bool:
+        """Whether a partition has two branches of which no choice keeps both."""
+        return any(step.advice.kind is AdviceKind.COMPARE for step in self.steps)
 
     @property
     def waits(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
+from recovery.cluster_health import REFUSED
 from recovery.membership.preflight import LivenessLimits, wedged
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
@@ -25,8 +26,6 @@ FETCHING = 1.5
 """
 UNLOADED = "Direct-to-controller communication is not supported"
 """What a controller without any metadata answers to DescribeCluster (Kafka's ControllerApis)."""
-REFUSED = "connection refused"
-"""What a probe says where nothing listens: its host is up, and the controller does not run."""
 SETTLING = 4.0
 """Seconds after which a healthy quorum has committed what it had written: an idle leader appends twice a
 second.

@@ -29,6 +29,8 @@ def health_json(health: ClusterHealth) -> dict[str, object]:
         "quorum": health.quorum.state,
         "deadVoters": health.quorum.dead_voters,
         "brokersDown": health.brokers_down,
+        "brokersFenced": health.brokers_fenced,
+        "brokersUnreached": health.brokers_unreached,
         "failedLogDirs": health.failed_dirs,
         "offline": health.offline,
         "underMinIsr": health.under_min_isr,

@@ -44,6 +44,17 @@ def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestar
     return tuple(found)
 
 
+def shut_down(history: MetadataHistory, broker: int) -> bool:
+    """Whether the newest process of the broker began a controlled shutdown."""
+    began = False
+    for row in history.of(BrokerSubject(broker)):
+        if isinstance(row.change, RegisterBrokerRecord):
+            began = row.change.in_controlled_shutdown
+        elif isinstance(row.change, BrokerRegistrationChangeRecord):
+            began = began or row.change.in_controlled_shutdown is True
+    return began
+
+
 def unseen_restart(history: MetadataHistory) -> BrokerRestart:
     """What a copied log cannot show: any broker may have started again after its end."""
     return BrokerRestart(history.end_offset, history.end_ms or 0, True, frozenset(), frozenset())

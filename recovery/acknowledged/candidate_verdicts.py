@@ -29,17 +29,13 @@ from recovery.acknowledged.verdict import (
     VerdictKind,
 )
 from recovery.loss import count, loss, without
-from recovery.model import EpochSpan, ReplicaLog, Survey, Unknown
+from recovery.model import EpochSpan, Unknown
 
 
 def partition_verdicts(facts: PartitionFacts) -> PartitionVerdicts:
     """The verdict of each replica that answered with its log and epochs, and whom Kafka elects by itself."""
     judge = _Partition(facts)
-    found: dict[int, Verdict] = {}
-    for broker in judge.logs:
-        if broker in facts.read_disks and facts.survey.log(broker) is None:
-            continue  # a log read from a disk cannot be chosen
-        found[broker] = judge.verdict(broker)
+    found = {broker: judge.verdict(broker) for broker in judge.logs}
     return PartitionVerdicts(found, self_elections(facts, found))
 
 
@@ -66,7 +62,6 @@ class _Partition:
             else proofs_from_history(facts, self.logs, self.history)
         )
         self._lost = () if self.history is None else tuple(records_lost(self.facts, self.logs, self.history))
-        self._known = _with_logs(facts.survey, self.logs)
 
     def verdict(self, broker: int) -> Verdict:
         mine = self.logs[broker]
@@ -125,7 +120,7 @@ class _Partition:
         """
         found = []
         if not self.silent:
-            everything = loss(self._known, broker)
+            everything = loss(self.facts.survey, broker)
             at_most = None if everything.at_most is None else everything.at_most - count(everything.head)
             evidence = Evidence(EvidenceKind.EVERY_REPLICA_ANSWERED, tuple(self.logs))
             found.append(_Bound(at_most, spans, (evidence,), ()))
@@ -140,7 +135,7 @@ class _Partition:
     def _refuted(self, proof: CompleteLog) -> bool:
         """Whether more of its witnesses than it tolerates have a log that is empty while others are not."""
         return any(
-            sum(other in self.logs and emptied(self.facts, self.logs, other) for other in condition.brokers)
+            sum(other in self.logs and emptied(self.logs, other) for other in condition.brokers)
             > condition.tolerated
             for condition in proof.conditions
             if condition.kind is ConditionKind.RECORDS_KEPT
@@ -166,8 +161,7 @@ class _Partition:
             found.append(Decider(DeciderKind.LINEAGE, unread, every=True))
         if mute:
             brokers, every = self._needed(mute)
-            failed = self.facts.failed_disks | self.facts.emptied_disks
-            if whole := tuple(broker for broker in brokers if broker not in failed):
+            if whole := tuple(broker for broker in brokers if broker not in self.facts.failed_disks):
                 found.append(Decider(DeciderKind.BROKER_ANSWER, whole, every))
             found.append(Decider(DeciderKind.BROKER_DISK, brokers, every))
         if isinstance(survey.min_isr, Unknown):
@@ -208,15 +202,6 @@ def _with_branch(bound: _Bound, branch: EarlierBranch, pairs: Mapping[int, Lacki
 def _preference(bound: _Bound) -> tuple[bool, int, int, int]:
     doubtful = sum(condition.doubtful for condition in bound.conditions)
     return bound.offsets is None, bound.offsets or 0, doubtful, len(bound.conditions)
-
-
-def _with_logs(survey: Survey, logs: Mapping[int, ReplicaLog]) -> Survey:
-    """The survey with the logs that were read from disks."""
-    replicas = tuple(
-        replica._replace(log=logs[replica.broker]) if replica.broker in logs else replica
-        for replica in survey.replicas
-    )
-    return survey._replace(replicas=replicas)
 
 
 def _all(pairs: Mapping[int, LackingSpans], *, committed: bool) -> tuple[EpochSpan, ...]:

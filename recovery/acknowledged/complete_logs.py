@@ -77,7 +77,7 @@ def _in_sync_now(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> list[
             (*UNCHECKED_HISTORY, Condition(ConditionKind.RECORDS_KEPT, (broker,))),
         )
         for broker in (*state.isr, *(state.elr or ()))
-        if broker in logs and not emptied(facts, logs, broker)
+        if broker in logs and not emptied(logs, broker)
     ]
 
 
@@ -87,7 +87,7 @@ def _few_silent(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> Comple
     An emptied log is no witness, and counts as silent.
     """
     min_isr = facts.survey.min_isr
-    witnesses = tuple(broker for broker in logs if not emptied(facts, logs, broker))
+    witnesses = tuple(broker for broker in logs if not emptied(logs, broker))
     others = len(facts.survey.replicas) - len(witnesses)
     if isinstance(min_isr, Unknown) or not witnesses or others >= min_isr:
         return None
@@ -100,10 +100,8 @@ def _few_silent(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> Comple
     return CompleteLog(best, (evidence,), (*UNCHECKED_HISTORY, kept))
 
 
-def emptied(facts: PartitionFacts, logs: Mapping[int, ReplicaLog], broker: int) -> bool:
+def emptied(logs: Mapping[int, ReplicaLog], broker: int) -> bool:
     """Whether the log holds nothing although others do: its disk may have been replaced."""
-    if broker in facts.emptied_disks:
-        return True
     log = logs[broker]
     empty = log.log_start_offset >= log.log_end_offset
     return empty and any(other.log_end_offset > log.log_end_offset for other in logs.values())

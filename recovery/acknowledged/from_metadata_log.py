@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.acknowledged.broker_restarts import broker_restarts, unseen_restart
+from recovery.acknowledged.broker_restarts import broker_restarts, shut_down, unseen_restart
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.min_isr_over_time import BEFORE_THE_LOG, min_isr_over_time
 from recovery.controller.registration import Registration
@@ -39,6 +39,7 @@ def in_sync_history(
         min_isr_over_time(history, state.topic, brokers, survey.min_isr),
         {broker: (*broker_restarts(history, broker), *unseen) for broker in brokers},
         from_creation=first.batch != IN_SNAPSHOT,
+        shut_down=frozenset(broker for broker in brokers if shut_down(history, broker)),
     )
 
 

@@ -58,7 +58,7 @@ class InSyncHistory:
     """The states of one partition, the oldest first.
 
     ``from_creation``: the first is its creation; otherwise it is what a snapshot holds, and nothing is known of
-    earlier elections.
+    earlier elections. ``shut_down``: brokers that are in a controlled shutdown, or ended in one.
     """
 
     def __init__(
@@ -68,9 +68,11 @@ class InSyncHistory:
         restarts: Mapping[int, tuple[BrokerRestart, ...]],
         *,
         from_creation: bool,
+        shut_down: frozenset[int] = frozenset(),
     ) -> None:
         self.intervals = intervals
         self.from_creation = from_creation
+        self.shut_down = shut_down
         self._min_isr = min_isr
         self._restarts = restarts
         self._files_used = False

@@ -75,8 +75,11 @@ def _evidence(history: InSyncHistory, whole: Mapping[int, Whole]) -> Evidence:
 
 
 def _kept(facts: PartitionFacts, whole: Mapping[int, Whole], *, tolerated: int) -> tuple[Condition, ...]:
-    """The condition that one of these logs was not shortened; none where one certainly was not."""
-    read = {broker for broker in whole if facts.survey.log(broker) is None}
+    """The condition that one of these logs was not shortened; none where one certainly was not.
+
+    A log that was read from a disk may lack what its host had not written to it when it lost power.
+    """
+    read = {replica.broker for replica in facts.survey.replicas if replica.disk_read_ms is not None}
     if any(not found.restarts and broker not in read for broker, found in whole.items()):
         return ()
     doubtful = all(any(not restart.after_shutdown for restart in found.restarts) for found in whole.values())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
@@ -16,18 +15,15 @@ class PartitionFacts:
     """The input of a verdict. Unknown is a value of its own, never a default.
 
     ``elr_enabled``: the feature ``eligible.leader.replicas.version``. ``unclean_elections``: the topic's effective
-    ``unclean.leader.election.enable``. ``failed_disks`` are brokers whose log dir with this replica failed;
-    ``emptied_disks`` those whose dir was replaced by an empty one since. ``read_disks`` are the logs of brokers
-    that are down, as read from their disks: they count as answered, and can never be chosen. ``compacted``:
-    whether ``cleanup.policy`` contains compact. ``in_sync``: the partition's part of the metadata log.
+    ``unclean.leader.election.enable``. ``failed_disks`` are brokers whose log dir with this replica failed.
+    ``compacted``: whether ``cleanup.policy`` contains compact. ``in_sync``: the partition's part of the metadata
+    log.
     """
 
     survey: Survey
     elr_enabled: bool | Unknown = NOT_ASKED
     unclean_elections: bool | Unknown = NOT_ASKED
     failed_disks: frozenset[int] = frozenset()
-    emptied_disks: frozenset[int] = frozenset()
-    read_disks: Mapping[int, ReplicaLog] = field(default_factory=dict)
     compacted: bool | Unknown = NOT_ASKED
     in_sync: InSyncHistory | Unknown = NOT_ASKED
 
@@ -36,8 +32,6 @@ class PartitionFacts:
         logs: dict[int, ReplicaLog] = {}
         for replica in self.survey.replicas:
             log = replica.log
-            if isinstance(log, Unknown):
-                log = self.read_disks.get(replica.broker, log)
             if isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage):
                 logs[replica.broker] = log
         return logs

@@ -21,9 +21,16 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
             checks = kind is SelfElectionKind.ELR_MEMBER or (
                 kind is SelfElectionKind.ISR_MEMBER and facts.elr_enabled is True
             )
-            failed = replica.broker in facts.failed_disks or replica.broker in facts.emptied_disks
-            found.append(SelfElection(replica.broker, kind, checks, failed, verdicts.get(replica.broker)))
+            failed = replica.broker in facts.failed_disks
+            verdict = verdicts.get(replica.broker)
+            found.append(
+                SelfElection(replica.broker, kind, checks, failed, verdict, _shut_down(facts, replica.broker))
+            )
     return tuple(found)
+
+
+def _shut_down(facts: PartitionFacts, broker: int) -> bool | None:
+    return None if isinstance(facts.in_sync, Unknown) else broker in facts.in_sync.shut_down
 
 
 def _kind(facts: PartitionFacts, broker: int) -> SelfElectionKind | None:

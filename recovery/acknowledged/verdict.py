@@ -162,7 +162,8 @@ class SelfElection(NamedTuple):
     """Kafka elects ``broker`` by itself when it returns, before any other.
 
     ``checks_records``: Kafka does so only after a clean shutdown (an ELR member; an ISR member with the ELR on).
-    Otherwise it is elected whatever its log lost. ``failed_disk``: its disk is known to have failed, so that it
+    Otherwise it is elected whatever its log lost. ``shut_down``: it was in a controlled shutdown when it was last
+    seen (metadata log); None: not known. ``failed_disk``: its disk is known to have failed, so that it
     returns with an empty log or cannot be elected. ``verdict``: what its election loses; None where its log is not
     known.
     """
@@ -172,6 +173,7 @@ class SelfElection(NamedTuple):
     checks_records: bool
     failed_disk: bool
     verdict: Verdict | None
+    shut_down: bool | None = None
 
 
 class PartitionVerdicts(NamedTuple):

@@ -87,8 +87,8 @@ def _led(state: Registration) -> str:
 
 
 def _offline(before: Registration, after: Registration) -> str:
-    lost = _listed(set(before.isr) - set(after.isr))
-    return f"OFFLINE: the last ISR member was {lost}; now {_safe(after)}"
+    # Without the ELR the last member stays in the ISR.
+    return f"OFFLINE: the last ISR member was {_listed(before.isr)}; now {_safe(after)}"
 
 
 def _unclean(before: Registration, after: Registration) -> str:

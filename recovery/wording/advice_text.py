@@ -93,6 +93,9 @@ def _bring_back(advice: Advice, count: int) -> str:
     who = f"broker {either(advice.brokers)}"
     get = "the partition then gets" if count == 1 else f"{count:,} partitions then get"
     text = f"Bring {who} back with its disk intact: {get} a leader without an unclean election"
+    if advice.was_shut_down:
+        one = len(advice.brokers) == 1
+        return f"{text} ({'it was' if one else 'they were'} in a controlled shutdown when last seen)."
     if not advice.check_disk:
         return f"{text} (for certain only after a clean shutdown)."
     unchecked = "read its disk first (ktriage disk scan): Kafka elects it whatever it lost"

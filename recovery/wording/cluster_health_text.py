@@ -121,9 +121,13 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:
         text = f"old metadata, of broker {health.cut_off}"
         yield _Part(text, "old metadata", 0)
     if quorum.dead_voters:
-        yield _down(quorum.dead_voters, "voter", 5)
+        yield _named(quorum.dead_voters, "voter", "down", 5)
     if health.brokers_down:
-        yield _down(health.brokers_down, "broker", 3)
+        yield _named(health.brokers_down, "broker", "down", 3)
+    if health.brokers_fenced:
+        yield _named(health.brokers_fenced, "broker", "fenced", 4)
+    if health.brokers_unreached:
+        yield _named(health.brokers_unreached, "broker", "not reached", 4)
     if health.failed_dirs:
         text = f"{counted(health.failed_dirs, 'disk')} failed"
         yield _Part(text, text, 2)
@@ -145,10 +149,10 @@ def _self_electing(count: int) -> _Part:
     return _Part(f"{brief} by {'itself' if count == 1 else 'themselves'}", brief, 4)
 
 
-def _down(ids: tuple[int, ...], what: str, rank: int) -> _Part:
-    brief = f"{counted(len(ids), what)} down"
+def _named(ids: tuple[int, ...], what: str, how: str, rank: int) -> _Part:
+    brief = f"{counted(len(ids), what)} {how}"
     if len(ids) > FEW:
         return _Part(brief, brief, rank)
     names = ", ".join(map(str, ids))
-    one = f"{what} {names} down"
-    return _Part(one, one, rank) if len(ids) == 1 else _Part(f"{what}s {names} down", brief, rank)
+    one = f"{what} {names} {how}"
+    return _Part(one, one, rank) if len(ids) == 1 else _Part(f"{what}s {names} {how}", brief, rank)

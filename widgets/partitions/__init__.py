@@ -7,7 +7,6 @@ from widgets.partitions.partition_row import (
     bare_row,
     leader_unknown_row,
     partition_row,
-    worst_first,
 )
 from widgets.partitions.partitions_pane import PartitionsPane, PartitionsView
 
@@ -21,5 +20,4 @@ __all__ = [
     "count_partitions",
     "leader_unknown_row",
     "partition_row",
-    "worst_first",
 ]

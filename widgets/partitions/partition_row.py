@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -129,9 +128,3 @@ def leader_unknown_row(tp: TopicPartition, why: Unknown) -> PartitionRow:
     """The row of a partition that has a leader which the listener that was asked does not reach."""
     state = PartitionState(tp.topic, tp.partition, "", UNKNOWN_LEADER, NO_EPOCH, (), (), (), (), ())
     return bare_row(state)._replace(leader_unknown=why)
-
-
-def worst_first(rows: Iterable[PartitionRow]) -> tuple[PartitionRow, ...]:
-    """Offline first, then under min ISR, under-replicated, the rest; by name in each."""
-    rank = {health: number for number, health in enumerate(PartitionHealth)}
-    return tuple(sorted(rows, key=lambda row: (rank[row.health], row.state.topic, row.state.partition)))

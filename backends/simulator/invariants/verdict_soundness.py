@@ -115,19 +115,17 @@ class VerdictSoundness:
             offline,
         )
         replicas = []
-        read: dict[int, ReplicaLog] = {}
         for broker in held.replicas:
             standing = Standing.OFFLINE_REPLICA if broker in offline else Standing.ELECTABLE
             process = world.brokers.get(broker)
             log = self._log(tp, broker)
             answers = process is not None and process.state.running and broker not in muted
-            told = SILENT if log is None or not answers else _told(log, held.leader_epoch)
-            if log is not None and process is None and self._random.random() < 0.2:
-                read[broker] = _told(log, held.leader_epoch)
-            replicas.append(Replica(broker, standing, told))
+            read = log is not None and process is None and self._random.random() < 0.2
+            told = _told(log, held.leader_epoch) if log is not None and (answers or read) else SILENT
+            replicas.append(Replica(broker, standing, told, 0 if read else None))
         unclean = NOT_ASKED if self._random.random() < 0.3 else image.rules_for(tp.topic).elects_uncleanly
         survey = Survey(state, tuple(replicas), image.effective_min_isr(tp.topic), held.reassigning)
-        return PartitionFacts(survey, elr, unclean, read_disks=read, compacted=False)
+        return PartitionFacts(survey, elr, unclean, compacted=False)
 
     def _log(self, tp: TopicPartition, broker: int) -> Log | None:
         disk = self._world.disks[broker]

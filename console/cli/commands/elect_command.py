@@ -55,8 +55,8 @@ ElectionStrategyOption = Annotated[
     typer.Option(
         "--strategy",
         help="For longest-log: when to elect. aggressive: at once, the best of the replicas that answered."
-        " balanced: not while a member of ISR or ELR may come back, and only when all of LastKnownELR"
-        " answered. Default: balanced.",
+        " balanced: where the best of them is proved to hold every acknowledged record, or nobody's answer could"
+        " prove it. Default: balanced.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")]

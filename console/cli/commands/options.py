@@ -139,9 +139,10 @@ StrategyOption = Annotated[
     Strategy,
     typer.Option(
         "--strategy",
-        help="When to elect. aggressive: at once, the best of the replicas that answered. balanced: not while a"
-        " member of ISR or ELR may come back, and only when all of LastKnownELR answered. complete: only when"
-        " every replica answered. none: never, report only.",
+        help="When to elect. aggressive: at once, the best of the replicas that answered. balanced: where the"
+        " best of them is proved to hold every acknowledged record, or nobody's answer could prove it; it refuses"
+        " where a high watermark contradicts the ranking, and waits otherwise. complete: only when every replica"
+        " answered. none: never, report only.",
     ),
 ]
 PathToJsonFile = Annotated[

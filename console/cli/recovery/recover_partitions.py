@@ -108,9 +108,14 @@ def _next_after_choice(
 ) -> None:
     if written is not None:
         run.screen.say(f"the plan is in {written}")
+        if choices.compares:
+            run.next("rescue", "read", str(written), "--to", unused("rescue"))
         run.next("review", str(written))
     elif choices.plan.rows:
         run.next(*options.plan_again(unused()))
+    elif choices.compares:
+        run.screen.say("make a plan of the one branch, and read the other before you apply it:")
+        run.next(*options.plan_again(unused(wanted or "recovery.json"), strategy=Strategy.AGGRESSIVE))
     elif choices.waits and options.strategy is not Strategy.AGGRESSIVE:
         run.screen.say(BRING_BACK)
         run.next(*options.plan_again(unused(wanted or "recovery.json"), strategy=Strategy.AGGRESSIVE))

@@ -29,7 +29,7 @@ from recovery.metadata_log.records import (
     ResourceType,
     TopicRecord,
 )
-from recovery.model import ReplicaLog, Survey, Unknown
+from recovery.model import ReplicaLog, Standing, Survey, Unknown
 from recovery.wording.verdict_text import verdict_text
 from tests.unit.recovery.surveys import SILENT, log, survey
 
@@ -134,6 +134,17 @@ def test_a_restart_without_a_shutdown_leaves_the_page_cache_in_question() -> Non
     verdict = told.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT})
     assert verdict.kind is VerdictKind.NONE
     assert verdict.conditions == (Condition(ConditionKind.RECORDS_KEPT, (2,), doubtful=True),)
+
+
+def test_who_of_the_members_was_shut_down_cleanly_is_known() -> None:
+    told = last_replica_standing()
+    silent = told.facts(NOBODY_ANSWERED)
+    assert [(one.broker, one.shut_down) for one in partition_verdicts(silent).self_elections] == [(1, False)]
+    told.shuts_down(1)
+    silent = told.facts(NOBODY_ANSWERED)
+    assert [(one.broker, one.shut_down) for one in partition_verdicts(silent).self_elections] == [(1, True)]
+    told.starts(1)
+    assert told.history().shut_down == frozenset(), "a new process of it has not been shut down"
 
 
 def test_after_a_controlled_shutdown_it_is_only_not_checked() -> None:
@@ -357,3 +368,14 @@ def test_a_witness_that_never_restarted_or_left_first_has_lost_nothing() -> None
     }
     kinds = {one.kind for one in shortened_witness(restarts=False).verdict(3, behind).evidence}
     assert EvidenceKind.RECORDS_LOST not in kinds
+
+
+def test_a_disk_that_was_read_proves_nothing_of_what_its_host_had_not_written() -> None:
+    """1, the last ISR member, has not restarted; its host may have lost power with records in its cache."""
+    told = last_replica_standing()
+    facts = told.facts({1: log((0, 0, 900)), 2: SILENT, 3: SILENT})
+    first, *others = facts.survey.replicas
+    read = first._replace(standing=Standing.FENCED, disk_read_ms=1)
+    asked = facts.survey._replace(replicas=(read, *others))
+    verdict = partition_verdicts(replace(facts, survey=asked)).candidates[1]
+    assert [one.kind for one in verdict.conditions] == [ConditionKind.RECORDS_KEPT]

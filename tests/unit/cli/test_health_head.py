@@ -13,6 +13,7 @@ REPORTS = (("status",), ("check",), ("plan", "new.json"), ("replicas", "--all-of
 HEADS = {
     "disk-failure": "1 disk failed · 4 offline",
     "two-of-three-voters-lost": "quorum NO LEADER · voter 102 down · broker 3 down",
+    "one-sided-cuts": "broker 1 down · broker 2 fenced · broker 3 not reached · 1 offline",
     "controller-disk-failure-leader": "voter 100 down · broker 3 down · no partition offline",
 }
 

@@ -67,6 +67,16 @@ def test_every_incident_gets_the_advice_that_its_evidence_supports(case: Mapping
         assert sentence not in said
 
 
+def test_of_the_members_only_the_one_that_was_shut_down_is_to_be_brought_back() -> None:
+    asked = survey({1: log((0, 0, 940)), 2: SILENT, 3: SILENT}, elr=(2, 3))
+    found = partition_verdicts(PartitionFacts(asked, elr_enabled=True, unclean_elections=False))
+    shut = tuple(one._replace(shut_down=one.broker == 3) for one in found.self_elections)
+    told = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, found._replace(self_elections=shut)))
+    assert told is not None
+    assert (told.kind, told.brokers) == (AdviceKind.BRING_BACK, (3,))
+    assert "(it was in a controlled shutdown when last seen)" in " ".join(advice_lines(told))
+
+
 def test_every_kind_of_advice_has_its_case() -> None:
     assert {case["advice"] for case in CASES if "advice" in case} == {kind.value for kind in AdviceKind}
 

@@ -9,10 +9,10 @@ from recovery.cluster_health import (
     QuorumFinding,
     QuorumState,
     cut_off,
-    down,
     elects_uncleanly,
     quorum_finding,
     self_electing,
+    troubled_brokers,
 )
 from recovery.membership.quorum import QuorumReplica, described
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
@@ -182,17 +182,28 @@ def test_a_broker_that_gets_no_new_metadata_tells_no_all_clear() -> None:
 BROKERS = tuple(Broker(i, f"kafka-{i}", 9092, None, False) for i in (1, 2, 3))
 
 
-def test_a_broker_is_down_that_is_fenced_or_silent_but_not_one_that_refuses() -> None:
+def test_a_broker_is_down_that_is_fenced_or_refuses_connections_but_not_one_that_refuses_an_answer() -> None:
     fenced = (*BROKERS[:2], BROKERS[2]._replace(fenced=True))
-    assert down(fenced, {}, {}) == (3,)
-    assert down(BROKERS, {1: None, 2: SILENT}, {3: REFUSED}) == (2,)
-    assert down(BROKERS, {1: None}, {3: SILENT}) == (3,)
+    assert troubled_brokers(fenced, {}, {}) == ((3,), (), ())
+    assert troubled_brokers(fenced, {3: SILENT}, {}) == ((3,), (), ())
+    assert troubled_brokers(BROKERS, {1: None, 2: SILENT}, {3: REFUSED}) == ((2,), (), ())
+    assert troubled_brokers(BROKERS, {1: None}, {3: SILENT}) == ((3,), (), ())
+
+
+def test_a_broker_that_only_we_or_only_the_controllers_do_not_reach_is_not_called_down() -> None:
+    fenced = (*BROKERS[:2], BROKERS[2]._replace(fenced=True))
+    late = Unknown(Why.NOT_ANSWERED, "no answer within 3 s")
+    found = troubled_brokers(fenced, {1: None, 2: late, 3: None}, {})
+    assert found == ((), (3,), (2,))
+    told = WELL._replace(brokers_fenced=found.fenced, brokers_unreached=found.unreached)
+    assert not told.well
+    assert health_line(told) == "broker 3 fenced · broker 2 not reached · no partition offline"
 
 
 def test_a_fenced_broker_that_an_older_release_does_not_list_is_down() -> None:
     offline = survey({1: log((0, 0, 10)), 2: log((0, 0, 10)), 3: SILENT}, isr=(1, 2)).state
     listed = tuple(broker._replace(fenced=None) for broker in BROKERS[:2])
-    assert down(listed, {}, {}, (offline,)) == (3,)
+    assert troubled_brokers(listed, {}, {}, (offline,)).down == (3,)
 
 
 def test_a_topic_that_elects_uncleanly_is_named_only_where_it_was_read() -> None:

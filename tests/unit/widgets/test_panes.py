@@ -20,7 +20,7 @@ from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
 from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView, PartitionOutcome
-from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row, worst_first
+from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row
 from widgets.quorum import QuorumPane, QuorumPaneRow, QuorumPaneView, QuorumRole, VoterChangePreview
 from widgets.replicas import ReplicasPane, ReplicasView
 
@@ -36,7 +36,11 @@ def rows(strategy: Strategy = Strategy.BALANCED) -> PartitionsView:
         )
         for one in examples.SURVEYS
     ]
-    return PartitionsView(worst_first(made), NOW, "offline and under min ISR")
+    return PartitionsView(
+        tuple(sorted(made, key=lambda row: (not row.state.offline, row.state.tp))),
+        NOW,
+        "offline and under min ISR",
+    )
 
 
 def line_of(pilot: Pilot[None], word: str) -> str:
