@@ -6,7 +6,7 @@ batch belong together where the change shows that broker (it left the ISR, or it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -171,7 +171,39 @@ def kind_of_move(before: Registration | None, after: Registration | None) -> Eve
         return EventKind.PARTITION_DELETED
     if before is None:
         return EventKind.PARTITION_CREATED
-    return next((kind for kind, shows in _MOVES if shows(before, after)), EventKind.LOG_DIR_ASSIGNED)
+    if before.leader != after.leader:
+        if not after.has_leader:
+            return EventKind.OFFLINE
+        if is_unclean(before, after):
+            return EventKind.UNCLEAN_ELECTION
+        if not before.has_leader:
+            return EventKind.ONLINE
+    return _kind_by_replicas(before, after)
+
+
+def _kind_by_replicas(before: Registration, after: Registration) -> EventKind:
+    """The kind where the partition neither lost nor got back its leader. A million changes are told in seconds."""
+    other_order = before.replicas != after.replicas
+    moving = before.adding != after.adding or before.removing != after.removing
+    if moving or (other_order and sorted(before.replicas) != sorted(after.replicas)):
+        return EventKind.REASSIGNMENT
+    if before.leader != after.leader:
+        return EventKind.LEADER_CHANGED
+    was, now = set(before.isr), set(after.isr)
+    if was != now:
+        return EventKind.ISR_GREW if was < now else EventKind.ISR_SHRANK
+    if other_order:
+        return EventKind.REPLICA_ORDER
+    return _kind_by_state(before, after)
+
+
+def _kind_by_state(before: Registration, after: Registration) -> EventKind:
+    if (before.elr, before.last_known_elr) != (after.elr, after.last_known_elr):
+        return EventKind.ELR_CHANGED
+    if before.leader_recovery_state != after.leader_recovery_state:
+        return EventKind.RECOVERY_ENDED
+    new_epoch = before.leader_epoch != after.leader_epoch
+    return EventKind.LEADER_CHANGED if new_epoch else EventKind.LOG_DIR_ASSIGNED
 
 
 def is_unclean(before: Registration, after: Registration) -> bool:
@@ -181,29 +213,10 @@ def is_unclean(before: Registration, after: Registration) -> bool:
     return after.has_leader and after.leader not in (*before.isr, *before.elr)
 
 
-def _same_replicas(before: Registration, after: Registration) -> bool:
-    return sorted(before.replicas) == sorted(after.replicas)
-
-
-_MOVES: tuple[tuple[EventKind, Callable[[Registration, Registration], bool]], ...] = (
-    (EventKind.OFFLINE, lambda old, new: old.has_leader and not new.has_leader),
-    (EventKind.UNCLEAN_ELECTION, lambda old, new: new.leader != old.leader and is_unclean(old, new)),
-    (EventKind.ONLINE, lambda old, new: new.has_leader and not old.has_leader),
-    (EventKind.REASSIGNMENT, lambda old, new: (old.adding, old.removing) != (new.adding, new.removing)),
-    (EventKind.REASSIGNMENT, lambda old, new: not _same_replicas(old, new)),
-    (EventKind.LEADER_CHANGED, lambda old, new: new.leader != old.leader),
-    (EventKind.ISR_SHRANK, lambda old, new: bool(set(old.isr) - set(new.isr))),
-    (EventKind.ISR_GREW, lambda old, new: bool(set(new.isr) - set(old.isr))),
-    (EventKind.REPLICA_ORDER, lambda old, new: old.replicas != new.replicas),
-    (EventKind.ELR_CHANGED, lambda old, new: (old.elr, old.last_known_elr) != (new.elr, new.last_known_elr)),
-    (EventKind.RECOVERY_ENDED, lambda old, new: old.leader_recovery_state != new.leader_recovery_state),
-    (EventKind.LEADER_CHANGED, lambda old, new: old.leader_epoch != new.leader_epoch),
-)
-"""The first condition that is true gives the kind of the change."""
-
-
 def _cause(move: PartitionMove, causes: list[HistoryRow]) -> HistoryRow | None:
     """The change of a broker in the same batch that this move shows."""
+    if not causes:
+        return None
     if move.before is None or move.after is None:
         return None
     left = (set(move.before.isr) - set(move.after.isr)) | (set(move.before.elr) - set(move.after.elr))

@@ -115,7 +115,8 @@ class TimelinePane(TablePane):
         view, table = self._view, self.table.counts
         parts = [Piece("Timeline", Tone.HEAD), Piece(": ")]
         if not view.source and not view.problem:
-            parts.append(Piece("the metadata log is being read", Tone.INFO))
+            what = "the metadata log is being read" if view.told is None else "what happened is put together"
+            parts.append(Piece(what, Tone.INFO))
         else:
             parts.append(Piece(counted(table.rows, "event")))
         if view.older:
@@ -127,7 +128,8 @@ class TimelinePane(TablePane):
             parts.append(Piece(f", {new:,} new", Tone.KEY))
         if view.reading is not None:
             done, end = view.reading
-            parts.append(Piece(f"; reading, offset {done:,} of {end:,}", Tone.INFO))
+            at = done if view.told is None else view.told
+            parts.append(Piece(f", offset {at:,} of {end:,}", Tone.INFO))
         if view.source:
             parts.append(Piece(f"  from {view.source}", Tone.DIM))
         lines = fold(tuple(parts), width, "  ")

@@ -38,7 +38,10 @@ _NEEDS = {
     NotAllowed: f"It needs CLUSTER_ACTION on the cluster. {OTHERWISE}",
     NotOffered: f"It needs a cluster with KRaft controllers. {OTHERWISE}",
 }
-_REACH = f"It needs a way to the active controller's listener (--bootstrap-controller). {OTHERWISE}"
+_REACH = (
+    "It needs a way to the active controller's listener (ktriage timeline --bootstrap-controller HOST:PORT)."
+    f" {OTHERWISE}"
+)
 
 
 class TimelineFeed:
@@ -99,7 +102,7 @@ class TimelineFeed:
 
         known = reading.told
         await log.read(progress=progress if not reading.timeline_read else None)
-        await reading.tell_all()
+        await reading.tell_all(lambda offset: tell(self._tell_told, offset))
         if reading.told != known or self.view.problem or not self.view.source:
             view = TimelineView(
                 reading.rows(), reading.told - len(reading.kept), reading.source, notes=reading.notes()
@@ -108,6 +111,10 @@ class TimelineFeed:
 
     def _tell_progress(self, reading: tuple[int, int]) -> None:
         self._tell(replace(self.view, reading=reading))
+
+    def _tell_told(self, offset: int) -> None:
+        if self.view.reading is not None:
+            self._tell(replace(self.view, told=offset))
 
     def _tell(self, view: TimelineView) -> None:
         self.view = view
@@ -141,8 +148,11 @@ class _Reading:
             self.source = f"the active controller of {membership.title}"
         return self._log
 
-    async def tell_all(self) -> None:
-        """Every event that was not told yet, slice by slice: other work on the thread goes on in between."""
+    async def tell_all(self, progress: Callable[[int], None]) -> None:
+        """Every event that was not told yet, slice by slice: other work on the thread goes on in between.
+
+        ``progress`` is told the offset of the newest one, the first time.
+        """
         assert self._timeline is not None
         history, first_time = self._timeline.history, not self.timeline_read
         # What an earlier call left when it was cancelled comes first.
@@ -155,6 +165,8 @@ class _Reading:
                 self.kept.append(row)
                 self.told += 1
                 if self.told % SLICE == 0:
+                    if first_time:
+                        progress(event.offset)
                     await asyncio.sleep(0)
         self.timeline_read = True
 
