@@ -148,7 +148,8 @@ def troubled_brokers(
     """
     listed = {broker.id: bool(broker.fenced) for broker in brokers}
     down = {b for state in troubled for b in state.replicas if b not in listed and b not in state.isr}
-    fenced, unreached = set(), set()
+    fenced: set[int] = set()
+    unreached: set[int] = set()
     for broker, is_fenced in listed.items():
         why = no_answer(broker, problems, log_dirs)
         answered = problems.get(broker, log_dirs.get(broker)) is not None or broker in problems

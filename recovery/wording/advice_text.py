@@ -114,7 +114,7 @@ def _warnings(advice: Advice) -> Iterator[str]:
     elif others:
         yield f"Do not start broker {either([one.broker for one in others])} before: {_why(others)}."
     if advice.by_elr:
-        yield "Do not change min.insync.replicas before: that empties the ELR, and Kafka then elects nobody."
+        yield "Do not change min.insync.replicas before: that empties the ELR."
 
 
 def _of(brokers: list[int]) -> tuple[str, str, str]:

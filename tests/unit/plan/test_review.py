@@ -264,6 +264,7 @@ def test_the_page_has_cluster_counts_loss_digest_and_the_next_command() -> None:
         f"`orders-0` | 2 | not judged | {LOST_TAIL} | 1000-1499 of epoch 0; unknown on 4",
     ):
         assert said in page
+    assert "ffline for" not in page, "without the metadata log that is not known"
 
 
 @pytest.mark.parametrize("count", [0, 1, 10, 11, 300])

@@ -193,9 +193,8 @@ def test_a_broker_is_down_that_is_fenced_or_refuses_connections_but_not_one_that
 def test_a_broker_that_only_we_or_only_the_controllers_do_not_reach_is_not_called_down() -> None:
     fenced = (*BROKERS[:2], BROKERS[2]._replace(fenced=True))
     late = Unknown(Why.NOT_ANSWERED, "no answer within 3 s")
-    found = troubled_brokers(fenced, {1: None, 2: late, 3: None}, {})
-    assert found == ((), (3,), (2,))
-    told = WELL._replace(brokers_fenced=found.fenced, brokers_unreached=found.unreached)
+    assert troubled_brokers(fenced, {1: None, 2: late, 3: None}, {}) == ((), (3,), (2,))
+    told = WELL._replace(brokers_fenced=(3,), brokers_unreached=(2,))
     assert not told.well
     assert health_line(told) == "broker 3 fenced · broker 2 not reached · no partition offline"
 
