@@ -9,6 +9,7 @@ from console.app.session.draft import Draft, DraftRescue
 from console.app.session.safety import Safety
 from console.app.session.view import View
 from console.operations.registry import OFFLINE, PLAN, QUORUM, REPLICAS
+from recovery.cluster_health import QuorumState
 from recovery.wording.quantity_text import ids
 from widgets.plan.plan_text import ACKS_REFUSED
 
@@ -49,7 +50,12 @@ def _no_quorum(now: GuideState) -> str:
         return (
             f"Guide: the broker that answers is cut off from the controllers. {press} at its network first."
         )
-    lost = "Guide: no controller that leads can be reached."
+    unreached = health is not None and health.quorum.state is QuorumState.UNREACHABLE
+    lost = (
+        "Guide: no controller that leads can be reached."
+        if unreached
+        else "Guide: the quorum is lost, so nobody can be elected."
+    )
     return (
         f"{lost} The controllers that must answer are listed here."
         if here
