@@ -68,3 +68,9 @@ async def test_when_a_broker_answered_last_is_kept() -> None:
         await robot.looks_again()
         await robot.puts_the_cursor_on(0)
         await robot.sees("It does not answer", "it answered")
+
+
+async def test_without_a_leader_of_the_quorum_the_states_are_called_those_of_before() -> None:
+    async with console("two-of-three-voters-lost", size=(120, 30)) as robot:
+        await robot.opens("8")
+        await robot.sees("As before, ", "3 brokers: 1 no answer, 2 up")

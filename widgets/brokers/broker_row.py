@@ -49,10 +49,13 @@ class BrokerRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokersView:
-    """The brokers that are registered, or have replicas. ``known`` False: the cluster has not been read yet."""
+    """The brokers that are registered, or have replicas. ``known`` False: the cluster has not been read yet.
+    ``doubt`` says why the rows may not be those of now, "" where they are.
+    """
 
     rows: Sequence[BrokerRow]
     known: bool = True
+    doubt: str = ""
 
     @property
     def worst_first(self) -> tuple[BrokerRow, ...]:

@@ -128,9 +128,11 @@ class BrokersPane(TablePane):
             return [line(Piece("  the brokers are not known yet", Tone.WARN))]
         counts = Counter(row.state for row in view.rows)
         parts = [Piece(f"  {counted(len(view.rows), 'broker')}: ")]
+        if view.doubt:
+            parts.insert(0, Piece(f"  As before, {view.doubt}:", Tone.WARN))
         for state in BrokerHealth:
             if counts[state]:
-                comma = ", " if len(parts) > 1 else ""
+                comma = "" if parts[-1].text.endswith(": ") else ", "
                 parts.append(Piece(f"{comma}{counts[state]:,} {state.value}", _TONES[state]))
         return fold(line(*parts), width, "  ")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.app.main_screen.title_view import doubt
 from console.app.session.session import Session
 from console.app.session.view import View
 from recovery.broker_load import BrokerLoad
@@ -16,7 +17,8 @@ def brokers_view(session: Session) -> BrokersView:
         return BrokersView((), known=False)
     now = view.at if view.at is not None else session.clock()
     brokers = {*view.brokers, *loads}
-    return BrokersView(tuple(_row(broker, view, loads.get(broker, BrokerLoad()), now) for broker in brokers))
+    rows = tuple(_row(broker, view, loads.get(broker, BrokerLoad()), now) for broker in brokers)
+    return BrokersView(rows, doubt=doubt(session))
 
 
 def _row(broker: int, view: View, load: BrokerLoad, now: float) -> BrokerRow:
