@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from recovery.model import TopicPartition, Unknown
+from recovery.model import TopicPartition, Unknown, Why
 from recovery.transactions.transaction_values import CoordinatedTransaction, PartitionTransactions
+
+LEADERLESS = Unknown(Why.NOT_ANSWERED, "the partition has no leader")
+"""What is told of a partition that nobody leads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from backends.base.answers import Partitions
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.errors import BackendError
-from backends.base.transactions import CoordinatorAnswers, Marker
+from backends.base.transactions import LEADERLESS, CoordinatorAnswers, Marker
 from backends.live.calls.describe_partitions import describe_partitions
 from backends.live.calls.transactions import (
     COMMITTED,
@@ -47,7 +47,7 @@ class LiveTransactions:
         led = [(leader, tps) for leader, tps in by_leader.items() if leader != NO_LEADER]
         answers = await asyncio.gather(*(self._on_leader(leader, tps) for leader, tps in led))
         for tp in by_leader.get(NO_LEADER, ()):
-            found[tp] = Unknown(Why.NOT_ANSWERED, "the partition has no leader")
+            found[tp] = LEADERLESS
         for answer in answers:
             found.update(answer)
         return found

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
+from backends.base.transactions import LEADERLESS
 from console.operations.group_offsets import GroupOffset, GroupOffsets, GroupSelection, read_group_offsets
 from console.operations.hanging_transactions import (
     JudgedTransaction,
@@ -40,6 +41,20 @@ class ElectionAftermath:
         return () if isinstance(self.transactions, Unknown) else self.transactions.hanging
 
     @property
+    def in_short(self) -> str:
+        """The clients that need something, and the commands for it; empty where none does, as far as was read."""
+        words = []
+        groups = {row.group.name for row in self.affected}
+        if groups:
+            words.append(f"{counted(len(groups), 'consumer group')} affected (ktriage groups fix)")
+        if self.hanging:
+            number = counted(len(self.hanging), "transaction")
+            words.append(f"{number} may hang (ktriage transactions fix)")
+        if self.groups_unread or self.transactions_unread:
+            words.append("not all groups and transactions could be read (ktriage verify says which)")
+        return "; ".join(words)
+
+    @property
     def groups_unread(self) -> tuple[str, ...]:
         """Why there may be other affected groups."""
         if isinstance(self.groups, Unknown):
@@ -50,10 +65,10 @@ class ElectionAftermath:
 
     @property
     def transactions_unread(self) -> tuple[str, ...]:
-        """Why there may be other hanging transactions."""
+        """Why there may be other hanging transactions, in partitions that somebody leads."""
         if isinstance(self.transactions, Unknown):
             return (str(self.transactions),)
-        unread = Counter(map(str, self.transactions.unread.values()))
+        unread = Counter(str(why) for why in self.transactions.unread.values() if why != LEADERLESS)
         rest = (f"{counted(number, 'partition')}: {why}" for why, number in unread.items())
         return (*map(str, self.transactions.not_asked), *rest)
 

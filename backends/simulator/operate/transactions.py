@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from backends.base.transactions import CoordinatorAnswers
+from backends.base.transactions import LEADERLESS, CoordinatorAnswers
 from recovery.model import NO_LEADER, UNKNOWN_OFFSET, TopicPartition, Unknown, Why
 from recovery.transactions.transaction_values import PartitionTransactions
 
@@ -21,7 +21,7 @@ class SimulatedTransactions:
     ) -> Mapping[TopicPartition, PartitionTransactions | Unknown]:
         """No producer of a scenario opens one."""
         return {
-            tp: Unknown(Why.NOT_ANSWERED, "the partition has no leader")
+            tp: LEADERLESS
             if leader == NO_LEADER
             else PartitionTransactions(leader, (), UNKNOWN_OFFSET, UNKNOWN_OFFSET)
             for tp, leader in leaders.items()

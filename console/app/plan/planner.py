@@ -22,6 +22,7 @@ from console.app.session.session import Session
 from console.app.session.view import Choosing
 from console.errors import NotDone
 from console.new_files import write_new
+from console.operations.election_aftermath import read_aftermath
 from console.operations.plan_comparison import ask_afresh, prepare
 from console.operations.registry import PLAN, REPLICAS
 from console.paths import unused
@@ -38,6 +39,9 @@ from recovery.wording.quantity_text import counted
 from widgets.plan import CandidatePicker, in_plan
 from widgets.table import RowTable
 from widgets.text import Tone
+
+AFTERMATH_SECONDS = 10.0
+"""How long groups and transactions may take to be read after the partitions were."""
 
 
 class Planner:
@@ -276,10 +280,13 @@ class Planner:
         assert plan is not None
         progress = self._progress.begin("verifying")
         states = await session.run(lambda b: apply_plan.verified(b, plan, progress))
+        aftermath = await session.run(lambda b: read_aftermath(b, plan, AFTERMATH_SECONDS))
         self._tasks.plan_is(draft.verified(session.draft, states))
         good, complete = sum(s.good for s in states), sum(s.complete for s in states)
         said = f"{good:,} of {len(states):,} led as planned, {complete:,} fully replicated"
-        self._say(said, Tone.GOOD if good == len(states) else Tone.WARN)
+        clients = aftermath.in_short
+        well = good == len(states) and not clients
+        self._say("; ".join(filter(None, (said, clients))), Tone.GOOD if well else Tone.WARN)
 
     def _toggle_requests(self) -> None:
         self._requests = not self._requests

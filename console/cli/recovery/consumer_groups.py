@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from console.output.groups_report import (
     prepared_fix_lines,
 )
 from console.signals import StopRequest
+from recovery.wording.quantity_text import printable
+
+NAMED_GROUPS = 5
 
 
 def show_groups(
@@ -58,16 +62,24 @@ def fix_groups(
         write_new(export, reset_file(prepared))
     run.screen.out(fixed_document(fixed) if run.json else fixed_lines(fixed))
     for failure in fixed.failures:
-        run.screen.say(f"not committed: group {failure.group}, {failure.tp}: {failure.why}")
+        run.screen.say(printable(f"not committed: group {failure.group}, {failure.tp}: {failure.why}"))
     if export is not None:
-        run.screen.say(
-            f"{export}: for kafka-consumer-groups --reset-offsets --from-file {export} --all-groups --execute"
-        )
+        run.screen.say(f"the offsets are in {export}", _kafkas_command(export, prepared))
     elif path is not None and ((change.dry_run and prepared.fixes) or prepared.after_stopping):
         names = sorted({fix.group.name for fix in prepared.after_stopping})
         if names and not change.dry_run:
-            run.screen.say(f"stop the members of {', '.join(names)}, then:")
+            run.screen.say(printable(f"stop the members of {', '.join(names)}, then:"))
         run.next("groups", "fix", str(path))
     if fixed.sent and not change.undo:
         run.screen.say(f"to take it back: {run.target.command('groups', 'fix', '--undo')}")
     return change.conclusion(fixed).status
+
+
+def _kafkas_command(export: Path, prepared: PreparedGroupFix) -> str:
+    """The words of Kafka's own tool that take the file; it wants every group of the file by name."""
+    names = sorted({fix.group.name for fix in (*prepared.fixes, *prepared.after_stopping)})
+    if len(names) > NAMED_GROUPS:
+        groups = "--group NAME (once for each group of the file)"
+    else:
+        groups = " ".join(f"--group {shlex.quote(name)}" for name in names)
+    return printable(f"kafka-consumer-groups {groups} --reset-offsets --from-file {export} --execute")

@@ -21,6 +21,7 @@ from console.output.transactions_report import (
 )
 from console.plan_files import read
 from console.signals import StopRequest
+from recovery.wording.quantity_text import printable
 
 
 def show_transactions(run: Run, path: Path | None, topics: tuple[str, ...], rows: int) -> int:
@@ -53,7 +54,7 @@ def fix_transactions(run: Run, change: FixTransactions, path: Path | None, *, as
     written = run.change(change, TerminalOperator(run, lines, ask=ask))
     run.screen.out(written_markers_document(written) if run.json else written_marker_lines(written))
     for failure in written.failures:
-        run.screen.say(f"not ended: {failure.tp}, producer {failure.producer_id}: {failure.why}")
+        run.screen.say(printable(f"not ended: {failure.tp}, producer {failure.producer_id}: {failure.why}"))
     if change.dry_run and written.prepared.markers:
         run.next("transactions", "fix", *(() if path is None else (str(path),)))
     return change.conclusion(written).status
