@@ -30,7 +30,8 @@ from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
 from recovery.model import TopicPartition, Unknown
 from recovery.wording.quantity_text import counted
 
-GROUPS_AN_ENTRY = 100
+OFFSETS_AN_ENTRY = 2_000
+"""About so many offsets are under one entry of the journal; those of a group are never divided."""
 
 
 class OffsetFix(NamedTuple):
@@ -140,7 +141,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
             by_group[fix.group].append(fix)
         failures: list[NotFixed] = []
         with run.stop.in_flight():
-            for part in _parts(list(by_group.values()), GROUPS_AN_ENTRY):
+            for part in _parts(list(by_group.values()), OFFSETS_AN_ENTRY):
                 if run.stop:
                     failures.extend(_not_fixed(part, "stopped before its turn"))
                     continue
@@ -306,8 +307,14 @@ def _offset_of(fields: Mapping[str, Any]) -> CommittedOffset:
 
 
 def _parts(groups: list[list[OffsetFix]], size: int) -> Iterator[list[list[OffsetFix]]]:
-    for start in range(0, len(groups), size):
-        yield groups[start : start + size]
+    part: list[list[OffsetFix]] = []
+    for fixes in groups:
+        part.append(fixes)
+        if sum(map(len, part)) >= size:
+            yield part
+            part = []
+    if part:
+        yield part
 
 
 def _not_fixed(groups: Sequence[Sequence[OffsetFix]], why: str) -> list[NotFixed]:
