@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from backends.base.answers import Partitions
 from backends.base.protocol import Backend, Progress
-from backends.base.transactions import CoordinatorAnswers
+from backends.base.transactions import CoordinatorAnswers, Transactions
 from console.operations.election_batches import described
 from console.operations.transaction_decisions import Decisions, read_decisions
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -87,8 +87,29 @@ async def read_transactions(
     }
     decisions = await read_decisions(cluster, sorted(ids))
     rows = tuple(_judged(one, answers, decisions) for one in open_ones)
-    result = PartitionsTransactions(found, rows, unread, answers.not_asked)
+    result = await _open_still(api, PartitionsTransactions(found, rows, unread, answers.not_asked))
     return await _with_groups(cluster, result)
+
+
+async def _open_still(api: Transactions, result: PartitionsTransactions) -> PartitionsTransactions:
+    """Without those that have ended meanwhile: a coordinator calls a transaction complete once all its markers are
+    written, so only what is open after its answer is hanging.
+    """
+    concerned = {row.transaction.tp for row in result.hanging}
+    if not concerned:
+        return result
+    told = await api.open_in({tp: result.partitions[tp].leader for tp in concerned})
+    again = {tp: one for tp, one in told.items() if isinstance(one, PartitionTransactions)}
+    unread = {tp: one for tp, one in told.items() if isinstance(one, Unknown)}
+    still = {(one.tp, one.producer_id, one.start_offset) for part in again.values() for one in part.open}
+    rows = tuple(
+        row
+        for row in result.rows
+        if row.transaction.tp not in concerned
+        or (row.transaction.tp, row.transaction.producer_id, row.transaction.start_offset) in still
+    )
+    partitions = {tp: one for tp, one in {**result.partitions, **again}.items() if tp not in unread}
+    return replace(result, partitions=partitions, rows=rows, unread={**result.unread, **unread})
 
 
 async def _states(
@@ -127,11 +148,5 @@ async def _with_groups(cluster: Backend, result: PartitionsTransactions) -> Part
         for tp, committed in offsets.items():
             if committed.offset == result.partitions[tp].last_stable:
                 waiting.setdefault(tp, []).append(group)
-    return PartitionsTransactions(
-        result.partitions,
-        result.rows,
-        result.unread,
-        result.not_asked,
-        {tp: tuple(sorted(names)) for tp, names in waiting.items()},
-        listing.not_listed,
-    )
+    names = {tp: tuple(sorted(groups)) for tp, groups in waiting.items()}
+    return replace(result, waiting=names, groups_not_listed=listing.not_listed)
