@@ -19,7 +19,7 @@ from recovery.groups.group_values import (
     guessed_use,
 )
 from recovery.groups.offset_judgement import KeptLog, LastReadPlace, OffsetJudgement, judge_offset
-from recovery.loss import loss
+from recovery.loss import divergence, loss
 from recovery.model import EpochSpan, Survey, TopicPartition, Unknown, Why
 from recovery.plan.values import BarePlan, Plan, PlanRow
 
@@ -29,6 +29,7 @@ NO_LEADER_YET = Unknown(Why.NOT_OFFERED, "the partition has no leader, and no pl
 class StayingLog(NamedTuple):
     """The log that a partition's offsets are judged against. ``elected``: it is the leader's; otherwise the plan's
     choice, and nothing is decided yet. ``as_planned``: it holds all of the log that the plan chose.
+    ``forgotten_below``: as in :func:`judge_offset`.
     """
 
     kept: KeptLog
@@ -36,6 +37,7 @@ class StayingLog(NamedTuple):
     all_logs_known: bool
     elected: bool
     as_planned: bool = False
+    forgotten_below: int = 0
 
 
 class GroupOffset(NamedTuple):
@@ -152,6 +154,7 @@ def _rows(
                 log.kept,
                 log.cut_off,
                 all_logs_known=log.all_logs_known,
+                forgotten_below=log.forgotten_below,
                 was_cut_off=log.as_planned and (group.name, tp, committed.offset, committed.epoch) in before,
             )
             yield GroupOffset(group, tp, committed, judged, log.kept.end)
@@ -207,10 +210,26 @@ def staying_log(
     candidate = None if row is None else row.candidate(broker)
     planned = () if candidate is None else candidate.loss.tail
     silent = now.unanswered if row is None else () if candidate is None else candidate.loss.unanswered
-    known = not silent if state.offline or row is not None else True
     kept = KeptLog(log.lineage, log.log_start_offset, log.log_end_offset)
+    forgotten_below = _forgotten_below(survey, broker, kept)
+    known = not forgotten_below and (not silent if state.offline or row is not None else True)
     cut_off = tuple(dict.fromkeys((*planned, *now.tail)))
-    return StayingLog(kept, cut_off, known, not state.offline, row is not None and _holds_planned(kept, row))
+    as_planned = row is not None and _holds_planned(kept, row)
+    return StayingLog(kept, cut_off, known, not state.offline, as_planned, forgotten_below)
+
+
+def _forgotten_below(survey: Survey, broker: int, kept: KeptLog) -> int:
+    """Below which offset replicas have deleted records that may have been others than those of the kept log; 0:
+    below none. Such a replica starts later, and has no epoch in common with it that would make the two equal.
+    """
+    logs = [survey.log(replica.broker) for replica in survey.replicas if replica.broker != broker]
+    starts = [
+        log.log_start_offset
+        for log in logs
+        if log is not None
+        and (isinstance(log.lineage, Unknown) or divergence(log.lineage, kept.lineage) is None)
+    ]
+    return max((start for start in starts if start > kept.start), default=0)
 
 
 def _holds_planned(kept: KeptLog, row: PlanRow) -> bool:

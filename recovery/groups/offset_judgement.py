@@ -75,21 +75,23 @@ def judge_offset(
     *,
     all_logs_known: bool,
     was_cut_off: bool = False,
+    forgotten_below: int = 0,
 ) -> OffsetJudgement:
     """``was_cut_off``: the same offset was committed before the election, and was on the branch that is cut off.
     ``cut_off`` are the spans that other logs hold, or held, and the kept one does not (:mod:`recovery.loss`).
 
+    ``forgotten_below``: another branch may have held other records before this offset, which are deleted.
     ``all_logs_known`` False: a replica's log was never read, and may have held another branch.
     """
     if committed.offset < kept.start:
         return OffsetJudgement(LastReadPlace.BEFORE_START)
-    if committed.epoch >= 0:
-        by_epoch = _with_epoch(committed, kept, cut_off)
-        if by_epoch is not None:
-            return by_epoch
-    found = _without_epoch(committed.offset, kept, cut_off, all_logs_known)
-    if was_cut_off and found.place is LastReadPlace.EITHER and found.go_back_to is not None:
-        return _cut(committed.offset, kept, found.go_back_to)
+    found = _with_epoch(committed, kept, cut_off) if committed.epoch >= 0 else None
+    if found is None:
+        found = _without_epoch(committed.offset, kept, cut_off, all_logs_known)
+        if was_cut_off and found.place is LastReadPlace.EITHER and found.go_back_to is not None:
+            found = _cut(committed.offset, kept, found.go_back_to)
+    if found.go_back_to is not None and found.go_back_to <= forgotten_below:
+        return found._replace(exact=False)
     return found
 
 
@@ -121,7 +123,7 @@ def _without_epoch(
     if not on_cut:
         if not in_kept:
             return OffsetJudgement(LastReadPlace.BEYOND_END, beyond_end=True)
-        if all_logs_known or offset <= min((span.start for span in cut_off), default=0):
+        if all_logs_known:
             return _uncut(offset, cut_off)
         return OffsetJudgement(LastReadPlace.EITHER, exact=False)
     back = min(_branch_start(offset, span.epoch, cut_off) for span in on_cut)

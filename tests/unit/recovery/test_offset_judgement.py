@@ -65,6 +65,13 @@ CASES: dict[str, tuple[KeptLog, tuple[EpochSpan, ...], tuple[int, int], LastRead
         None,
     ),
     "an epoch that only the other branch has": (TWICE, BRANCH_BELOW, (950, 1), LastReadPlace.CUT_OFF, 900),
+    "a branch of two epochs": (
+        TWICE,
+        (EpochSpan(1, 900, 1200), EpochSpan(3, 1200, 1450)),
+        (1450, 3),
+        LastReadPlace.CUT_OFF,
+        900,
+    ),
     "the same branch is gone: the offset is still in the kept log": (
         TWICE,
         (),
@@ -123,7 +130,11 @@ def test_no_record_of_the_kept_log_is_ever_skipped(
     offset = data.draw(st.integers(1, history.end))
     epoch = data.draw(st.sampled_from((history.epochs[offset - 1], NO_EPOCH)))
     judged = judge_offset(
-        CommittedOffset(offset, epoch), staying.kept, staying.cut_off, all_logs_known=staying.all_logs_known
+        CommittedOffset(offset, epoch),
+        staying.kept,
+        staying.cut_off,
+        all_logs_known=staying.all_logs_known,
+        forgotten_below=staying.forgotten_below,
     )
     if not judged.exact or (judged.go_back_to is None and not judged.harmless):
         return  # it says itself that records before it may be missing
