@@ -21,7 +21,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.elections.election_api import ElectionApi
 from backends.live.elections.election_batch import ElectionBatch
-from backends.live.elections.order_restore import put_back
+from backends.live.elections.order_restore import restore_assignments
 from backends.live.elections.sent_elections import SentElections
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown
@@ -118,7 +118,7 @@ async def restore_orders(
     ended: dict[TopicPartition, Election] = {}
     for first in range(0, len(rows), BATCH):
         chunk = rows[first : first + BATCH]
-        problems = await put_back(api, chunk, recorder)
+        problems = await restore_assignments(api, chunk, recorder)
         try:
             states = await api.states([row.tp for row in chunk])
         except BackendError:

@@ -18,7 +18,7 @@ from backends.live.elections.journal_entries import (
     record,
     surely_not_done,
 )
-from backends.live.elections.order_restore import put_back
+from backends.live.elections.order_restore import restore_assignments
 from backends.live.elections.row_survey import RowSurvey, with_state
 from backends.live.elections.sent_elections import SentElections
 from recovery.assignment_order import needs_reorder
@@ -163,7 +163,7 @@ class ElectionBatch:
             return
         entry = record(self._recorder, "elect", [row.written_order for row in rows])
         try:
-            ready = await self._last_look(rows)
+            ready = await self._final_check(rows)
         except BaseException as error:
             self._recorder.after(entry, not_sent(rows, str(error) or "stopped"))
             raise
@@ -173,7 +173,7 @@ class ElectionBatch:
             return
         self._doubt(ready, "stopped before its answer")
         try:
-            answers = await self._hold(ready)
+            answers = await self._send_election(ready)
         except BackendError as error:
             if surely_not_done(error):
                 self._no_doubt(ready)
@@ -209,7 +209,7 @@ class ElectionBatch:
                 del self._sent.in_doubt[row.tp]
             self._why_in_doubt.pop(row.tp, None)
 
-    async def _last_look(self, rows: Sequence[PlanRow]) -> list[PlanRow]:
+    async def _final_check(self, rows: Sequence[PlanRow]) -> list[PlanRow]:
         """The rows that are still as they were judged, and whose assignment is in the order that the election
         needs. The state of all rows is read once more, as the last step. A log is read again only if the
         connection that carried its answer is closed, because its broker may then have restarted.
@@ -259,7 +259,9 @@ class ElectionBatch:
         self._judge(row, now, order_is_ours=written)
         return written and state is not None and row.tp not in self._ended and state.replicas != row.order
 
-    async def _hold(self, rows: Sequence[PlanRow]) -> Mapping[TopicPartition, ElectionRefusal | None]:
+    async def _send_election(
+        self, rows: Sequence[PlanRow]
+    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
         return await self._api.elect([row.tp for row in rows], preferred=False)
 
     async def _read_back(self, rows: Sequence[PlanRow]) -> None:
@@ -339,7 +341,7 @@ class ElectionBatch:
             self._sent.standing.add(row.tp)
             self._leave_first(row)
         rows = [row for row in self._written.values() if row not in alive]
-        problems = await put_back(self._api, [row.written_order for row in rows], self._recorder)
+        problems = await restore_assignments(self._api, [row.written_order for row in rows], self._recorder)
         for row in rows:
             self._sent.standing.discard(row.tp)
             if row.tp in problems:

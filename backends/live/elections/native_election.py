@@ -32,7 +32,9 @@ class NativeBatch(ElectionBatch):
     native = True
     unable = False
 
-    async def _hold(self, rows: Sequence[PlanRow]) -> Mapping[TopicPartition, ElectionRefusal | None]:
+    async def _send_election(
+        self, rows: Sequence[PlanRow]
+    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
         try:
             return await self._api.designate({row.tp: row.leader for row in rows})
         except (NotAllowed, NotOffered):

@@ -19,7 +19,7 @@ SEEN_FOR = 3.0
 """Seconds in which a caught-up broker has to show a written order if the write was not answered."""
 
 
-async def put_back(
+async def restore_assignments(
     api: ElectionApi, rows: Sequence[WrittenOrder], recorder: Recorder
 ) -> Mapping[TopicPartition, str]:
     """Writes each row's own order where nobody else changed it; why not, for each row in which it is not back.

@@ -9,7 +9,7 @@ import pytest
 
 from backends.base.errors import BackendError
 from backends.live.elections import order_restore as module
-from backends.live.elections.order_restore import put_back
+from backends.live.elections.order_restore import restore_assignments
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 from tests.unit.live.one_partition import TP, Cluster, Journal
@@ -31,7 +31,7 @@ def standing_in(order: tuple[int, ...]) -> Cluster:
 
 def restore(cluster: Cluster, row: WrittenOrder = OURS) -> tuple[Mapping[TopicPartition, str], Journal]:
     journal = Journal()
-    return asyncio.run(put_back(cluster, [row], journal)), journal
+    return asyncio.run(restore_assignments(cluster, [row], journal)), journal
 
 
 def test_our_order_is_put_back() -> None:
