@@ -69,7 +69,7 @@ def from_directory(path: Path, wanted: EventFilter) -> TimelineSource:
     )
 
 
-VIRTUAL = "times are virtual: the simulation began at 1970-01-01 00:00:00"
+VIRTUAL = "times are virtual: seconds since the simulation began"
 
 
 def gaps(history: MetadataHistory, snapshot_offset: int) -> tuple[str, ...]:

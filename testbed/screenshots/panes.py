@@ -11,10 +11,14 @@ import re
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -26,9 +30,13 @@ from console.app.app import Console, Options
 from console.operations.registry import TIMELINE
 from console.output.screen import Screen
 from console.program import Program
+from console.provenance import plan_header
 from console.signals import Supervisor
 from console.simulator_backend import scenario
 from console.target import Target, resolve
+from recovery.plan.values import Header
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
 
 NARROW, WIDE = (80, 24), (140, 40)
 STEP = 0.2
@@ -98,6 +106,12 @@ class _Clock:
         return self.now
 
 
+def _fixed_header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Header:
+    """A plan of the same id and time in every drawing: a rescue's directory is named after them."""
+    made_at = datetime.fromtimestamp(MOMENT, UTC)
+    return replace(plan_header(cluster_id, ranking, strategy), plan_id=str(uuid.UUID(int=1)), made_at=made_at)
+
+
 async def draw(picture: Picture) -> str:
     """The picture as SVG."""
     clock = _Clock()
@@ -110,7 +124,9 @@ async def draw(picture: Picture) -> str:
     options = Options(read_only=picture.read_only, beats=False, clock=clock, make=make)
     program = Program("ktriage", ("ktriage",), Screen(time.monotonic), Supervisor(lambda _signum: ""))
     app = Console(program, target, options)
+    fixed = patch("console.app.session.session.plan_header", _fixed_header)
     async with _shown(app, picture.size) as pilot:
+        fixed.start()
         await _wait_idle(app, pilot, first=True)
         clock.now += picture.later
         for key in picture.keys:
@@ -123,6 +139,7 @@ async def draw(picture: Picture) -> str:
             app.desk.draw_bars()  # as the next tick would, but ticks come in real time
         await pilot.pause()
         drawn = app.export_screenshot(title="ktriage")
+        fixed.stop()
         await app.close_session()
     return drawn
 

@@ -49,6 +49,16 @@ def _loses_acknowledged(choice: CandidateChoice) -> str:
     return "" if verdict is None else short_verdict(verdict)
 
 
+_SHORT_ROLES = {"if it drops out": "successor", "in the plan": "in plan", "other ranking's": "other ranking"}
+
+
+def _role(choice: CandidateChoice) -> str:
+    """Short enough for 80 columns; the details have the whole words."""
+    if choice.problem:
+        return "CANNOT BE ELECTED"
+    return ", ".join(_SHORT_ROLES.get(role, role) for role in choice.role.split(", "))
+
+
 COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (
     TableColumn(
         "broker", "BROKER", lambda c: str(c.broker), sort=lambda c: c.broker, right=True, tone=Tone.STRONG
@@ -66,7 +76,7 @@ COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (
     TableColumn(
         "role",
         "ROLE",
-        lambda c: "CANNOT BE ELECTED" if c.problem else c.role,
+        _role,
         tone=lambda c: Tone.BAD if c.problem else Tone.KEY,
         width=17,
     ),

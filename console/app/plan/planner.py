@@ -353,7 +353,7 @@ def strategy_text(found: StrategyOutcome) -> str:
     if found.elects:
         acknowledged = str(found.acknowledged) or "nobody judged"
         lost = range_text(found.at_least, found.at_most)
-        lines.append(f"offsets lost: {lost}; acknowledged records: {acknowledged}")
+        lines += [f"offsets lost: {lost}", f"acknowledged records: {acknowledged}"]
     return "\n    ".join(lines)
 
 

@@ -110,7 +110,7 @@ async def test_what_each_replica_is_to_the_plan_is_never_cut() -> None:
         app.push_screen(CandidatePicker(row(PAYMENTS), Ranking.LAST_RECORD, "in the plan"))
         await pilot.pause()
         screen = text_of(app)
-        assert "in the plan, suggested" in screen and "if it drops out" in screen
+        assert "in plan, suggested" in screen and "successor" in screen
 
 
 async def test_the_exact_requests_are_shown() -> None:
