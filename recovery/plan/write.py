@@ -173,7 +173,7 @@ def _not_elected(row: NotElected) -> str:
 
 def _affected_group(row: AffectedGroup) -> str:
     return (
-        f'{{"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "group": {_text(row.group)},'
+        f'{{"group": {_text(row.group)}, "topic": {_text(row.tp.topic)}, "partition": {row.tp.partition},'
         f' "offset": {row.offset}, "epoch": {row.epoch}, "lastRead": "{row.place.value}",'
         f' "goBackTo": {_optional(row.go_back_to)}, "leader": {row.leader}}}'
     )
