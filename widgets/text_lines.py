@@ -12,16 +12,18 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from recovery.wording.quantity_text import printable
 from widgets.lifecycle import screen_is_open
 from widgets.navigation_keys import navigation_bindings
-from widgets.text import Content, Line, width_of
+from widgets.text import Content, Line, Piece, width_of
 from widgets.theme import Styles, looks
 
 
 def strip_of(line: Line, styles: Styles, width: int) -> Strip:
-    """The line as Textual draws it, exactly ``width`` columns."""
-    segments = [Segment(text, styles[tone]) for text, tone in line]
-    return Strip(segments, width_of(line)).adjust_cell_length(width)
+    """The line as Textual draws it, exactly ``width`` columns; what would move the cursor is drawn as blanks."""
+    shown = [Piece(text if text.isprintable() else printable(text), tone) for text, tone in line]
+    segments = [Segment(text, styles[tone]) for text, tone in shown]
+    return Strip(segments, width_of(shown)).adjust_cell_length(width)
 
 
 class Lines(ScrollView, can_focus=True):

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
+from recovery.wording.quantity_text import printable
 from widgets.dialogs.dismiss_once import DismissOnce
 
 _HOW = "Enter: go on   Esc: cancel"
@@ -38,7 +39,7 @@ class TextQuestion(DismissOnce[str | None], ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Label(self._question, markup=False)
+            yield Label(_shown(self._question), markup=False)
             yield Input(self._value)
             yield Label(_HOW, id="how", markup=False)
 
@@ -87,7 +88,7 @@ class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Label(self._question, markup=False, classes="question")
+            yield Label(_shown(self._question), markup=False, classes="question")
             yield OptionList(
                 *(Option(f"  {_text(a)}", id=a.name, disabled=bool(a.why_not)) for a in self._answers),
                 markup=False,
@@ -108,5 +109,10 @@ class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
         self.dismiss(None)
 
 
+def _shown(question: str) -> str:
+    """The question in its lines; a name in it moves no cursor."""
+    return "\n".join(map(printable, question.split("\n")))
+
+
 def _text(answer: AnswerOption) -> str:
-    return f"{answer.text} ({answer.why_not})" if answer.why_not else answer.text
+    return printable(f"{answer.text} ({answer.why_not})" if answer.why_not else answer.text)
