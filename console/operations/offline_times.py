@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from recovery.metadata_log.fenced_since import fenced_since_ms
 from recovery.metadata_log.history import MetadataHistory, PartitionSubject
-from recovery.metadata_log.offline_since import offline_since_ms
+from recovery.metadata_log.offline_since import offline_already_ms, offline_since_ms
 from recovery.model import PartitionState, TopicPartition, Unknown
 
 
 class OfflineTimes(NamedTuple):
     """``since`` in seconds of the clock that was handed in, for the partitions that the log tells of. ``problem``
-    is why it does not tell of all, "" where it does.
+    is why it does not tell of all, "" where it does. ``already``: of others, when they were offline already.
     """
 
     since: Mapping[TopicPartition, float]
     problem: str = ""
+    already: Mapping[TopicPartition, float] = MappingProxyType({})
 
 
 class OfflineTimesReader:
@@ -50,7 +52,9 @@ class OfflineTimesReader:
             self._refused = (wanted, problem)
         if not problem and len(found) < len(offline):
             problem = "the metadata log does not go back that far"
-        return OfflineTimes(found, problem)
+        others = [state for state in offline if state.tp not in found]
+        already = self._moments_of(backend, self.source.history, others, now, offline_already_ms)
+        return OfflineTimes(found, problem, already)
 
     def fenced_since(self, backend: Backend, brokers: Iterable[int], now: float) -> dict[int, float]:
         """When each of the fenced ``brokers`` was fenced, by what was read of the log; same unit as ``now``."""
@@ -72,12 +76,22 @@ class OfflineTimesReader:
         now: float,
     ) -> dict[TopicPartition, float]:
         """Since when each of these partitions is offline, as far as ``history`` tells; nothing is read."""
+        return self._moments_of(backend, history, offline, now, offline_since_ms)
+
+    def _moments_of(
+        self,
+        backend: Backend,
+        history: MetadataHistory | Unknown,
+        offline: Iterable[PartitionState],
+        now: float,
+        told: Callable[[MetadataHistory, PartitionSubject, int], int | None],
+    ) -> dict[TopicPartition, float]:
         if isinstance(history, Unknown):
             return {}
         shift, found = _shift(backend, now), {}
         for state in offline:
             subject = PartitionSubject(state.topic_id, state.partition)
-            since = offline_since_ms(history, subject, state.leader_epoch)
+            since = told(history, subject, state.leader_epoch)
             if since is not None:
                 found[state.tp] = self._moments.setdefault((state.tp, since), since / 1000 + shift)
         return found

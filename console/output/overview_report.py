@@ -89,10 +89,16 @@ def offline_lines(times: OfflineTimes, offline: int, now: float) -> Iterator[str
     """For how long partitions have been offline, in one line; none where no partition is."""
     if not offline:
         return
-    if not times.since:
+    known = {**times.since, **times.already}
+    if not known:
         yield printable(f"offline for: not known ({times.problem})")
         return
-    first = min(times.since, key=lambda tp: (times.since[tp], tp))
+    first = min(known, key=lambda tp: (known[tp], tp))
+    if first in times.already:
+        yield printable(
+            f"offline for at least {age(max(0.0, now - known[first]))} ({first}): the metadata log begins later"
+        )
+        return
     rest = "" if len(times.since) == offline else f"; of {offline - len(times.since):,} it is not known"
     yield printable(f"offline for {age(max(0.0, now - times.since[first]))} at the most ({first}){rest}")
 

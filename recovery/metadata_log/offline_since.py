@@ -23,3 +23,18 @@ def offline_since_ms(history: MetadataHistory, subject: PartitionSubject, leader
     if now is None or now.has_leader or now.leader_epoch != leader_epoch:
         return None
     return since
+
+
+def offline_already_ms(history: MetadataHistory, subject: PartitionSubject, leader_epoch: int) -> int | None:
+    """When the partition was without a leader already, by the snapshot that the log goes on from, in ms; None where
+    it was not, or there is none. ``leader_epoch`` as in :func:`offline_since_ms`.
+    """
+    already: int | None = None
+    now: Registration | None = None
+    for row in history.of(subject):
+        if now is None and row.batch == IN_SNAPSHOT:
+            already = row.time_ms
+        now = applied(now, row.change)
+        if now is None or now.has_leader:
+            return None
+    return already if now is not None and now.leader_epoch == leader_epoch else None

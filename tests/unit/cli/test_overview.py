@@ -11,8 +11,9 @@ from backends.base.answers import (
     LogDir,
     Partitions,
 )
+from console.operations.offline_times import OfflineTimes
 from console.operations.overview import Overview, lagging_observers, not_asked, voters
-from console.output.overview_report import overview_document, overview_lines
+from console.output.overview_report import offline_lines, overview_document, overview_lines
 from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
@@ -189,3 +190,14 @@ def test_json_holds_every_partition_with_every_log_and_all_else() -> None:
         "unknown",
     ]
     assert told["quorum"]["leader"] == 100
+
+
+def test_where_the_log_begins_later_a_partition_is_offline_for_at_least_so_long() -> None:
+    early, late = TopicPartition("early", 0), TopicPartition("late", 0)
+    told = OfflineTimes({late: 940.0}, "the metadata log does not go back that far", {early: 400.0})
+    assert list(offline_lines(told, 2, 1_000.0)) == [
+        "offline for at least 10 min (early-0): the metadata log begins later"
+    ]
+    assert list(offline_lines(OfflineTimes({}, "no permission"), 1, 1_000.0)) == [
+        "offline for: not known (no permission)"
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recovery.controller.registration import PartitionChange, Registration
 from recovery.metadata_log.history import IN_SNAPSHOT, DecodedRecord, MetadataHistory, PartitionSubject
-from recovery.metadata_log.offline_since import offline_since_ms
+from recovery.metadata_log.offline_since import offline_already_ms, offline_since_ms
 from recovery.metadata_log.records import MetadataRecord, PartitionChangeRecord, PartitionRecord, TopicRecord
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -43,6 +43,16 @@ def test_a_log_that_is_behind_the_cluster_tells_nothing() -> None:
 def test_a_snapshot_does_not_tell_when_it_was_lost() -> None:
     told = history(LOST, PartitionChange(elr=(2,)), batch=IN_SNAPSHOT)
     assert offline_since_ms(told, SUBJECT, leader_epoch=1) is None
+    assert offline_already_ms(told, SUBJECT, leader_epoch=1) == 1_000, "it had none by then"
+    assert offline_already_ms(told, SUBJECT, leader_epoch=2) is None
+
+
+def test_what_had_a_leader_since_was_not_offline_all_the_time() -> None:
+    back, gone = PartitionChange(leader=2, isr=(2,)), PartitionChange(leader=-1, isr=())
+    told = history(LOST, back, gone, batch=IN_SNAPSHOT)
+    assert offline_already_ms(told, SUBJECT, leader_epoch=3) is None
+    assert offline_since_ms(told, SUBJECT, leader_epoch=3) == 3_000
+    assert offline_already_ms(history(LOST), SUBJECT, leader_epoch=1) is None, "it was created so just then"
 
 
 def test_a_partition_of_another_log_is_not_known() -> None:
