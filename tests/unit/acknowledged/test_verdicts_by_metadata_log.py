@@ -361,6 +361,13 @@ def test_a_witness_that_never_restarted_or_left_first_has_lost_nothing() -> None
     told = shortened_witness()
     told.starts(3)
     assert told.verdict(2, ahead).none, "3 left the ISR before 2: it lacks what came later"
+    alone: dict[int, ReplicaLog | Unknown] = {
+        1: log((0, 0, 950))._replace(high_watermark=950),
+        2: log((0, 0, 900)),
+        3: SILENT,
+    }
+    kinds = {one.kind for one in shortened_witness().verdict(2, alone).evidence}
+    assert EvidenceKind.RECORDS_LOST not in kinds, "1 committed the rest alone, after 2 had left"
     behind: dict[int, ReplicaLog | Unknown] = {
         1: SILENT,
         2: log((0, 0, 500)),
