@@ -27,7 +27,12 @@ def read_metadata_dir(path: Path | None) -> CopiedMetadataLog | None:
 
 
 async def with_verdicts(
-    backend: Backend, picture: Picture, copy: CopiedMetadataLog | None = None, *, now: float
+    backend: Backend,
+    picture: Picture,
+    copy: CopiedMetadataLog | None = None,
+    *,
+    now: float,
+    source: MetadataLogSource | None = None,
 ) -> Picture:
     """The picture in which every partition without a leader is judged, by ``copy`` where the active controller's
     metadata log cannot be read, with the time since when it is offline; ``now`` in seconds since 1970. Raises
@@ -39,7 +44,7 @@ async def with_verdicts(
         problem = other_cluster(copy, cluster.cluster_id, ids.items())
         if problem is not None:
             raise InputError(f"--metadata-dir {problem}")
-    source = MetadataLogSource()
+    source = source or MetadataLogSource()
     told = await judged(
         backend, cluster.elr_enabled, picture.surveys, picture.log_dirs, copy=copy, source=source
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.operations.acknowledged_losses import with_verdicts
@@ -35,20 +36,19 @@ class LeaderChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """A picture with the choice for each of its partitions, the most important first, and the plan made of them."""
+    """A picture with the choice for each of its partitions, the most important first, and the plan made of them.
+
+    ``steps`` are what to do first, whatever strategy the plan was made by.
+    """
 
     picture: Picture
     rows: tuple[LeaderChoice, ...]
     plan: Plan
+    steps: tuple[FirstStep, ...]
 
     @property
     def counts(self) -> Mapping[DecisionKind, int]:
         return Counter(row.decision.verdict for row in self.rows)
-
-    @property
-    def steps(self) -> tuple[FirstStep, ...]:
-        """What to do first, whatever strategy the plan was made by."""
-        return _steps(self.rows, self.plan.header.ranking)
 
     @property
     def compares(self) -> bool:
@@ -71,13 +71,16 @@ async def choose(
     picture: Picture,
     header: Header,
     importance: Importance = NO_TIERS,
+    *,
     copy: CopiedMetadataLog | None = None,
+    source: MetadataLogSource | None = None,
 ) -> Choices:
     """Decides for every partition, by the ranking and the strategy of the header; the most important first.
 
-    ``copy`` is used where the active controller's metadata log cannot be read.
+    ``copy`` is used where the active controller's metadata log cannot be read. ``source`` may have read a part of
+    it before.
     """
-    picture = await with_verdicts(backend, picture, copy, now=header.made_at.timestamp())
+    picture = await with_verdicts(backend, picture, copy, now=header.made_at.timestamp(), source=source)
     verdicts = picture.verdicts
     rows = tuple(
         LeaderChoice(survey, decide(survey, header.ranking, header.strategy, verdicts.get(survey.tp)))
@@ -85,6 +88,7 @@ async def choose(
     )
     since = {tp: round(seconds * 1000) for tp, seconds in picture.offline_since.items()}
     plan = make_plan(header, rows, picture.marks, since)
+    steps = _steps(rows, header.ranking)
     if not picture.stale:  # without a quorum nobody can be elected
-        plan = replace(plan, steps=tuple(steps_lines(_steps(rows, header.ranking))))
-    return Choices(picture, rows, await with_times(backend, plan, picture.surveys))
+        plan = replace(plan, steps=tuple(steps_lines(steps)))
+    return Choices(picture, rows, await with_times(backend, plan, picture.surveys), steps)

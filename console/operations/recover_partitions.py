@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backends.base.answers import Depth, Outcome
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.exit_status import Status
@@ -19,7 +20,7 @@ from console.operations.election_batches import Elected, carry_out, failure_text
 from console.operations.election_notes import note_elected, note_plan
 from console.operations.leader_choice import Choices, choose
 from console.operations.loss_consent import loss_question
-from console.operations.partition_picture import Depths, examine
+from console.operations.partition_picture import Depths, examine, tasks
 from console.operations.partition_selection import Selection
 from console.paths import unused
 from console.provenance import plan_header
@@ -104,14 +105,20 @@ async def survey_and_choose(
     info = await cluster.cluster()
     # A disk may have parted from the others earlier than these parted from each other.
     depths = Depths(options.seconds, Depth.FULL if options.evidence else Depth.DIVERGENCE)
-    picture = await examine(cluster, info, options.selection, depths, progress, health=True)
+    source = MetadataLogSource()
+    async with tasks() as group:
+        # Most of the metadata log is read during the survey, and what is newer after it.
+        reading = group.create_task(source.read(cluster))
+        picture = await examine(cluster, info, options.selection, depths, progress, health=True)
+        if not any(survey.state.offline for survey in picture.surveys):
+            reading.cancel()
     if options.evidence:
         # Most recoveries have no disk, and none of the modules that judge one.
         from console.operations.disk_evidence import with_evidence  # noqa: PLC0415
 
         picture = await with_evidence(cluster, picture, options.evidence)
     header = plan_header(info.cluster_id, options.ranking, options.strategy)
-    return await choose(cluster, picture, header, options.importance, options.copy)
+    return await choose(cluster, picture, header, options.importance, copy=options.copy, source=source)
 
 
 @dataclass(frozen=True, slots=True)
