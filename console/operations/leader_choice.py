@@ -13,7 +13,7 @@ from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.operations.acknowledged_losses import with_verdicts
 from console.operations.partition_picture import Picture
 from console.operations.record_times import with_times
-from recovery.advice import AdviceKind, FirstStep, advise, first_steps
+from recovery.advice import Advice, AdviceKind, FirstStep, advise, first_steps
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
@@ -62,8 +62,19 @@ class Choices:
 
 
 def _steps(rows: Iterable[LeaderChoice], ranking: Ranking) -> tuple[FirstStep, ...]:
-    found = ((row.tp, advise(row.survey, ranking, row.decision.judged)) for row in rows)
-    return first_steps((tp, advice) for tp, advice in found if advice is not None)
+    """Partitions that are equal in all that is judged share one verdict, and so one advice."""
+    by_verdict: dict[int, Advice | None] = {}
+    found = []
+    for row in rows:
+        judged = row.decision.judged
+        if judged is None:
+            continue
+        if id(judged) not in by_verdict:
+            by_verdict[id(judged)] = advise(row.survey, ranking, judged)
+        advice = by_verdict[id(judged)]
+        if advice is not None:
+            found.append((row.tp, advice))
+    return first_steps(found)
 
 
 async def choose(
