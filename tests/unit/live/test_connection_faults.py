@@ -50,7 +50,9 @@ def greeting(number: int, correlation: bytes) -> bytes | None:
 
 
 @asynccontextmanager
-async def peer(reply: Reply) -> AsyncIterator[Address]:
+async def peer(reply: Reply, pause: float = 0.0) -> AsyncIterator[Address]:
+    """With a ``pause``, answers come byte by byte, so many seconds apart."""
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         number = 0
         try:
@@ -61,8 +63,13 @@ async def peer(reply: Reply) -> AsyncIterator[Address]:
                 number += 1
                 if answer is None:
                     break
-                writer.write(answer)
-        except (EOFError, ConnectionError):
+                for at in range(len(answer)) if pause else ():
+                    writer.write(answer[at : at + 1])
+                    await writer.drain()
+                    await asyncio.sleep(pause)
+                if not pause:
+                    writer.write(answer)
+        except (EOFError, ConnectionError, asyncio.CancelledError):  # the test may end first
             pass
         finally:
             writer.close()
@@ -93,6 +100,15 @@ async def test_a_peer_that_says_nothing() -> None:
     error = await trouble_at_greeting(lambda _number, _id: b"", HASTY)
     assert error.trouble is ConnectionProblem.NO_ANSWER
     assert error.detail == "took the connection, but no answer within 0.5 s"
+
+
+async def test_a_peer_that_answers_byte_by_byte_has_no_more_time_than_others() -> None:
+    """Each byte comes in time; the answer would take a minute."""
+    async with peer(lambda _number, _id: b"\0\0\x10\0" + b"\0" * 4096, pause=0.02) as address:
+        with pytest.raises(BrokerError) as caught:
+            async with asyncio.timeout(20.0):
+                await BrokerConnection.open(address, HASTY, broker=7)
+    assert caught.value.trouble is ConnectionProblem.NO_ANSWER
 
 
 @pytest.mark.parametrize(
