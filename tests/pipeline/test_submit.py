@@ -19,8 +19,11 @@ from tests.pipeline.survey_strategies import NOON, write
 
 ROOT = Path(__file__).parents[2]
 
-# A cluster of three Java processes is started for each job.
+# A cluster of three Java processes is started for each job but the history, which has no Python in its tasks.
 pytestmark = pytest.mark.timeout(1200)
+
+
+WORKERS = "local-cluster[2,1,1024]"
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,14 @@ def _submit(home: Path, archive: str, *words: str) -> None:
     ended = subprocess.run(
         [
             str(Path(sys.executable).with_name("spark-submit")),
-            *("--master", "local-cluster[2,1,1024]", "--driver-memory", "1g", "--py-files", archive),
+            *(
+                "--master",
+                "local[2]" if words[0] == "history" else WORKERS,
+                "--driver-memory",
+                "1g",
+                "--py-files",
+                archive,
+            ),
             *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1"),
             *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
             str(ROOT / "pipeline" / "submit.py"),
