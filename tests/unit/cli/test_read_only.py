@@ -70,6 +70,9 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "pipeline": (("show", "--in", "snapshots"),),
     "timeline": ((),),
     "journal": ((),),
+    "report": ((),),
+    "handover": ((),),
+    "watch": (("--broker-id", "1"),),
 }
 """Every command of the registry, with what makes it change the cluster where it can."""
 
