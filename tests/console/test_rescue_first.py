@@ -58,7 +58,7 @@ async def test_from_the_alarm_to_every_record_back_at_its_place(home: Path) -> N
         await robot.idle()
         await robot.hears("500 records written back; 500 counted")
         await robot.sees("Guide: 800 of 800 records are there", "What only 3 holds is not known")
-    assert actions(home) == ["rescue", "elect", "restore-records"]
+    assert actions(home) == ["rescue", "planned-elections", "elect", "restore-records"]
 
 
 async def test_one_key_declines_the_rescue_and_the_journal_says_so(home: Path) -> None:
@@ -70,7 +70,7 @@ async def test_one_key_declines_the_rescue_and_the_journal_says_so(home: Path) -
         await robot.idle()
         await robot.hears("1 recovered")
         assert newest_rescue(robot.session.view.cluster_id) is None
-    assert actions(home) == ["no-rescue", "elect"]
+    assert actions(home) == ["no-rescue", "planned-elections", "elect"]
 
 
 async def test_an_election_whose_rescue_is_not_whole_is_sent_only_when_told_to(home: Path) -> None:
@@ -91,4 +91,4 @@ async def test_an_election_whose_rescue_is_not_whole_is_sent_only_when_told_to(h
         rescue = newest_rescue(robot.session.view.cluster_id)
         assert rescue is not None
         assert [one.broker for one in open_rescue(rescue).index.unread] == [1, 3]
-    assert actions(home) == ["rescue", "rescue", "elect"]
+    assert actions(home) == ["rescue", "rescue", "planned-elections", "elect"]

@@ -95,7 +95,11 @@ def test_a_signal_in_the_middle_of_an_election_ends_it_first(
     assert terminal.ended() == 128 + signum
     assert terminal.is_sane()
     (lines,) = records(home)
-    assert [line["action"] for line in lines if line["kind"] == "before"] == ["rescue", "elect"]
+    assert [line["action"] for line in lines if line["kind"] == "before"] == [
+        "rescue",
+        "planned-elections",
+        "elect",
+    ]
     assert [line["kind"] for line in lines][-2:] == ["after", "end"]
     assert "0 offline" in invoke(home, "ktriage", "status", "--simulate", "last-replica-standing").out
 
