@@ -40,6 +40,7 @@ from backends.simulator.operate.operator_client import (
     OperatorClient,
     denied,
     silence,
+    topic_denied,
 )
 from backends.simulator.operate.record_writer import SimulatedRecordWriter
 from backends.simulator.operate.session_store import SessionStore, Shares
@@ -227,7 +228,9 @@ class SimulatorBackend:
         if topics is None and self.simulation.world.context.denied.permissions:
             unseen, not_compared = self._unseen({state.topic for state in states})
             refused = {**refused, **dict.fromkeys(unseen, Error.TOPIC_AUTHORIZATION_FAILED)}
-        unknown = {TopicPartition(topic, WHOLE_TOPIC): _refused(topic, why) for topic, why in refused.items()}
+        unknown = {
+            TopicPartition(topic, WHOLE_TOPIC): topic_denied(topic, why) for topic, why in refused.items()
+        }
         hidden = sorted(topic for topic, why in refused.items() if why is Error.TOPIC_AUTHORIZATION_FAILED)
         found = Partitions(states, unknown, tuple(hidden), topics is None, asked, not_compared)
         return await self._done(found)
@@ -395,12 +398,6 @@ class SimulatorBackend:
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore assignment orders that another tool wrote: this adapter writes none."""
         return await self._done(Elections(self._client, self._store).restore(rows, recorder))
-
-
-def _refused(topic: str, error: Error) -> Unknown:
-    if error is Error.UNKNOWN_TOPIC_OR_PARTITION:
-        return Unknown(Why.FAILED, f"topic {topic} does not exist")
-    return denied(error, "DESCRIBE", f"topic {topic}", "DescribeTopicPartitions")
 
 
 def _batches(position: LogPosition, row: RawBatches | Error | None) -> RawBatches | Unknown:

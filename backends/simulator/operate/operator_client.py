@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from backends.base.answers import LogPosition, RawBatches
 from backends.base.errors import NotAllowed, Unreachable
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error
@@ -137,3 +138,19 @@ def check(answer: Any, operation: str, doing: str) -> Any:
     if answer is None or isinstance(answer, (ConnectionRefused, Error)):
         raise Unreachable(f"the active controller did not answer: {doing} may or may not have happened")
     return answer
+
+
+def topic_denied(topic: str, error: Error) -> Unknown:
+    """Why DescribeTopicPartitions does not tell of a topic."""
+    if error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+        return Unknown(Why.FAILED, f"topic {topic} does not exist")
+    return denied(error, "DESCRIBE", f"topic {topic}", "DescribeTopicPartitions")
+
+
+def batches_fetched(position: LogPosition, row: RawBatches | Error | None) -> RawBatches | Unknown:
+    """The batches, or why they are not known; ``row`` is None where the log does not hold the offset."""
+    if row is None:
+        return Unknown(Why.FAILED, f"the log does not hold offset {position.offset}")
+    if isinstance(row, Error):
+        return denied(row, "READ", f"topic {position.tp.topic}", "Fetch")
+    return row
