@@ -39,7 +39,7 @@ class TextQuestion(DismissOnce[str | None], ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Label(_shown(self._question), markup=False)
+            yield Label(_lines(self._question), markup=False)
             yield Input(self._value)
             yield Label(_HOW, id="how", markup=False)
 
@@ -88,7 +88,7 @@ class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Label(_shown(self._question), markup=False, classes="question")
+            yield Label(_lines(self._question), markup=False, classes="question")
             yield OptionList(
                 *(Option(f"  {_text(a)}", id=a.name, disabled=bool(a.why_not)) for a in self._answers),
                 markup=False,
@@ -109,10 +109,10 @@ class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
         self.dismiss(None)
 
 
-def _shown(question: str) -> str:
+def _lines(question: str) -> str:
     """The question in its lines; a name in it moves no cursor."""
     return "\n".join(map(printable, question.split("\n")))
 
 
 def _text(answer: AnswerOption) -> str:
-    return printable(f"{answer.text} ({answer.why_not})" if answer.why_not else answer.text)
+    return _lines(f"{answer.text} ({answer.why_not})" if answer.why_not else answer.text)
