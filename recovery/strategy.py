@@ -165,7 +165,7 @@ def _both_branches(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Ve
     ]
     return (
         f"the best by ranking, broker {chosen.broker}, {verdict_text(verdict)}: {'; '.join(branches)}."
-        " No choice keeps both; rescue one branch, then choose by hand"
+        " Each choice cuts off the other branch: rescue it first, then choose by hand"
     )
 
 
