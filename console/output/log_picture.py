@@ -82,7 +82,7 @@ def svg_drawing(row: PlanRow) -> Html:
     logs = planned_logs(row)
     axis = _axis(logs)
     height = _TOP + _STEP * (len(logs) + bool(row.silent))
-    width = _LEFT + TEXT_COLUMNS * _PIXELS + 190
+    width = _LEFT + TEXT_COLUMNS * _PIXELS + 270
     parts = [_hatch(), *_scale_svg(axis, height)]
     for number, log in enumerate(logs):
         parts += _bar_svg(log, row, axis, _TOP + number * _STEP)
