@@ -21,9 +21,9 @@ from benchmarks.ground_truth.disk_records import DiskReplica, read_disk
 from benchmarks.ground_truth.history import History, elect_whoever_is_alive
 from benchmarks.ground_truth.promises import PromiseCounts, TopicHistory, broken_promises, lost_records
 from console.disk_evidence_files import read_disk_evidence
-from console.operations.leader_choice import Choices, LeaderChoice
-from console.operations.partition_selection import Selection
-from console.operations.recover_partitions import ChoiceOptions, survey_and_choose
+from console.operations.elections.leader_choice import Choices, LeaderChoice
+from console.operations.elections.partition_selection import Selection
+from console.operations.elections.recover_partitions import ChoiceOptions, survey_and_choose
 from recovery.disk_evidence import DiskReading
 from recovery.model import Survey
 from recovery.plan.make import designate, plan_row

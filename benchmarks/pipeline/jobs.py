@@ -15,7 +15,7 @@ from typing import Any
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.operations.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, Taking
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.drill_job import run_grid
 from pipeline.drills.incident import IncidentShape

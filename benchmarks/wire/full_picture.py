@@ -19,7 +19,7 @@ from backends.live.client.settings import ClientSettings
 from backends.live.connections.transport import Transport
 from benchmarks.wire.recording import Answer
 from console.cli.gc_tuning import collect_seldom
-from console.operations.overview import Overview, overview
+from console.operations.survey.overview import Overview, overview
 from recovery.model import Lineage, ReplicaLog
 
 DURATION = 240.0

@@ -20,7 +20,7 @@ from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, JournalRun
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
-from console.operations.unfinished_orders import SettledOrders, refuse_open, settle_first
+from console.operations.elections.unfinished_orders import SettledOrders, refuse_open, settle_first
 from console.provenance import now, user
 from console.saved_plans import OTHER_PLACE
 from console.signals import StopRequest, Supervisor, status_of_signal

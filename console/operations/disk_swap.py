@@ -5,7 +5,7 @@ from __future__ import annotations
 from backends.base.protocol import Backend
 from console.errors import InputError
 from console.last_healthy import recall, remember
-from console.operations.log_dir_survey import KEPT, Disks, keep, kept_from, reckon, survey_log_dirs
+from console.operations.survey.log_dir_survey import KEPT, Disks, keep, kept_from, reckon, survey_log_dirs
 from recovery.disks.disk_swap import DiskSwap, swap
 from recovery.disks.failure_preview import check
 from recovery.disks.values import DiskError, LogDirPlace

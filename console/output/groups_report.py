@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from console.operations.fix_groups import FixedGroups, NotFixed, OffsetFix, PreparedGroupFix
-from console.operations.group_offsets import GroupOffset, GroupOffsets, StayingLog
+from console.operations.consumers.fix_groups import FixedGroups, NotFixed, OffsetFix, PreparedGroupFix
+from console.operations.consumers.group_offsets import GroupOffset, GroupOffsets, StayingLog
 from console.output.json_document import document
 from console.output.text_table import TextColumn, table
 from recovery.groups.group_values import CommittedOffset, GroupKind, GroupMembers

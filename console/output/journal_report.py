@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from console.journal.planned_elections import planned_entries
 from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
-from console.output.journal_elections import elections_lines
+from console.output.incident.journal_elections import elections_lines
 from console.output.json_document import document
 from recovery.membership.voters import ReplicaKey
 from recovery.wording.quantity_text import counted, printable

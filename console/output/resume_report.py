@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from console.journal.cluster_lock import LockHolder
 from console.journal.unfinished_entries import Unfinished
-from console.operations.unfinished_orders import Fate, SettledOrders
+from console.operations.elections.unfinished_orders import Fate, SettledOrders
 from console.output.json_document import document
-from console.output.plan_json import tp_json
+from console.output.plan.plan_json import tp_json
 from console.output.text_table import TextColumn, table
 from recovery.wording.quantity_text import counted, printable, some_of
 

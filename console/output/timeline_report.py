@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from console.operations.timeline import TimelineSource
+from console.operations.history.timeline import TimelineSource
 from console.output.json_document import document
 from recovery.metadata_log.timeline import ClusterEvent
 from recovery.metadata_log.timeline_text import event_text, time_text, utc_text

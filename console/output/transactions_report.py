@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from console.operations.fix_transactions import MissingMarker, PreparedMarkers, WrittenMarkers
-from console.operations.hanging_transactions import JudgedTransaction, PartitionsTransactions
+from console.operations.consumers.fix_transactions import MissingMarker, PreparedMarkers, WrittenMarkers
+from console.operations.consumers.hanging_transactions import JudgedTransaction, PartitionsTransactions
 from console.output.json_document import document
 from console.output.text_table import TextColumn, table
 from recovery.model import Unknown

@@ -16,7 +16,7 @@ from backends.simulator.adapter import SimulatorBackend
 from console.app.controller_replacement.screen import WizardScreen
 from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.app.session.view import Link
-from console.operations import election_batches
+from console.operations.elections import election_batches
 from console.simulator_backend import scenario
 from console.target import Target, resolve
 from recovery.plan.values import PlanRow

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.operations.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, Taking
 from pipeline.plan.decide_rows import PLANNED, planned
 from pipeline.plan.plan_job import PLANS
 from pipeline.results import JobResult, commit

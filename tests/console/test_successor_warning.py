@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from console.app.plan.applier import request
 from console.app.plan.confirmation import freeze
-from console.operations.plan_comparison import checked_just_now
+from console.operations.elections.plan_comparison import checked_just_now
 from recovery.plan.values import Plan
 from tests.unit.plan.plans import equal_logs, plan_of
 from tests.unit.recovery.surveys import log, survey

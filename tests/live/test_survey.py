@@ -11,8 +11,8 @@ import pytest
 
 from backends.base.answers import Depth, Outcome, SurveyRequest
 from backends.live.adapter import LiveBackend
-from console.operations.partition_selection import Selection
-from console.operations.recover_partitions import ChoiceOptions, survey_and_choose
+from console.operations.elections.partition_selection import Selection
+from console.operations.elections.recover_partitions import ChoiceOptions, survey_and_choose
 from recovery.loss import divergence, loss
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Standing, Survey, TopicPartition, Unknown
 from recovery.ranking import Ranking, rank

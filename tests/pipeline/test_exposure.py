@@ -14,7 +14,7 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
 from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
-from console.operations.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, Taking
 from pipeline.exposure import exposure_job
 from pipeline.snapshot.manifest import SnapshotKind
 from pipeline.snapshot_sources import find

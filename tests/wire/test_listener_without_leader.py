@@ -15,8 +15,8 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.serial import entity_reader, entity_writer
 
 from backends.simulator.served.api_versions import Api
-from console.operations.partition_selection import Selection, Which, select
-from console.operations.snapshot_series import Series, Taking
+from console.operations.elections.partition_selection import Selection, Which, select
+from console.operations.history.snapshot_series import Series, Taking
 from pipeline.snapshot.manifest import LEADERS_NOT_TOLD
 from pipeline.storage import storage_path
 from recovery.model import TopicPartition

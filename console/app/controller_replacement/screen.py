@@ -19,8 +19,8 @@ from console.app.main_screen.screen_calls import Say
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from console.operations.access import Access
-from console.operations.replacement_run import Planned
-from console.operations.replacement_steps import ReplacementResult, StopReason
+from console.operations.voters.replacement_run import Planned
+from console.operations.voters.replacement_steps import ReplacementResult, StopReason
 from console.program import Program
 from recovery.membership.replacement import ReplacementStep as PlannedStep
 from widgets.bars.message_bars import MessageBar

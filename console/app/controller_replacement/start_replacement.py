@@ -11,8 +11,8 @@ from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestio
 from console.app.main_screen.screen_calls import Ask, OpenScreen
 from console.app.session.session import Session
 from console.errors import NotDone
-from console.operations.replacement_plan import ReplacementChoice
-from console.operations.replacement_run import Planned
+from console.operations.voters.replacement_plan import ReplacementChoice
+from console.operations.voters.replacement_run import Planned
 from recovery.membership.replacement import ReplacementKind
 
 _KINDS = {

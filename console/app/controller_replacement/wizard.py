@@ -17,18 +17,18 @@ from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import unfinished
 from console.operations.access import Access, membership_access
 from console.operations.change import run_change
-from console.operations.replace_controller import ReplaceController
-from console.operations.replacement_consent import Consent
-from console.operations.replacement_plan import ReplacementChoice
-from console.operations.replacement_run import (
+from console.operations.voters.replace_controller import ReplaceController
+from console.operations.voters.replacement_consent import Consent
+from console.operations.voters.replacement_plan import ReplacementChoice
+from console.operations.voters.replacement_run import (
     Planned,
     make_replacement,
     read_replacement,
     refuse_replacement_of_other_cluster,
     save_replacement,
 )
-from console.operations.replacement_steps import ReplacementResult, standing
-from console.operations.voter_change import Changed, PreparedChange
+from console.operations.voters.replacement_steps import ReplacementResult, standing
+from console.operations.voters.voter_change import Changed, PreparedChange
 from console.program import Program
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementError, ReplacementPlan, ReplacementStep

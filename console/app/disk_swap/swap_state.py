@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from backends.base.protocol import Backend
 from console.operations.disk_swap import disk_swap, is_back, looked
-from console.operations.leaderless_partitions import leaderless_lines
-from console.operations.log_dir_survey import Disks
+from console.operations.survey.leaderless_partitions import leaderless_lines
+from console.operations.survey.log_dir_survey import Disks
 from recovery.disks.disk_swap import DiskSwap, leaderless, waiting
 from recovery.disks.swap_progress import SwapSituation, already_swapped
 from recovery.disks.values import LogDirPlace

@@ -10,7 +10,7 @@ from console.app.main_screen.screen_calls import Say
 from console.app.session.session import Session
 from console.app.session.view import View
 from console.last_healthy import recall
-from console.operations.log_dir_survey import KEPT, Disks, failures, kept_from, reckon
+from console.operations.survey.log_dir_survey import KEPT, Disks, failures, kept_from, reckon
 from recovery.disks.failed_dirs import LostReplica, RemainingWork
 from recovery.disks.failure_preview import FailureEffect, if_places_fail
 from recovery.disks.values import DiskError, DiskOutcome, LogDirPlace

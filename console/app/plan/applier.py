@@ -16,11 +16,11 @@ from console.app.plan.rescue_choice import rescue_options
 from console.app.session import draft
 from console.app.session.session import Session
 from console.errors import NotDone
-from console.operations.apply_plan import Applied, ApplyPlan
 from console.operations.change import Conclusion
-from console.operations.plan_comparison import PreparedPlan, checked_just_now, prepare
+from console.operations.elections.apply_plan import Applied, ApplyPlan
+from console.operations.elections.plan_comparison import PreparedPlan, checked_just_now, prepare
+from console.operations.elections.unfinished_orders import HalfDone
 from console.operations.registry import BY_NAME
-from console.operations.unfinished_orders import HalfDone
 from console.output.resume_report import unfinished_lines
 from console.program import Program
 from console.saved_plans import save_plan

@@ -12,11 +12,11 @@ from console.app.plan.confirmation import Frozen
 from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
 from console.operations.access import Access
-from console.operations.apply_plan import Applied, ApplyPlan
 from console.operations.change import Question, run_change
-from console.operations.election_batches import survey_rows
-from console.operations.loss_consent import NO_REASON
-from console.operations.unfinished_orders import SettledOrders
+from console.operations.elections.apply_plan import Applied, ApplyPlan
+from console.operations.elections.election_batches import survey_rows
+from console.operations.elections.loss_consent import NO_REASON
+from console.operations.elections.unfinished_orders import SettledOrders
 from console.program import Program
 from console.signals import StopRequest
 from recovery.plan.values import Plan

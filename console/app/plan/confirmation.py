@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from console.app.session.safety import Safety
 from console.errors import NotDone
-from console.operations.loss_consent import LossConsent, consent_to
+from console.operations.elections.loss_consent import LossConsent, consent_to
 from recovery.plan.plan_review import Summary, summarise
 from recovery.plan.values import Plan
 from recovery.plan.write import digest

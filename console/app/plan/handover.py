@@ -7,10 +7,10 @@ import asyncio
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress
 from console.app.session.session import Session
-from console.operations.incident import Incident, IncidentSources, collect
-from console.operations.overview import Overview, overview
-from console.output.handover_report import handover_blocks
-from console.output.report_markdown import plain_lines
+from console.operations.history.incident import Incident, IncidentSources, collect
+from console.operations.survey.overview import Overview, overview
+from console.output.incident.handover_report import handover_blocks
+from console.output.incident.report_markdown import plain_lines
 from console.provenance import made_by, now
 from recovery.metadata_log.timeline_text import time_text
 

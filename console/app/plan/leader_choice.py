@@ -9,12 +9,12 @@ from typing import NamedTuple
 from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend, Progress
 from console.app.session.view import JudgedSurvey, View
-from console.operations.compacted_log_batches import with_batches_read
-from console.operations.leader_choice import choose
-from console.operations.partition_picture import Picture
-from console.operations.partition_selection import Selection
-from console.operations.planned_groups import with_groups
-from console.operations.record_times import with_times
+from console.operations.consumers.planned_groups import with_groups
+from console.operations.elections.leader_choice import choose
+from console.operations.elections.partition_selection import Selection
+from console.operations.survey.compacted_log_batches import with_batches_read
+from console.operations.survey.partition_picture import Picture
+from console.operations.survey.record_times import with_times
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.loss import loss
 from recovery.model import Survey, TopicPartition

@@ -22,8 +22,8 @@ from console.app.session.session import Session
 from console.app.session.view import Choosing
 from console.errors import NotDone
 from console.new_files import write_new
-from console.operations.election_aftermath import read_aftermath
-from console.operations.plan_comparison import ask_afresh, prepare
+from console.operations.consumers.election_aftermath import read_aftermath
+from console.operations.elections.plan_comparison import ask_afresh, prepare
 from console.operations.registry import PLAN, REPLICAS
 from console.paths import unused
 from recovery.model import Survey, TopicPartition

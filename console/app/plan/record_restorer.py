@@ -14,8 +14,8 @@ from console.app.plan.apply_plan import Confirmed
 from console.app.plan.progress import TaskProgress
 from console.app.session.session import Session
 from console.operations.change import run_change
-from console.operations.restore_records import PreparedRestore, RestoredRecords, RestoreRecords
-from console.output.restore_report import restore_row_text, restored_text
+from console.operations.rescue.restore_records import PreparedRestore, RestoredRecords, RestoreRecords
+from console.output.rescue.restore_report import restore_row_text, restored_text
 from console.program import Program
 from console.rescue.rescued_branch import open_rescue
 from console.rescue.restore_selection import RestoreSelection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from console.operations.rescue_read import RescueRequest
+from console.operations.rescue.rescue_read import RescueRequest
 from console.saved_plans import rescue_directory
 from recovery.plan.values import Plan
 from widgets.dialogs.confirmation import ConfirmOption

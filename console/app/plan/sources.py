@@ -10,7 +10,7 @@ from pathlib import Path
 from console.app.main_screen.copy_and_export import given_path
 from console.app.session.daemon_call import daemon_call
 from console.errors import InputError
-from console.operations.plan_file_checks import refuse_other_cluster
+from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.plan_files import read_regular
 from console.provenance import made_by
 from recovery.plan.values import BarePlan, Plan

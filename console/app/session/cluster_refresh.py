@@ -17,11 +17,11 @@ from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from console.app.session.view import JudgedSurvey, View, ViewRequest
 from console.last_healthy import recall
-from console.operations.cluster_health import Configs, HealthSources, cluster_health, topics_of
-from console.operations.offline_times import OfflineTimesReader
-from console.operations.partition_picture import may_be_under_min_isr
-from console.operations.quorum_state import lost
-from console.operations.remembered_voters import MEMORY
+from console.operations.survey.cluster_health import Configs, HealthSources, cluster_health, topics_of
+from console.operations.survey.offline_times import OfflineTimesReader
+from console.operations.survey.partition_picture import may_be_under_min_isr
+from console.operations.voters.quorum_state import lost
+from console.operations.voters.remembered_voters import MEMORY
 from recovery.cluster_health import ClusterHealth, short_of_replicas
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from console.app.session.outcome import outcomes_of
-from console.operations.apply_plan import Applied
-from console.operations.rescue_read import Rescued
+from console.operations.elections.apply_plan import Applied
+from console.operations.rescue.rescue_read import Rescued
 from recovery.model import TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.judgement import Judgement

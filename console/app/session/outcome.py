@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from backends.base.answers import Outcome
-from console.operations.election_batches import Elected, Result, failure_text
+from console.operations.elections.election_batches import Elected, Result, failure_text
 from recovery.model import TopicPartition
 from recovery.plan.judgement import Judgement, RowDecision
 from widgets.plan import RowOutcome

@@ -24,7 +24,7 @@ from console.app.session.safety import Safety
 from console.app.session.view import Choosing, Link, View, ViewRequest
 from console.errors import ConsoleError
 from console.operations.access import Access, backend_access
-from console.operations.offline_times import OfflineTimesReader
+from console.operations.survey.offline_times import OfflineTimesReader
 from console.provenance import plan_header
 from console.target import Target
 from recovery.plan.values import Header

@@ -17,8 +17,8 @@ from backends.base.protocol import Backend
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from console.journal.run_records import read_runs
-from console.operations.own_changes import OwnChanges
-from console.operations.timeline import VIRTUAL, gaps
+from console.operations.history.own_changes import OwnChanges
+from console.operations.history.timeline import VIRTUAL, gaps
 from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 from widgets.timeline.timeline_view import TimelineRow, TimelineView, timeline_row
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from console.errors import InputError
-from console.operations.partition_selection import Selection, Which
+from console.operations.elections.partition_selection import Selection, Which
 from recovery.model import TopicPartition
 
 

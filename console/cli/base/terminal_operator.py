@@ -12,8 +12,8 @@ from console.cli.base.run import Run
 from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
 from console.operations.change import Question
-from console.operations.loss_consent import NO_REASON
-from console.operations.unfinished_orders import SettledOrders
+from console.operations.elections.loss_consent import NO_REASON
+from console.operations.elections.unfinished_orders import SettledOrders
 from console.output.resume_report import settled_lines, unfinished_lines
 from recovery.wording.quantity_text import printable
 

@@ -132,9 +132,9 @@ def apply(
         raise InputError("--rate and --elect-unrescued are for --rescue DIR, which is not given")
     why = stated(reason, asked=not yes)
     from console.cli.recovery.apply_plan import apply_file  # noqa: PLC0415  # not for --help
-    from console.operations.apply_plan import ApplyPlan  # noqa: PLC0415
-    from console.operations.plan_file_checks import PlanPart, read_part  # noqa: PLC0415
-    from console.operations.rescue_read import RescueRequest  # noqa: PLC0415
+    from console.operations.elections.apply_plan import ApplyPlan  # noqa: PLC0415
+    from console.operations.elections.plan_file_checks import PlanPart, read_part  # noqa: PLC0415
+    from console.operations.rescue.rescue_read import RescueRequest  # noqa: PLC0415
 
     request = None if rescue is None else RescueRequest(rescue, bytes_per_second(rate), elect_unrescued)
     part = PlanPart(first, tuple(only or ()), max_loss, successors=not ignore_successor_loss)

@@ -135,7 +135,7 @@ def elect(
     )
     if election_type is ElectionType.LONGEST_LOG:
         from console.cli.recovery.recover_partitions import Report, recover  # noqa: PLC0415  # not for --help
-        from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
+        from console.operations.elections.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
 
         how = Strategy(strategy or ElectionStrategy.BALANCED)
         chosen_by = words(topics, partitions, path_to_json_file)
@@ -143,7 +143,7 @@ def elect(
         change = RecoverPartitions(options, why, run.target.title, recovery_election_attempts)
         return recover(run, change, Report("elect", rows=rows), ask=ask)
     from console.cli.recovery.elections import run_elections  # noqa: PLC0415
-    from console.operations.kafka_elections import KafkaElection  # noqa: PLC0415
+    from console.operations.elections.kafka_elections import KafkaElection  # noqa: PLC0415
 
     preferred = election_type is ElectionType.PREFERRED
     election = KafkaElection(chosen, preferred, every=all_topic_partitions, reason=why)
@@ -154,8 +154,8 @@ def _designated(
     run: Run, file: Path, *, reason: str, seconds: float, attempts: int, ranking: Ranking, rows: int
 ) -> int:
     from console.cli.recovery.apply_plan import apply_file  # noqa: PLC0415  # not for --help
-    from console.operations.apply_plan import ApplyPlan  # noqa: PLC0415
-    from console.operations.plan_file_checks import read_part  # noqa: PLC0415
+    from console.operations.elections.apply_plan import ApplyPlan  # noqa: PLC0415
+    from console.operations.elections.plan_file_checks import read_part  # noqa: PLC0415
 
     change = ApplyPlan(
         read_part(file),

@@ -13,7 +13,7 @@ from console.cli.commands.verbs import Verb
 from console.errors import InputError
 
 if TYPE_CHECKING:
-    from console.operations.group_offsets import GroupSelection
+    from console.operations.consumers.group_offsets import GroupSelection
 
 HELP = """\
 Shows which consumer groups an election affects, and puts their committed offsets right.
@@ -124,7 +124,7 @@ def fix(
     quiet = dry_run or export is not None
     why = stated(reason, asked=not yes or quiet)
     from console.cli.recovery.consumer_groups import fix_groups  # noqa: PLC0415  # not for --help
-    from console.operations.fix_groups import FixGroups  # noqa: PLC0415
+    from console.operations.consumers.fix_groups import FixGroups  # noqa: PLC0415
 
     change = FixGroups(
         _selection(plan, group, topic),
@@ -139,7 +139,7 @@ def fix(
 
 
 def _selection(plan: Path | None, groups: list[str] | None, topics: list[str] | None) -> GroupSelection:
-    from console.operations.group_offsets import GroupSelection  # noqa: PLC0415
+    from console.operations.consumers.group_offsets import GroupSelection  # noqa: PLC0415
     from console.plan_files import read  # noqa: PLC0415
 
     return GroupSelection(None if plan is None else read(plan), tuple(groups or ()), tuple(topics or ()))

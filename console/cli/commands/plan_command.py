@@ -74,8 +74,8 @@ def plan(
     chosen = selection(topic, partition, path_to_json_file, offline=not (partition or path_to_json_file))
     from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery.recover_partitions import Report, choose_leaders  # noqa: PLC0415  # not for --help
-    from console.operations.acknowledged_losses import read_metadata_dir  # noqa: PLC0415
-    from console.operations.recover_partitions import ChoiceOptions  # noqa: PLC0415
+    from console.operations.elections.recover_partitions import ChoiceOptions  # noqa: PLC0415
+    from console.operations.survey.acknowledged_losses import read_metadata_dir  # noqa: PLC0415
 
     chosen_by = words(topic, partition, path_to_json_file)
     disks, copy = read_evidence(evidence, ranking), read_metadata_dir(metadata_dir)

@@ -14,7 +14,7 @@ from console.cli.commands.verbs import Verb
 from recovery.membership.replacement import ReplacementKind
 
 if TYPE_CHECKING:
-    from console.operations.voter_change import Given, VoterChange
+    from console.operations.voters.voter_change import Given, VoterChange
 
 HELP = """\
 Shows, checks and changes the metadata quorum and its voters (KIP-853). Every verb takes
@@ -101,7 +101,7 @@ def upgrade(run: Run, *, dry_run: DryRun = False, yes: Yes = False, reason: Reas
       ktriage quorum upgrade --bootstrap-server kafka-1:9092 --dry-run
     """
     from console.cli.quorum.voter_change import upgrade as check_and_send  # noqa: PLC0415  # not for --help
-    from console.operations.change_voters import UpgradeKraftVersion  # noqa: PLC0415
+    from console.operations.voters.change_voters import UpgradeKraftVersion  # noqa: PLC0415
 
     change = UpgradeKraftVersion(stated(reason, asked=not yes))
     return check_and_send(run, change, dry_run=dry_run, ask=not yes)
@@ -124,7 +124,7 @@ def add(
       ktriage quorum add 103 --bootstrap-server kafka-1:9092
     """
     from console.cli.quorum.quorum_run import given_directory, given_endpoints  # noqa: PLC0415  # not for --help
-    from console.operations.voter_change import Given, VoterChange  # noqa: PLC0415
+    from console.operations.voters.voter_change import Given, VoterChange  # noqa: PLC0415
 
     given = Given(node, given_directory(directory_id), given_endpoints(tuple(endpoint or ())))
     why = stated(reason, asked=not yes)
@@ -147,7 +147,7 @@ def remove(
       ktriage quorum remove 101 --directory-id pKx3… --bootstrap-server kafka-1:9092
     """
     from console.cli.quorum.quorum_run import given_directory  # noqa: PLC0415  # not for --help
-    from console.operations.voter_change import Given, VoterChange  # noqa: PLC0415
+    from console.operations.voters.voter_change import Given, VoterChange  # noqa: PLC0415
 
     given, why = Given(node, given_directory(directory_id)), stated(reason, asked=not yes)
     return _change_voters(run, VoterChange.REMOVE, given, why, dry_run=dry_run, ask=not yes)
@@ -157,7 +157,7 @@ def _change_voters(
     run: Run, kind: VoterChange, given: Given, reason: str, *, dry_run: bool, ask: bool
 ) -> int:
     from console.cli.quorum.voter_change import change_voters  # noqa: PLC0415  # not for --help
-    from console.operations.change_voters import ChangeVoters  # noqa: PLC0415
+    from console.operations.voters.change_voters import ChangeVoters  # noqa: PLC0415
 
     change = ChangeVoters(kind, given, reason, run.target.title)
     return change_voters(run, change, dry_run=dry_run, ask=ask)
@@ -240,7 +240,7 @@ def replace(
     """
     from console.cli.quorum.quorum_run import given_directory, given_endpoints  # noqa: PLC0415  # not for --help
     from console.cli.quorum.replacement import replace as replace_controller  # noqa: PLC0415
-    from console.operations.replacement_plan import ReplacementChoice  # noqa: PLC0415
+    from console.operations.voters.replacement_plan import ReplacementChoice  # noqa: PLC0415
 
     stated_reason = stated(reason, asked=not yes)
     directory, endpoints = given_directory(directory_id), given_endpoints(tuple(endpoint or ()))

@@ -96,8 +96,8 @@ def recover(
     )
     from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery import recover_partitions  # noqa: PLC0415
-    from console.operations.acknowledged_losses import read_metadata_dir  # noqa: PLC0415
-    from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
+    from console.operations.elections.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
+    from console.operations.survey.acknowledged_losses import read_metadata_dir  # noqa: PLC0415
 
     disks, copy = read_evidence(evidence, ranking), read_metadata_dir(metadata_dir)
     options = ChoiceOptions(

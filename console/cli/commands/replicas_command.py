@@ -67,10 +67,10 @@ def replicas(
       ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
     """
     from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
-    from console.operations.acknowledged_losses import read_metadata_dir, with_verdicts  # noqa: PLC0415
-    from console.operations.disk_evidence import with_evidence  # noqa: PLC0415
-    from console.operations.partition_picture import Depths, Picture, examine  # noqa: PLC0415
-    from console.output.survey_report import picture_document, picture_lines  # noqa: PLC0415
+    from console.operations.survey.acknowledged_losses import read_metadata_dir, with_verdicts  # noqa: PLC0415
+    from console.operations.survey.disk_evidence import with_evidence  # noqa: PLC0415
+    from console.operations.survey.partition_picture import Depths, Picture, examine  # noqa: PLC0415
+    from console.output.survey.survey_report import picture_document, picture_lines  # noqa: PLC0415
 
     chosen = selection(
         topic, partition, path_to_json_file, offline=all_offline_partitions, under_min_isr=under_min_isr

@@ -56,8 +56,8 @@ def read(run: Run, *, plan: PlanFile, to: To, rate: RateOption = None, rows: Row
       ktriage rescue read --cluster production recovery.json --to /backup/rescue --rate 50MB
     """
     from console.cli.recovery.rescue_plan import read_rescue  # noqa: PLC0415  # not for --help
-    from console.operations.plan_file_checks import WHOLE  # noqa: PLC0415
-    from console.operations.rescue_read import RescueRequest  # noqa: PLC0415
+    from console.operations.elections.plan_file_checks import WHOLE  # noqa: PLC0415
+    from console.operations.rescue.rescue_read import RescueRequest  # noqa: PLC0415
 
     request = RescueRequest(to, bytes_per_second(rate))
     return read_rescue(run, plan, WHOLE, request, rows)

@@ -73,7 +73,7 @@ def restore(
         raise InputError("give either --to-topic NAME or --to-source")
     why = stated(reason, asked=not yes or dry_run)
     from console.cli.recovery.restore_rescue import restore_rescue  # noqa: PLC0415  # not for --help
-    from console.operations.restore_records import RestoreRecords  # noqa: PLC0415
+    from console.operations.rescue.restore_records import RestoreRecords  # noqa: PLC0415
     from console.rescue.restore_selection import RestoreSelection  # noqa: PLC0415
 
     change = RestoreRecords(

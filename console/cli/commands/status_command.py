@@ -27,8 +27,8 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
       ktriage status --cluster production --rows 0
       ktriage status --cluster production --output json | jq .counts
     """
-    from console.operations.overview import Overview, not_asked, overview, overview_health  # noqa: PLC0415  # not for --help
-    from console.output.overview_report import overview_document, overview_lines  # noqa: PLC0415
+    from console.operations.survey.overview import Overview, not_asked, overview, overview_health  # noqa: PLC0415  # not for --help
+    from console.output.survey.overview_report import overview_document, overview_lines  # noqa: PLC0415
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
     async def job(backend: Backend, _stop: object) -> Overview:

@@ -107,7 +107,7 @@ def timeline(
     """
     # Not for --help.
     from console.cli.recovery.timeline_view import TimelinePrinter, moment_ms  # noqa: PLC0415
-    from console.operations.timeline import EventFilter  # noqa: PLC0415
+    from console.operations.history.timeline import EventFilter  # noqa: PLC0415
 
     if partition is not None and len(topic or ()) != 1:
         raise InputError("--partition is one of a topic: give one --topic with it")

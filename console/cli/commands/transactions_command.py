@@ -101,7 +101,7 @@ def fix(
         raise InputError("--outcome and --producer-id go together")
     why = stated(reason, asked=not yes or dry_run)
     from console.cli.recovery.transactions import fix_transactions  # noqa: PLC0415  # not for --help
-    from console.operations.fix_transactions import FixTransactions, NamedOutcome  # noqa: PLC0415
+    from console.operations.consumers.fix_transactions import FixTransactions, NamedOutcome  # noqa: PLC0415
     from console.plan_files import read  # noqa: PLC0415
 
     named = None

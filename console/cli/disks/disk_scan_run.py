@@ -12,7 +12,7 @@ from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_script import scan_script
 from backends.disk_scan.scan_values import DiskScan, scan_lines
 from console.exit_status import Status
-from console.output.disk_scan_report import advice_lines, scan_table
+from console.output.survey.disk_scan_report import advice_lines, scan_table
 from console.program import Program
 from console.signals import Stopped
 from recovery.wording.quantity_text import printable

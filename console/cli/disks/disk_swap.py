@@ -9,9 +9,9 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
 from console.operations.disk_swap import disk_swap, is_back, looked
-from console.operations.leaderless_partitions import SECONDS, Leaderless, has_copy, leaderless_lines
-from console.operations.log_dir_survey import Disks
-from console.output.log_dirs_report import swap_document, swap_lines
+from console.operations.survey.leaderless_partitions import SECONDS, Leaderless, has_copy, leaderless_lines
+from console.operations.survey.log_dir_survey import Disks
+from console.output.survey.log_dirs_report import swap_document, swap_lines
 from console.paths import unused
 from console.signals import StopRequest
 from recovery.disks.disk_swap import DiskSwap, leaderless, waiting

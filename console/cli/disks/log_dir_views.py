@@ -9,8 +9,8 @@ from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
 from console.operations.disk_swap import looked
-from console.operations.log_dir_survey import Disks, failures, reckon
-from console.output.log_dirs_report import dirs_document, dirs_lines, fails_document, fails_lines
+from console.operations.survey.log_dir_survey import Disks, failures, reckon
+from console.output.survey.log_dirs_report import dirs_document, dirs_lines, fails_document, fails_lines
 from recovery.disks.failed_dirs import FailedDir, last_copies
 from recovery.disks.failure_preview import FailurePreview, if_places_fail
 from recovery.disks.values import WHOLE_BROKER, DiskError, LogDirPlace

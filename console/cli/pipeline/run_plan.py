@@ -14,7 +14,7 @@ from console.errors import InputError
 from console.exit_status import Status
 from console.new_files import write_new
 from console.output.pipeline_report import show_result
-from console.output.plan_table import plan_lines
+from console.output.plan.plan_table import plan_lines
 from console.program import Program
 from console.provenance import user
 from pipeline.plan import plan_job

@@ -15,7 +15,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.operations.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, Taking
 from console.output.json_document import document
 from console.program import Program
 from console.provenance import now

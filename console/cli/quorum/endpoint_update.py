@@ -9,7 +9,7 @@ from console.cli.quorum.quorum_run import given_endpoints, read_quorum
 from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.operations.elapsed_time import Waited
-from console.operations.voter_change import probe_endpoint
+from console.operations.voters.voter_change import probe_endpoint
 from console.output.json_document import document
 from console.signals import StopRequest
 from recovery.membership.preflight import STATIC

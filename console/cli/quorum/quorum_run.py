@@ -12,7 +12,7 @@ from console.cli.base.run import Run
 from console.errors import InputError, NotDone
 from console.operations.access import membership_access
 from console.operations.change import Change, Operator, run_change
-from console.operations.remembered_voters import leaderless
+from console.operations.voters.remembered_voters import leaderless
 from console.quorum_backend import membership_of, with_quorum
 from console.signals import StopRequest
 from recovery.membership.directory_ids import directory_id

@@ -7,9 +7,9 @@ from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
 from console.cli.quorum.quorum_run import read_quorum
 from console.exit_status import Status
-from console.operations.quorum_state import QuorumReading
-from console.operations.remembered_voters import reading_or_lost
-from console.output.quorum_report import (
+from console.operations.voters.quorum_state import QuorumReading
+from console.operations.voters.remembered_voters import reading_or_lost
+from console.output.quorum.quorum_report import (
     lost_document,
     lost_lines,
     replication_lines,

@@ -14,7 +14,7 @@ from console.cli.quorum.replacement_terminal import UNASKED, CommandLine
 from console.cli.quorum.voter_change import refuse_unless_allowed
 from console.errors import InputError
 from console.exit_status import Status
-from console.operations.replace_controller import (
+from console.operations.voters.replace_controller import (
     ReplaceController,
     ReplacementStanding,
     ResumeReplacement,
@@ -22,15 +22,15 @@ from console.operations.replace_controller import (
     conclusion_of,
     refuse_unsaid,
 )
-from console.operations.replacement_plan import ReplacementChoice
-from console.operations.replacement_run import (
+from console.operations.voters.replacement_plan import ReplacementChoice
+from console.operations.voters.replacement_run import (
     Planned,
     read_replacement,
     refuse_replacement_of_other_cluster,
     save_replacement,
 )
-from console.operations.replacement_steps import ReplacementResult, Watcher, standing
-from console.output.quorum_replacement_report import replacement_document, result_line, review_lines
+from console.operations.voters.replacement_steps import ReplacementResult, Watcher, standing
+from console.output.quorum.quorum_replacement_report import replacement_document, result_line, review_lines
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan
 

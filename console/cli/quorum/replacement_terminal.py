@@ -10,11 +10,11 @@ import contextlib
 from backends.base.errors import BackendError
 from backends.base.protocol import Stop
 from console.cli.base.run import Run
-from console.operations.replacement_consent import Consent
-from console.operations.voter_change import Changed, PreparedChange
-from console.output.quorum_change_report import changed_lines
-from console.output.quorum_replacement_report import step_lines
-from console.output.quorum_report import preflight_lines
+from console.operations.voters.replacement_consent import Consent
+from console.operations.voters.voter_change import Changed, PreparedChange
+from console.output.quorum.quorum_change_report import changed_lines
+from console.output.quorum.quorum_replacement_report import step_lines
+from console.output.quorum.quorum_report import preflight_lines
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep
 from recovery.membership.replacement_state import StepSituation
 from recovery.wording.quantity_text import printable

@@ -9,12 +9,12 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.quorum.quorum_run import change_quorum, read_quorum
 from console.exit_status import Status
-from console.operations.change_voters import ChangeVoters, Upgraded, UpgradeKraftVersion
-from console.operations.kraft_upgrade import UpgradeCheck, check_upgrade
-from console.operations.voter_change import Changed, PreparedChange
-from console.output.quorum_change_report import changed_document, changed_lines
-from console.output.quorum_report import preflight_lines
-from console.output.quorum_upgrade_report import upgrade_document, upgrade_lines
+from console.operations.voters.change_voters import ChangeVoters, Upgraded, UpgradeKraftVersion
+from console.operations.voters.kraft_upgrade import UpgradeCheck, check_upgrade
+from console.operations.voters.voter_change import Changed, PreparedChange
+from console.output.quorum.quorum_change_report import changed_document, changed_lines
+from console.output.quorum.quorum_report import preflight_lines
+from console.output.quorum.quorum_upgrade_report import upgrade_document, upgrade_lines
 from recovery.wording.quantity_text import printable
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import StalePlan
-from console.operations.apply_plan import ApplyPlan
-from console.operations.plan_comparison import PreparedPlan
-from console.output.apply_report import applied_document, applied_lines, prepared_lines
+from console.operations.elections.apply_plan import ApplyPlan
+from console.operations.elections.plan_comparison import PreparedPlan
+from console.output.plan.apply_report import applied_document, applied_lines, prepared_lines
 
 
 def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: int) -> int:

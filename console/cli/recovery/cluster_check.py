@@ -6,9 +6,9 @@ from backends.base.check_report import CheckReport
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
-from console.operations.cluster_health import read_health
-from console.operations.evidence_sources import FurtherSource, evidence_sources
-from console.output.check_report import checked_document, checked_lines, problems
+from console.operations.survey.cluster_health import read_health
+from console.operations.survey.evidence_sources import FurtherSource, evidence_sources
+from console.output.survey.check_report import checked_document, checked_lines, problems
 from console.signals import StopRequest
 from recovery.cluster_health import ClusterHealth
 

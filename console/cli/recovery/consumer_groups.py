@@ -11,9 +11,9 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.exit_status import Status
 from console.new_files import write_new
-from console.operations.fix_groups import FixGroups, PreparedGroupFix, reset_file
-from console.operations.group_offsets import GroupOffsets, GroupSelection, read_group_offsets
-from console.operations.plan_file_checks import refuse_other_cluster
+from console.operations.consumers.fix_groups import FixGroups, PreparedGroupFix, reset_file
+from console.operations.consumers.group_offsets import GroupOffsets, GroupSelection, read_group_offsets
+from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.output.groups_report import (
     fixed_document,
     fixed_lines,

@@ -6,8 +6,8 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import StalePlan
 from console.exit_status import Status
-from console.operations.kafka_elections import KafkaElection
-from console.output.election_report import election_document, election_lines
+from console.operations.elections.kafka_elections import KafkaElection
+from console.output.plan.election_report import election_document, election_lines
 from recovery.wording.quantity_text import printable
 
 

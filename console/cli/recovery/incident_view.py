@@ -17,15 +17,15 @@ from console.cli.recovery.timeline_view import moment_ms
 from console.errors import ConsoleError, InputError
 from console.exit_status import Status
 from console.journal.run_records import read_runs
-from console.operations.incident import IncidentSources, collect
-from console.operations.overview import Overview, overview
-from console.operations.own_changes import OwnChanges
-from console.operations.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
-from console.output.handover_report import handover_blocks
-from console.output.incident_json import report_document
-from console.output.incident_report import report_blocks
-from console.output.report_html import html_page
-from console.output.report_markdown import markdown_lines, plain_lines
+from console.operations.history.incident import IncidentSources, collect
+from console.operations.history.own_changes import OwnChanges
+from console.operations.history.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
+from console.operations.survey.overview import Overview, overview
+from console.output.incident.handover_report import handover_blocks
+from console.output.incident.incident_json import report_document
+from console.output.incident.incident_report import report_blocks
+from console.output.incident.report_html import html_page
+from console.output.incident.report_markdown import markdown_lines, plain_lines
 from console.paths import records_dir
 from console.plan_files import read
 from console.provenance import made_by

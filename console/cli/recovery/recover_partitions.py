@@ -16,16 +16,16 @@ from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, StalePlan
 from console.exit_status import Status
 from console.new_files import write_new
-from console.operations.leader_choice import Choices
-from console.operations.planned_groups import with_groups
-from console.operations.recover_partitions import (
+from console.operations.consumers.planned_groups import with_groups
+from console.operations.elections.leader_choice import Choices
+from console.operations.elections.recover_partitions import (
     ChoiceOptions,
     RecoverPartitions,
     Recovery,
     survey_and_choose,
 )
-from console.output.recovery_report import chosen_lines, ended_lines, recovery_document
-from console.output.survey_report import hidden_lines
+from console.output.plan.recovery_report import chosen_lines, ended_lines, recovery_document
+from console.output.survey.survey_report import hidden_lines
 from console.paths import unused
 from console.saved_plans import save_plan
 from console.signals import StopRequest

@@ -8,9 +8,9 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.operations.plan_file_checks import PlanPart, read_part, refuse_other_cluster
-from console.operations.rescue_read import RescueReading, RescueRequest, read_plan
-from console.output.rescue_report import rescue_document, rescue_lines
+from console.operations.elections.plan_file_checks import PlanPart, read_part, refuse_other_cluster
+from console.operations.rescue.rescue_read import RescueReading, RescueRequest, read_plan
+from console.output.rescue.rescue_report import rescue_document, rescue_lines
 from console.signals import StopRequest
 from recovery.plan.values import Plan
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.output.rescue_show_report import BranchShown, show_document, show_lines
+from console.output.rescue.rescue_show_report import BranchShown, show_document, show_lines
 from console.rescue.branch_summary import check_segments, first_records, summarise_branch
 from console.rescue.rescued_branch import RescuedBranch, open_rescue
 

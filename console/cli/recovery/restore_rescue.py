@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
-from console.operations.restore_records import PreparedRestore, RestoreRecords
-from console.output.restore_report import (
+from console.operations.rescue.restore_records import PreparedRestore, RestoreRecords
+from console.output.rescue.restore_report import (
     prepared_restore_lines,
     restore_document,
     restored_lines,

@@ -9,8 +9,8 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, NotDone
 from console.exit_status import Status
-from console.operations.restore_orders import RestoreOrders, with_preconditions
-from console.operations.unfinished_orders import Fate, SettledOrders
+from console.operations.elections.restore_orders import RestoreOrders, with_preconditions
+from console.operations.elections.unfinished_orders import Fate, SettledOrders
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines
 from console.plan_files import read
 from console.replacement_files import any_replacement, is_replacement_file
@@ -86,7 +86,7 @@ def _elections(run: Run, file: Path | None) -> int:
 
 def _through_controllers(run: Run, plan: Path | None) -> int:
     from console.cli.quorum.quorum_run import change_quorum  # noqa: PLC0415  # for such a target only
-    from console.operations.change_voters import SettleVoters  # noqa: PLC0415
+    from console.operations.voters.change_voters import SettleVoters  # noqa: PLC0415
 
     if plan is not None:
         raise InputError(f"{plan}: unfinished elections need the brokers: give --bootstrap-server")

@@ -9,9 +9,9 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.operations.plan_comparison import PreparedPlan, prepare
-from console.operations.plan_file_checks import refuse_other_cluster
-from console.output.review_report import review_document, review_lines
+from console.operations.elections.plan_comparison import PreparedPlan, prepare
+from console.operations.elections.plan_file_checks import refuse_other_cluster
+from console.output.plan.review_report import review_document, review_lines
 from console.plan_files import read
 from console.signals import StopRequest
 from recovery.plan.plan_markdown import markdown

@@ -13,8 +13,8 @@ from console.cli.quorum.quorum_run import read_quorum
 from console.errors import InputError
 from console.exit_status import Status
 from console.journal.run_records import read_runs
-from console.operations.own_changes import OwnChanges
-from console.operations.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
+from console.operations.history.own_changes import OwnChanges
+from console.operations.history.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
 from console.output.json_document import one_line
 from console.output.timeline_report import (
     event_fields,

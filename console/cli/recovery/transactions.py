@@ -9,9 +9,9 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.exit_status import Status
-from console.operations.fix_transactions import FixTransactions, PreparedMarkers, plan_partitions
-from console.operations.hanging_transactions import PartitionsTransactions, read_transactions
-from console.operations.plan_file_checks import refuse_other_cluster
+from console.operations.consumers.fix_transactions import FixTransactions, PreparedMarkers, plan_partitions
+from console.operations.consumers.hanging_transactions import PartitionsTransactions, read_transactions
+from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.output.transactions_report import (
     prepared_marker_lines,
     transaction_lines,

@@ -7,11 +7,11 @@ from pathlib import Path
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
-from console.operations.election_aftermath import ElectionAftermath, read_aftermath
-from console.operations.election_batches import survey_rows
-from console.operations.plan_file_checks import partitions_of, refuse_other_cluster
-from console.output.aftermath_report import aftermath_lines
-from console.output.verify_report import verified_document, verified_lines
+from console.operations.consumers.election_aftermath import ElectionAftermath, read_aftermath
+from console.operations.elections.election_batches import survey_rows
+from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
+from console.output.plan.aftermath_report import aftermath_lines
+from console.output.plan.verify_report import verified_document, verified_lines
 from console.plan_files import read
 from console.signals import StopRequest
 from recovery.plan.verify import Leading, Order, RowState, verify

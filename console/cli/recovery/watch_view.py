@@ -9,7 +9,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
 from console.notifications import Notifications
-from console.operations.cluster_watch import WatchReport, watch
+from console.operations.history.cluster_watch import WatchReport, watch
 from console.output.json_document import one_line
 from console.signals import StopRequest
 from recovery.cluster_changes import ClusterReading

@@ -16,7 +16,7 @@ from backends.metadata_log.copied_log import read_copy
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.cli.simulation.rehearsals import _write_metadata_log
-from console.output.copied_log_report import copied_log_lines
+from console.output.survey.copied_log_report import copied_log_lines
 from recovery.acknowledged.verdict import ConditionKind, Verdict
 from tests.unit.cli.command_process import Ended, invoke
 

@@ -15,7 +15,7 @@ import pytest
 from backends.base.answers import Partitions, SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
 from console.journal.journal import _LineFile
-from console.operations import election_batches
+from console.operations.elections import election_batches
 from recovery.model import TopicPartition, Unknown, Why
 from tests.unit.cli.command_process import Caller, command_line, invoke, typing
 from tests.unit.cli.memory_backend import ALL, CLUSTER_ID, MemoryBackend, cluster_of, log, offline

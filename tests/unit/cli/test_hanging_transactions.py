@@ -11,8 +11,8 @@ import pytest
 
 from backends.base.answers import LogPosition, Partitions, RawBatches
 from backends.base.transactions import LEADERLESS, CoordinatorAnswers, Marker
-from console.operations.fix_transactions import NamedOutcome, PreparedMarkers, prepared_markers
-from console.operations.hanging_transactions import read_transactions
+from console.operations.consumers.fix_transactions import NamedOutcome, PreparedMarkers, prepared_markers
+from console.operations.consumers.hanging_transactions import read_transactions
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.transactions.transaction_values import (

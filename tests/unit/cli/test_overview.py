@@ -11,9 +11,9 @@ from backends.base.answers import (
     LogDir,
     Partitions,
 )
-from console.operations.offline_times import OfflineTimes
-from console.operations.overview import Overview, lagging_observers, not_asked, voters
-from console.output.overview_report import offline_lines, overview_document, overview_lines
+from console.operations.survey.offline_times import OfflineTimes
+from console.operations.survey.overview import Overview, lagging_observers, not_asked, voters
+from console.output.survey.overview_report import offline_lines, overview_document, overview_lines
 from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why

@@ -19,7 +19,7 @@ from backends.base.errors import Unreachable
 from console.journal.journal import Journal, JournalRun
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import unfinished
-from console.operations import restore_orders, unfinished_orders
+from console.operations.elections import restore_orders, unfinished_orders
 from recovery.assignment_order import WrittenOrder
 from recovery.model import Unknown, Why
 from tests.unit.cli.command_process import Caller, Ended, environment, typing

@@ -17,7 +17,7 @@ import pytest
 from backends.base.errors import BackendError
 from console.errors import InputError
 from console.notifications import Notifications
-from console.operations.cluster_watch import watch
+from console.operations.history.cluster_watch import watch
 from console.output.terminal_signal import terminal_signal
 from recovery.cluster_changes import ClusterReading, cluster_changes, seen_change_text
 from recovery.model import Broker, PartitionState, TopicPartition

@@ -14,9 +14,9 @@ from console.cli.base.run import Run
 from console.cli.disks import disk_swap
 from console.cli.disks.disk_swap import _waited
 from console.operations import disk_swap as operations_swap
-from console.operations import leaderless_partitions
 from console.operations.disk_swap import looked
-from console.operations.leaderless_partitions import SECONDS, Leaderless, leaderless_lines
+from console.operations.survey import leaderless_partitions
+from console.operations.survey.leaderless_partitions import SECONDS, Leaderless, leaderless_lines
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import StopRequest, Supervisor

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
 from console.last_healthy import recall, remember
-from console.operations.log_dir_survey import Disks, keep, kept_from
+from console.operations.survey.log_dir_survey import Disks, keep, kept_from
 from recovery.disks.values import PartitionsByDir
 from recovery.model import Broker, PartitionState, TopicPartition
 from tests.unit.disks.clusters import A, B, state, tp

@@ -24,9 +24,9 @@ from backends.simulator.network import controller
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.topology import BrokerSpec, Topology
 from backends.simulator.world import World
-from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voter_change import Changed, PreparedChange
+from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
+from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
+from console.operations.voters.voter_change import Changed, PreparedChange
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.replacement import (
@@ -94,7 +94,7 @@ def cluster(
 
 
 class Operator:
-    """Does on the hosts what each step says; a :class:`console.operations.replacement_steps.Watcher`."""
+    """Does on the hosts what each step says; a :class:`console.operations.voters.replacement_steps.Watcher`."""
 
     def __init__(self, world: World, plan: ReplacementPlan) -> None:
         self.world = world

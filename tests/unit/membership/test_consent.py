@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from backends.simulator.adapter import SimulatorBackend
-from console.operations.replacement_consent import Consent
-from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.voter_change import Changed, PreparedChange, prepare_add, prepare_remove
+from console.operations.voters.replacement_consent import Consent
+from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
+from console.operations.voters.voter_change import Changed, PreparedChange, prepare_add, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.random_replacement import HEADER, Notes, cluster
 

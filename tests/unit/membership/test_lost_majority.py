@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from backends.base.membership import ClusterNode, NodeProbe, ProcessRole
-from console.operations.quorum_state import UNLOADED, lost, saved_voters
-from console.output.quorum_report import lost_lines
+from console.operations.voters.quorum_state import UNLOADED, lost, saved_voters
+from console.output.quorum.quorum_report import lost_lines
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import key

@@ -13,9 +13,9 @@ from backends.simulator.loop import SECOND
 from console.journal.journal import Journal
 from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import REPLACE, unfinished
-from console.operations import replacement_run
-from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.replacement_run import Planned, run_replacement, save_replacement
+from console.operations.voters import replacement_run
+from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
+from console.operations.voters.replacement_run import Planned, run_replacement, save_replacement
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.replacement_state import StepSituation

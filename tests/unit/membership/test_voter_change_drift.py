@@ -9,9 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from console.app.controller_replacement.wizard import Bridge, Told
-from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voter_change import Changed, PreparedChange, carry_out, prepare_add, prepare_remove
+from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
+from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
+from console.operations.voters.voter_change import (
+    Changed,
+    PreparedChange,
+    carry_out,
+    prepare_add,
+    prepare_remove,
+)
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.random_replacement import HEADER, Never, Notes, Operator, cluster

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from console.cli.quorum import endpoint_update
-from console.operations import kraft_upgrade, replacement_steps, voter_change
 from console.operations.elapsed_time import Waited
-from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voter_change import Changed, PreparedChange, carry_out, prepare_remove
+from console.operations.voters import kraft_upgrade, replacement_steps, voter_change
+from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
+from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
+from console.operations.voters.voter_change import Changed, PreparedChange, carry_out, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep
 from recovery.membership.voters import VoterEndpoint
 from tests.unit.membership.leaderless_quorum import Clock, Leaderless

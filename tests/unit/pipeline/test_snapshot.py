@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.operations.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, Taking
 from pipeline.errors import PipelineError
 from pipeline.history.timeline import timeline
 from pipeline.snapshot.catalog import read_catalog

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.operations.group_offsets import StayingLog, staying_log
+from console.operations.consumers.group_offsets import StayingLog, staying_log
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind, GuessedUse, guessed_use
 from recovery.groups.offset_judgement import KeptLog, LastReadPlace, OffsetJudgement, judge_offset
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Unknown

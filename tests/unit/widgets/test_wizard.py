@@ -6,7 +6,7 @@ from pathlib import Path
 
 from console.app.controller_replacement.screen import shown
 from console.app.controller_replacement.wizard import Told
-from console.operations.replacement_run import Planned
+from console.operations.voters.replacement_run import Planned
 from recovery.membership.replacement import (
     ReplacementHeader,
     ReplacementKind,

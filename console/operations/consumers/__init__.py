@@ -1,0 +1,1 @@
+"""What an election means for consumer groups and transactions, and what puts it right."""

@@ -1,0 +1,255 @@
+"""Writes the markers that hanging transactions lost: COMMIT where they were committed, ABORT where aborted."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend
+from backends.base.transactions import Marker
+from console.errors import NotDone
+from console.exit_status import Status
+from console.journal.unfinished_entries import WRITE_MARKERS
+from console.operations.access import Access
+from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
+from console.operations.consumers.hanging_transactions import (
+    JudgedTransaction,
+    PartitionsTransactions,
+    read_transactions,
+)
+from console.operations.elections.plan_file_checks import refuse_other_cluster
+from recovery.model import TopicPartition, Unknown
+from recovery.plan.values import BarePlan, Plan
+from recovery.wording.quantity_text import counted
+
+READ_BACK_ATTEMPTS, PAUSE = 20, 0.25
+"""How often a partition is read again until the transaction is closed, and the seconds in between."""
+
+
+class MissingMarker(NamedTuple):
+    """A marker that will be written. ``named``: an operator named the outcome; it is not certain otherwise."""
+
+    row: JudgedTransaction
+    leader: int
+    marker: Marker
+    named: bool = False
+
+
+class NotEnded(NamedTuple):
+    """A transaction that is left as it is, or was not ended, and why in one line."""
+
+    tp: TopicPartition
+    producer_id: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMarkers:
+    """What would be written, and what would not."""
+
+    cluster_id: str
+    found: PartitionsTransactions
+    markers: tuple[MissingMarker, ...]
+    left: tuple[NotEnded, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenMarkers:
+    """The result; ``after`` is what the leaders tell afterwards."""
+
+    prepared: PreparedMarkers
+    sent: bool = False
+    failures: tuple[NotEnded, ...] = ()
+    after: PartitionsTransactions | None = None
+
+
+class NamedOutcome(NamedTuple):
+    """The outcome that an operator names for a transaction of which it is not certain."""
+
+    producer_id: int
+    commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
+    """Ends the hanging transactions on the plan's partitions, or on those of ``topics``.
+
+    ``title`` names the cluster in the question.
+    """
+
+    plan: Plan | BarePlan | None
+    topics: tuple[str, ...]
+    title: str
+    reason: str
+    outcome: NamedOutcome | None = None
+    dry_run: bool = False
+
+    def without_lock(self, cluster_id: str) -> None:
+        if self.plan is not None:
+            refuse_other_cluster(self.plan, cluster_id)
+
+    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedMarkers]) -> None:
+        """Elections that an earlier run left unfinished do not matter here."""
+
+    async def prepare(
+        self, cluster: Backend, cluster_id: str, operator: Operator[PreparedMarkers]
+    ) -> PreparedMarkers:
+        partitions = None if self.plan is None else plan_partitions(self.plan, self.topics)
+        found = await read_transactions(cluster, partitions, self.topics, operator.progress)
+        return prepared_markers(cluster_id, found, self.outcome)
+
+    def unsent(self, prepared: PreparedMarkers) -> WrittenMarkers | None:
+        return WrittenMarkers(prepared) if self.dry_run or not prepared.markers else None
+
+    def question(self, prepared: PreparedMarkers) -> Question:
+        number = len(prepared.markers)
+        kinds = Counter("COMMIT" if one.marker.commit else "ABORT" for one in prepared.markers)
+        which = " and ".join(f"{n:,} {kind}" for kind, n in sorted(kinds.items(), reverse=True))
+        text = (
+            f"{counted(number, 'marker')} ({which}) will be written on cluster {prepared.cluster_id}"
+            f" ({self.title}). A marker cannot be taken back. To go on, type the number of markers:"
+        )
+        return Question.number(text, number)
+
+    async def compare_again(
+        self,
+        cluster: Backend,
+        prepared: PreparedMarkers,
+        answer: str,
+        operator: Operator[PreparedMarkers],
+    ) -> PreparedMarkers:
+        now = await self.prepare(cluster, prepared.cluster_id, operator)
+        if [one.marker for one in now.markers] != [one.marker for one in prepared.markers]:
+            raise NotDone("the open transactions changed while the question stood open; nothing was sent")
+        return now
+
+    async def carry_out(
+        self, cluster: Backend, prepared: PreparedMarkers, run: ChangeRun[PreparedMarkers]
+    ) -> WrittenMarkers:
+        by_leader: dict[int, list[Marker]] = defaultdict(list)
+        for one in prepared.markers:
+            by_leader[one.leader].append(one.marker)
+        failures: list[NotEnded] = []
+        with run.stop.in_flight():
+            for leader, markers in by_leader.items():
+                if run.stop:
+                    failures.extend(NotEnded(m.tp, m.producer_id, "stopped before its turn") for m in markers)
+                    continue
+                failures.extend(await _write(cluster, leader, markers, run))
+        written = [one.marker for one in prepared.markers]
+        after = await _read_back(cluster, written)
+        # What a leader did without an answer is done all the same.
+        told = {(failure.tp, failure.producer_id): failure for failure in failures}
+        left = [told.get((one.tp, one.producer_id), one) for one in _still_open(written, after)]
+        return WrittenMarkers(prepared, True, tuple(left), after)
+
+    def conclusion(self, result: WrittenMarkers) -> Conclusion:
+        prepared = result.prepared
+        counts = {
+            "written": len(prepared.markers) - len(result.failures) if result.sent else 0,
+            "failed": len(result.failures),
+        }
+        whole = prepared.found.complete and not prepared.left and not result.failures
+        return Conclusion(Status.DONE if whole else Status.PARTLY, counts)
+
+
+def plan_partitions(plan: Plan | BarePlan, topics: Sequence[str]) -> tuple[TopicPartition, ...]:
+    """The plan's partitions, of the topics named or of all."""
+    return tuple(row.tp for row in plan.rows if not topics or row.tp.topic in topics)
+
+
+def prepared_markers(
+    cluster_id: str, found: PartitionsTransactions, outcome: NamedOutcome | None
+) -> PreparedMarkers:
+    """Which markers are written, and why the other hanging transactions are left."""
+    markers: list[MissingMarker] = []
+    left: list[NotEnded] = []
+    for row in found.hanging:
+        transaction = row.transaction
+        commit = _outcome(row, outcome)
+        if isinstance(commit, str):
+            left.append(NotEnded(transaction.tp, transaction.producer_id, commit))
+            continue
+        marker = Marker(
+            transaction.tp,
+            transaction.producer_id,
+            transaction.epoch,
+            commit,
+            max(0, transaction.coordinator_epoch),
+        )
+        certain = not isinstance(row.judgement, Unknown) and row.judgement.certain
+        leader = found.partitions[transaction.tp].leader
+        markers.append(MissingMarker(row, leader, marker, named=not certain))
+    return PreparedMarkers(cluster_id, found, tuple(markers), tuple(left))
+
+
+def _outcome(row: JudgedTransaction, named: NamedOutcome | None) -> bool | str:
+    """True a COMMIT, False an ABORT; else why nothing is written."""
+    judgement, mine = row.judgement, named is not None and named.producer_id == row.transaction.producer_id
+    if isinstance(judgement, Unknown):
+        return f"what became of it is not known: {judgement}"
+    evident = judgement.committed
+    if evident is not None and judgement.certain:
+        if named is not None and mine and named.commit is not evident:
+            was = "committed" if evident else "aborted"
+            return f"it was {was} ({judgement.evidence}); the other outcome is not written"
+        return evident
+    if named is not None and mine:
+        return named.commit
+    return (
+        f"{judgement.ending}, not certain ({judgement.evidence}): name the outcome with --producer-id"
+        f" {row.transaction.producer_id} --outcome commit (or abort)"
+    )
+
+
+async def _write(
+    cluster: Backend, leader: int, markers: Sequence[Marker], run: ChangeRun[PreparedMarkers]
+) -> list[NotEnded]:
+    lines = [
+        {
+            "topic": m.tp.topic,
+            "partition": m.tp.partition,
+            "producerId": m.producer_id,
+            "producerEpoch": m.epoch,
+            "result": "COMMIT" if m.commit else "ABORT",
+        }
+        for m in markers
+    ]
+    entry = run.journal.before(WRITE_MARKERS, {"leader": leader, "markers": lines})
+    try:
+        ended = await cluster.marker_writer().write(leader, markers)
+        failures = [NotEnded(m.tp, m.producer_id, why) for m, why in ended.items() if why is not None]
+    except BackendError as error:
+        failures = [NotEnded(m.tp, m.producer_id, str(error)) for m in markers]
+    refused = [{"partition": str(f.tp), "producerId": f.producer_id, "why": f.why} for f in failures]
+    run.journal.after(entry, {"notWritten": refused})
+    return failures
+
+
+async def _read_back(cluster: Backend, markers: Sequence[Marker]) -> PartitionsTransactions:
+    partitions = list(dict.fromkeys(marker.tp for marker in markers))
+    found = await read_transactions(cluster, partitions)
+    for _ in range(READ_BACK_ATTEMPTS):
+        if not list(_still_open(markers, found)):
+            break
+        await asyncio.sleep(PAUSE)
+        found = await read_transactions(cluster, partitions)
+    return found
+
+
+def _still_open(markers: Sequence[Marker], found: PartitionsTransactions) -> list[NotEnded]:
+    open_ones = {(row.transaction.tp, row.transaction.producer_id) for row in found.rows}
+    rows = []
+    for marker in markers:
+        if marker.tp in found.unread:
+            why = f"could not be read back: {found.unread[marker.tp]}"
+            rows.append(NotEnded(marker.tp, marker.producer_id, why))
+        elif (marker.tp, marker.producer_id) in open_ones:
+            rows.append(NotEnded(marker.tp, marker.producer_id, "it is still open"))
+    return rows

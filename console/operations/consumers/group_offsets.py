@@ -1,0 +1,238 @@
+"""Reads which consumer groups have committed offsets, and judges each against the log that stays."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from backends.base.answers import Depth, SurveyRequest
+from backends.base.consumer_groups import Commits, GroupListing
+from backends.base.protocol import Backend, Progress
+from console.operations.elections.election_batches import described
+from recovery.groups.group_values import (
+    CommittedOffset,
+    ConsumerGroup,
+    GroupKind,
+    GroupMembers,
+    GuessedUse,
+    guessed_use,
+)
+from recovery.groups.offset_judgement import KeptLog, LastReadPlace, OffsetJudgement, judge_offset
+from recovery.loss import divergence, loss
+from recovery.model import EpochSpan, Survey, TopicPartition, Unknown, Why
+from recovery.plan.values import BarePlan, Plan, PlanRow
+
+NO_LEADER_YET = Unknown(Why.NOT_OFFERED, "the partition has no leader, and no plan says which log stays")
+
+
+class StayingLog(NamedTuple):
+    """The log that a partition's offsets are judged against. ``elected``: it is the leader's; otherwise the plan's
+    choice, and nothing is decided yet. ``as_planned``: it holds all of the log that the plan chose.
+    ``forgotten_below``: as in :func:`judge_offset`.
+    """
+
+    kept: KeptLog
+    cut_off: tuple[EpochSpan, ...]
+    all_logs_known: bool
+    elected: bool
+    as_planned: bool = False
+    forgotten_below: int = 0
+
+
+class GroupOffset(NamedTuple):
+    """One committed offset. ``log_end`` is that of the log that stays, -1 where it is not known."""
+
+    group: ConsumerGroup
+    tp: TopicPartition
+    committed: CommittedOffset
+    judgement: OffsetJudgement | Unknown
+    log_end: int = -1
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets that are still to be read; None where the log end is not known, or lies before the offset."""
+        return self.log_end - self.committed.offset if self.log_end >= self.committed.offset else None
+
+    @property
+    def concerned(self) -> bool:
+        """Whether the group is not known to read on where it should."""
+        return isinstance(self.judgement, Unknown) or not self.judgement.harmless
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffsets:
+    """Every committed offset that could be read, and what could not. ``members`` of the groups that are concerned
+    and not empty; ``uses`` are guesses.
+    """
+
+    listing: GroupListing
+    rows: tuple[GroupOffset, ...]
+    unread: Mapping[str, Unknown]
+    logs: Mapping[TopicPartition, StayingLog | Unknown]
+    members: Mapping[str, GroupMembers | Unknown] = field(default_factory=dict)
+    uses: Mapping[str, GuessedUse] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every group and every offset was read."""
+        return not self.listing.not_listed and not self.unread
+
+    @property
+    def concerned(self) -> tuple[GroupOffset, ...]:
+        return tuple(row for row in self.rows if row.concerned)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSelection:
+    """Which offsets are read: of the groups named or of all, on the plan's partitions, of ``topics``, or on all."""
+
+    plan: Plan | BarePlan | None = None
+    groups: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    def partitions(self) -> tuple[TopicPartition, ...] | None:
+        """The plan's partitions; None without a plan."""
+        if self.plan is None:
+            return None
+        return tuple(row.tp for row in self.plan.rows if not self.topics or row.tp.topic in self.topics)
+
+
+async def read_group_offsets(
+    cluster: Backend, selection: GroupSelection, seconds: float, progress: Progress | None = None
+) -> GroupOffsets:
+    """Lists the groups, reads their offsets, and surveys the partitions concerned. Raises BackendError."""
+    api = cluster.consumer_groups()
+    listing = await api.listed()
+    groups = [
+        g
+        for g in listing.groups
+        if g.kind is not GroupKind.SHARE and (not selection.groups or g.name in selection.groups)
+    ]
+    if progress is not None:
+        progress("reading committed offsets of groups", 0, len(groups))
+    found = await api.committed(groups, selection.partitions())
+    unread = {name: commits for name, commits in found.items() if isinstance(commits, Unknown)}
+    commits = {name: offsets for name, offsets in found.items() if not isinstance(offsets, Unknown)}
+    wanted = {
+        tp
+        for offsets in commits.values()
+        for tp in offsets
+        if not selection.topics or tp.topic in selection.topics
+    }
+    logs = await _staying_logs(cluster, selection.plan, sorted(wanted), seconds, progress)
+    rows = tuple(_rows(groups, commits, logs, _cut_off_before(selection.plan)))
+    concerned = {row.group.name for row in rows if row.concerned}
+    members = await api.members([g for g in groups if g.name in concerned and not g.empty])
+    topics = sorted({tp.topic for tp in wanted})
+    uses = {g.name: guessed_use(g, _assignor(members.get(g.name)), topics) for g in groups}
+    return GroupOffsets(
+        listing, rows, unread, logs, members, {name: use for name, use in uses.items() if use is not None}
+    )
+
+
+def _assignor(members: GroupMembers | Unknown | None) -> str:
+    return members.assignor if isinstance(members, GroupMembers) else ""
+
+
+def _rows(
+    groups: Iterable[ConsumerGroup],
+    commits: Mapping[str, Commits],
+    logs: Mapping[TopicPartition, StayingLog | Unknown],
+    before: Container[tuple[str, TopicPartition, int, int]],
+) -> Iterable[GroupOffset]:
+    for group in groups:
+        for tp, committed in commits.get(group.name, {}).items():
+            if tp not in logs:
+                continue
+            log = logs[tp]
+            if isinstance(log, Unknown):
+                yield GroupOffset(group, tp, committed, log)
+                continue
+            judged = judge_offset(
+                committed,
+                log.kept,
+                log.cut_off,
+                all_logs_known=log.all_logs_known,
+                forgotten_below=log.forgotten_below,
+                was_cut_off=log.as_planned and (group.name, tp, committed.offset, committed.epoch) in before,
+            )
+            yield GroupOffset(group, tp, committed, judged, log.kept.end)
+
+
+def _cut_off_before(plan: Plan | BarePlan | None) -> frozenset[tuple[str, TopicPartition, int, int]]:
+    """Which offsets were on the branch that is cut off when the plan was made. Later, without an epoch, nothing
+    tells them from offsets that were committed after the election.
+    """
+    groups = plan.affected if isinstance(plan, Plan) else ()
+    return frozenset((g.group, g.tp, g.offset, g.epoch) for g in groups if g.place is LastReadPlace.CUT_OFF)
+
+
+async def _staying_logs(
+    cluster: Backend,
+    plan: Plan | BarePlan | None,
+    partitions: Sequence[TopicPartition],
+    seconds: float,
+    progress: Progress | None,
+) -> dict[TopicPartition, StayingLog | Unknown]:
+    missing = Unknown(Why.FAILED, "the partition does not exist any more, or may not be seen")
+    logs: dict[TopicPartition, StayingLog | Unknown] = dict.fromkeys(partitions, missing)
+    if not partitions:
+        return logs
+    states = (await described(cluster, partitions)).states
+    request = SurveyRequest(states, seconds, Depth.FULL, log_dirs=False, leaders_only=plan is None)
+    planned_rows = {} if plan is None else {row.tp: row for row in plan.rows}
+    for survey in (await cluster.survey(request, progress)).surveys:
+        row = planned_rows.get(survey.tp)
+        planned = row if isinstance(row, PlanRow) else None
+        leader = None if row is None else row.leader
+        logs[survey.tp] = staying_log(survey, planned, leader)
+    return logs
+
+
+def staying_log(
+    survey: Survey, row: PlanRow | None = None, designated: int | None = None
+) -> StayingLog | Unknown:
+    """The leader's log; for a partition without a leader that of ``designated``. ``row`` tells what the election
+    cut off, or will cut off; without it only replicas that are not truncated yet show that.
+    """
+    state = survey.state
+    if row is not None and row.topic_id != state.topic_id:
+        return Unknown(Why.FAILED, "the topic was deleted and made again since the plan")
+    broker = designated if state.offline else state.leader
+    if broker is None:
+        return NO_LEADER_YET
+    log = survey.log(broker)
+    if log is None or isinstance(log.lineage, Unknown):
+        why = log.lineage if log is not None and isinstance(log.lineage, Unknown) else None
+        return why or Unknown(Why.NOT_ANSWERED, f"broker {broker} did not tell its log")
+    now = loss(survey, broker)
+    candidate = None if row is None else row.candidate(broker)
+    planned = () if candidate is None else candidate.loss.tail
+    silent = now.unanswered if row is None else () if candidate is None else candidate.loss.unanswered
+    kept = KeptLog(log.lineage, log.log_start_offset, log.log_end_offset)
+    forgotten_below = _forgotten_below(survey, broker, kept)
+    known = not forgotten_below and (not silent if state.offline or row is not None else True)
+    cut_off = tuple(dict.fromkeys((*planned, *now.tail)))
+    as_planned = row is not None and _holds_planned(kept, row)
+    return StayingLog(kept, cut_off, known, not state.offline, as_planned, forgotten_below)
+
+
+def _forgotten_below(survey: Survey, broker: int, kept: KeptLog) -> int:
+    """Below which offset replicas have deleted records that may have been others than those of the kept log; 0:
+    below none. Such a replica starts later, and has no epoch in common with it that would make the two equal.
+    """
+    logs = [survey.log(replica.broker) for replica in survey.replicas if replica.broker != broker]
+    starts = [
+        log.log_start_offset
+        for log in logs
+        if log is not None
+        and (isinstance(log.lineage, Unknown) or divergence(log.lineage, kept.lineage) is None)
+    ]
+    return max((start for start in starts if start > kept.start), default=0)
+
+
+def _holds_planned(kept: KeptLog, row: PlanRow) -> bool:
+    """By its last record: logs that hold the same record are equal before it."""
+    chosen = row.chosen
+    return chosen.log_end > 0 and kept.epoch_at(chosen.log_end - 1) == chosen.last_epoch

@@ -1,0 +1,152 @@
+"""Reads which transactions are open in the logs of partitions, and judges what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from backends.base.answers import Partitions
+from backends.base.protocol import Backend, Progress
+from backends.base.transactions import CoordinatorAnswers, Transactions
+from console.operations.consumers.transaction_decisions import Decisions, read_decisions
+from console.operations.elections.election_batches import described
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
+from recovery.transactions.transaction_judgement import TransactionJudgement, judge_transaction
+from recovery.transactions.transaction_values import (
+    CoordinatedTransaction,
+    OpenTransaction,
+    PartitionTransactions,
+)
+
+
+class JudgedTransaction(NamedTuple):
+    """One open transaction of one partition. ``coordinated`` is None where no coordinator names its producer, and
+    ``decisions`` says why the log of __transaction_state could not be read, None where it was.
+    """
+
+    transaction: OpenTransaction
+    coordinated: CoordinatedTransaction | None
+    judgement: TransactionJudgement | Unknown
+    decisions: Unknown | None = None
+
+    @property
+    def hanging(self) -> bool:
+        """Whether it may never end by itself."""
+        return isinstance(self.judgement, Unknown) or self.judgement.hanging
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsTransactions:
+    """``unread`` are partitions whose leader told nothing. ``not_asked`` says why coordinators may know more.
+    ``waiting`` are the groups whose committed offset on a partition is its last stable offset: they stand still, if
+    they read committed records only. It is Unknown where groups could not be read.
+    """
+
+    partitions: Mapping[TopicPartition, PartitionTransactions]
+    rows: tuple[JudgedTransaction, ...]
+    unread: Mapping[TopicPartition, Unknown]
+    not_asked: tuple[Unknown, ...] = ()
+    waiting: Mapping[TopicPartition, tuple[str, ...]] = field(default_factory=dict)
+    groups_not_listed: tuple[Unknown, ...] = ()
+
+    @property
+    def hanging(self) -> tuple[JudgedTransaction, ...]:
+        return tuple(row for row in self.rows if row.hanging)
+
+    @property
+    def complete(self) -> bool:
+        return not self.unread and not self.not_asked
+
+
+async def read_transactions(
+    cluster: Backend,
+    partitions: Sequence[TopicPartition] | None,
+    topics: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> PartitionsTransactions:
+    """Of the partitions given, or of all partitions of ``topics``, or of the cluster. Raises BackendError."""
+    states = await _states(cluster, partitions, topics)
+    if progress is not None:
+        progress("asking leaders for open transactions", 0, len(states))
+    api = cluster.transactions()
+    told = await api.open_in({state.tp: state.leader for state in states})
+    found = {tp: one for tp, one in told.items() if isinstance(one, PartitionTransactions)}
+    unread = {tp: one for tp, one in told.items() if isinstance(one, Unknown)}
+    missing = Unknown(Why.FAILED, "the partition does not exist any more, or may not be seen")
+    unread |= {tp: missing for tp in partitions or () if tp not in told}
+    open_ones = [transaction for one in found.values() for transaction in one.open]
+    answers = CoordinatorAnswers({})
+    if open_ones:
+        answers = await api.coordinated(sorted({one.producer_id for one in open_ones}))
+    wanted = [answers.known.get(one.producer_id) for one in open_ones]
+    ids = {
+        c.transactional_id
+        for one, c in zip(open_ones, wanted, strict=True)
+        if c and one.tp not in c.partitions
+    }
+    decisions = await read_decisions(cluster, sorted(ids))
+    rows = tuple(_judged(one, answers, decisions) for one in open_ones)
+    result = await _open_still(api, PartitionsTransactions(found, rows, unread, answers.not_asked))
+    return await _with_groups(cluster, result)
+
+
+async def _open_still(api: Transactions, result: PartitionsTransactions) -> PartitionsTransactions:
+    """Without those that have ended meanwhile: a coordinator calls a transaction complete once all its markers are
+    written, so only what is open after its answer is hanging.
+    """
+    concerned = {row.transaction.tp for row in result.hanging}
+    if not concerned:
+        return result
+    told = await api.open_in({tp: result.partitions[tp].leader for tp in concerned})
+    again = {tp: one for tp, one in told.items() if isinstance(one, PartitionTransactions)}
+    unread = {tp: one for tp, one in told.items() if isinstance(one, Unknown)}
+    still = {(one.tp, one.producer_id, one.start_offset) for part in again.values() for one in part.open}
+    rows = tuple(
+        row
+        for row in result.rows
+        if row.transaction.tp not in concerned
+        or (row.transaction.tp, row.transaction.producer_id, row.transaction.start_offset) in still
+    )
+    partitions = {tp: one for tp, one in {**result.partitions, **again}.items() if tp not in unread}
+    return replace(result, partitions=partitions, rows=rows, unread={**result.unread, **unread})
+
+
+async def _states(
+    cluster: Backend, partitions: Sequence[TopicPartition] | None, topics: Sequence[str]
+) -> tuple[PartitionState, ...]:
+    if partitions is not None:
+        return (await described(cluster, partitions)).states if partitions else ()
+    found: Partitions = await cluster.partitions(tuple(topics) or None)
+    return found.states
+
+
+def _judged(
+    transaction: OpenTransaction, answers: CoordinatorAnswers, decisions: Mapping[str, Decisions]
+) -> JudgedTransaction:
+    coordinated = answers.known.get(transaction.producer_id)
+    if coordinated is None and answers.not_asked:
+        return JudgedTransaction(transaction, None, answers.not_asked[0])
+    untold = Unknown(Why.NOT_OFFERED, "its transactional id is not known")
+    told = untold if coordinated is None else decisions.get(coordinated.transactional_id, untold)
+    judgement = judge_transaction(transaction, coordinated, told)
+    return JudgedTransaction(transaction, coordinated, judgement, told if isinstance(told, Unknown) else None)
+
+
+async def _with_groups(cluster: Backend, result: PartitionsTransactions) -> PartitionsTransactions:
+    """Adds the groups that have read to the last stable offset of a partition with a hanging transaction."""
+    concerned = {row.transaction.tp for row in result.hanging}
+    if not concerned:
+        return result
+    api = cluster.consumer_groups()
+    listing = await api.listed()
+    commits = await api.committed(listing.groups, concerned)
+    waiting: dict[TopicPartition, list[str]] = {}
+    for group, offsets in commits.items():
+        if isinstance(offsets, Unknown):
+            continue
+        for tp, committed in offsets.items():
+            if committed.offset == result.partitions[tp].last_stable:
+                waiting.setdefault(tp, []).append(group)
+    names = {tp: tuple(sorted(groups)) for tp, groups in waiting.items()}
+    return replace(result, waiting=names, groups_not_listed=listing.not_listed)

@@ -1,0 +1,1 @@
+"""Elections: what is chosen, asked, sent, and put back after an interruption."""

@@ -1,0 +1,217 @@
+"""Applying a plan: stale rows are refused one by one, the other rows are elected."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.base.answers import Outcome
+from backends.base.protocol import Backend
+from console.errors import InputError
+from console.exit_status import Status
+from console.operations.access import Access
+from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
+from console.operations.elections.election_batches import Elected, carry_out, failure_text
+from console.operations.elections.election_notes import note_elected, note_plan
+from console.operations.elections.loss_consent import loss_question
+from console.operations.elections.plan_comparison import (
+    PreparedPlan,
+    ask_afresh,
+    checked_just_now,
+    prepare,
+    refused_rows,
+)
+from console.operations.elections.plan_file_checks import WHOLE, PlanPart, refuse_other_cluster
+from console.operations.rescue.rescue_first import note_no_rescue, rescue_first, rescue_notes
+from console.operations.rescue.rescue_read import Rescued, RescueRequest
+from console.paths import unused
+from console.provenance import plan_header
+from recovery.model import TopicPartition
+from recovery.plan.judgement import Reason, RowDecision
+from recovery.plan.topic_marks import Mark
+from recovery.plan.values import BarePlan, Plan
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+MOST_TOPICS = 5
+"""Beyond so many topics the next command asks for all offline partitions again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The refused and the elected rows; ``elected`` is None if there was nothing to send.
+
+    ``rescued`` is what was read before the elections, None where no rescue was asked for.
+    """
+
+    prepared: PreparedPlan
+    elected: Elected | None
+    rescued: Rescued | None = None
+
+    @property
+    def stale(self) -> bool:
+        """No row of the plan holds any more, and nothing was applied: a new plan is wanted.
+
+        The rows that held when the plan was compared were judged again right before their elections.
+        """
+        if self.elected is None:
+            return self.prepared.stale
+        rows = len(self.prepared.refused) + len(self.elected.results)
+        return self.elected.all_stale and rows == len(self.prepared.checks)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a row stands in the order that this plan writes: a run that applied it was killed, say."""
+        results = () if self.elected is None else self.elected.results
+        ours = (
+            r.election.outcome is Outcome.STALE and r.election.reason is Reason.OUR_ORDER for r in results
+        )
+        return any(check.interrupted for check in self.prepared.refused) or any(ours)
+
+    @property
+    def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
+        """Every row that is not recovered, with the reason in one line."""
+        refused = tuple((check.tp, f"{check.decision}: {check.detail}") for check in self.prepared.refused)
+        failed = self.elected.failures if self.elected is not None else ()
+        return (*refused, *((result.row.tp, failure_text(result)) for result in failed))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of rows by outcome, rows for which nothing was sent included."""
+        found = Counter(str(check.decision) for check in self.prepared.checks if not check.holds)
+        elected = self.elected.counts if self.elected is not None else {}
+        found.update({str(outcome): count for outcome, count in elected.items()})
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
+    """Elects the leaders of a plan.
+
+    ``file`` is where it was read from, for messages; ``title`` names the cluster in the question. A plan of
+    leaders only is surveyed first; ``ranking``, ``seconds`` and ``part`` (the part of it that is applied) are
+    used only for such a plan. ``compared``: the plan as a screen compared it before it asked.
+    """
+
+    plan: Plan | BarePlan
+    reason: str
+    title: str
+    file: Path | None = None
+    part: PlanPart = WHOLE
+    attempts: int = 3
+    stop_after: int | None = None
+    seconds: float = 30.0
+    ranking: Ranking = Ranking.LAST_RECORD
+    rescue: RescueRequest | None = None
+    compared: PreparedPlan | None = None
+    reviewed: str = ""
+
+    def without_lock(self, cluster_id: str) -> None:
+        refuse_other_cluster(self.plan, cluster_id, self.file)
+
+    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedPlan]) -> None:
+        await settle_orders(access, run)
+
+    async def prepare(
+        self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]
+    ) -> PreparedPlan:
+        if self.compared is not None:
+            return self.compared
+        if isinstance(self.plan, Plan):
+            return await prepare(cluster, self.plan, cluster_id, operator.progress)
+        header = plan_header(cluster_id, self.ranking, Strategy.AGGRESSIVE)
+        info = await cluster.cluster()
+        plan = await ask_afresh(
+            cluster, info, self.plan, header, seconds=self.seconds, progress=operator.progress
+        )
+        refused = refused_rows(plan)
+        if refused:
+            more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
+            raise InputError(f"{self.file}: {refused[0][0]}: {refused[0][1]}{more}; nothing was sent")
+        return checked_just_now(self.part.of(plan) if plan.rows else plan)
+
+    def unsent(self, prepared: PreparedPlan) -> Applied | None:
+        return None if prepared.holding.rows else Applied(prepared, None)
+
+    def question(self, prepared: PreparedPlan) -> Question:
+        question = loss_question(prepared.holding, self.title, native=prepared.native)
+        return question._replace(warnings=(*question.warnings, *rescue_notes(prepared.holding, self.rescue)))
+
+    async def compare_again(
+        self, cluster: Backend, prepared: PreparedPlan, answer: str, operator: Operator[PreparedPlan]
+    ) -> PreparedPlan:
+        # Every row is judged again right before its election is sent, by logs and states that are read then.
+        return prepared
+
+    async def carry_out(
+        self, cluster: Backend, prepared: PreparedPlan, run: ChangeRun[PreparedPlan]
+    ) -> Applied:
+        if run.stop:
+            return Applied(prepared, None)
+        rescued = None
+        if self.rescue is None:
+            note_no_rescue(prepared, run)
+        else:
+            rescued, prepared = await rescue_first(cluster, prepared, self.rescue, run)
+            if run.stop or not prepared.holding.rows:
+                return Applied(prepared, None, rescued)
+        entry = note_plan(run.journal, prepared.holding, self.file)
+        elected = await carry_out(
+            cluster,
+            prepared.holding,
+            run.journal,
+            attempts=self.attempts,
+            stop=run.stop,
+            progress=run.operator.progress,
+            stop_after=self.stop_after,
+        )
+        note_elected(run.journal, entry, elected)
+        return Applied(prepared, elected, rescued)
+
+    def conclusion(self, result: Applied) -> Conclusion:
+        unrestored = result.elected is not None and bool(result.elected.unrestored)
+        if result.stale:
+            status = Status.STALE
+        else:
+            # Stopped before anything was sent: the rows that could have been applied are not done.
+            stopped = result.elected is None and bool(result.prepared.holding.rows)
+            unread = result.rescued is not None and bool(result.rescued.problems)
+            status = Status.PARTLY if result.failures or stopped or unread else Status.DONE
+        return Conclusion(status, result.counts, unfinished=unrestored, next=self._next(result))
+
+    def _next(self, result: Applied) -> tuple[str, ...]:
+        file, stale = str(self.file), RowDecision.STALE
+        if result.elected is not None and result.elected.unrestored:
+            return ("resume",)
+        if result.interrupted:
+            return "resume", "--plan", file
+        # Online or stale, all of it: applying it again would change nothing.
+        refused = result.elected is None and any(c.decision is stale for c in result.prepared.refused)
+        if refused or result.stale:
+            return "plan", *_same_choice(result.prepared.plan), unused(file)
+        return _restore(result) or ("verify", file)
+
+
+def _restore(applied: Applied) -> tuple[str, ...]:
+    """The command that writes back what was rescued; nothing where nothing was."""
+    rescued = applied.rescued
+    if rescued is None or not rescued.offsets or applied.elected is None:
+        return ()
+    topics = sorted({one.branch.tp.topic for one in rescued.results})
+    marks = {row.tp.topic: row.marks for row in applied.prepared.plan.rows}
+    apart = next((topic for topic in topics if {Mark.COMPACTED, Mark.INTERNAL} & set(marks[topic])), None)
+    # An old value that is written back to a compacted topic would take the place of a newer one.
+    where = ("--to-source",) if apart is None else ("--topic", apart, "--to-topic", f"{apart}-rescued")
+    return "restore", str(rescued.directory), *where, "--dry-run"
+
+
+def _same_choice(plan: Plan) -> tuple[str, ...]:
+    """The options that make the same choice afresh."""
+    topics = dict.fromkeys(row.tp.topic for row in plan.rows)
+    named = [word for topic in topics for word in ("--topic", topic)]
+    which = named if len(topics) <= MOST_TOPICS else ["--all-offline-partitions"]
+    return (*which, "--ranking", str(plan.header.ranking), "--strategy", str(plan.header.strategy))

@@ -1,0 +1,105 @@
+"""The choice of a leader for every surveyed partition, and the plan made of these choices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from backends.base.metadata_log import MetadataLogSource
+from backends.base.protocol import Backend
+from backends.metadata_log.copied_log import CopiedMetadataLog
+from console.operations.survey.acknowledged_losses import with_verdicts
+from console.operations.survey.partition_picture import Picture
+from console.operations.survey.record_times import with_times
+from recovery.advice import Advice, AdviceKind, FirstStep, advise, first_steps
+from recovery.model import Survey, TopicPartition
+from recovery.plan.importance import NO_TIERS, Importance
+from recovery.plan.make import make_plan
+from recovery.plan.values import Header, Plan
+from recovery.ranking import Ranking
+from recovery.strategy import Decision, DecisionKind, decide
+from recovery.wording.advice_text import steps_lines
+
+
+class LeaderChoice(NamedTuple):
+    """One partition: its survey and the decision."""
+
+    survey: Survey
+    decision: Decision
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.survey.tp
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A picture with the choice for each of its partitions, the most important first, and the plan made of them.
+
+    ``steps`` are what to do first, whatever strategy the plan was made by.
+    """
+
+    picture: Picture
+    rows: tuple[LeaderChoice, ...]
+    plan: Plan
+    steps: tuple[FirstStep, ...]
+
+    @property
+    def counts(self) -> Mapping[DecisionKind, int]:
+        return Counter(row.decision.verdict for row in self.rows)
+
+    @property
+    def compares(self) -> bool:
+        """Whether a partition has two branches of which no choice keeps both."""
+        return any(step.advice.kind is AdviceKind.COMPARE for step in self.steps)
+
+    @property
+    def waits(self) -> bool:
+        """Whether nobody is chosen for a partition because a broker may come back."""
+        return any(row.verdict is DecisionKind.WAIT for row in self.plan.not_elected)
+
+
+def _steps(rows: Iterable[LeaderChoice], ranking: Ranking) -> tuple[FirstStep, ...]:
+    """Partitions that are equal in all that is judged share one verdict, and so one advice."""
+    by_verdict: dict[int, Advice | None] = {}
+    found = []
+    for row in rows:
+        judged = row.decision.judged
+        if judged is None:
+            continue
+        if id(judged) not in by_verdict:
+            by_verdict[id(judged)] = advise(row.survey, ranking, judged)
+        advice = by_verdict[id(judged)]
+        if advice is not None:
+            found.append((row.tp, advice))
+    return first_steps(found)
+
+
+async def choose(
+    backend: Backend,
+    picture: Picture,
+    header: Header,
+    importance: Importance = NO_TIERS,
+    *,
+    copy: CopiedMetadataLog | None = None,
+    source: MetadataLogSource | None = None,
+) -> Choices:
+    """Decides for every partition, by the ranking and the strategy of the header; the most important first.
+
+    ``copy`` is used where the active controller's metadata log cannot be read. ``source`` may have read a part of
+    it before.
+    """
+    picture = await with_verdicts(backend, picture, copy, now=header.made_at.timestamp(), source=source)
+    verdicts = picture.verdicts
+    rows = tuple(
+        LeaderChoice(survey, decide(survey, header.ranking, header.strategy, verdicts.get(survey.tp)))
+        for survey in importance.ordered(picture.surveys)
+    )
+    since = {tp: round(seconds * 1000) for tp, seconds in picture.offline_since.items()}
+    plan = make_plan(header, rows, picture.marks, since)
+    steps = _steps(rows, header.ranking)
+    if not picture.stale:  # without a quorum nobody can be elected
+        plan = replace(plan, steps=tuple(steps_lines(steps)))
+    return Choices(picture, rows, await with_times(backend, plan, picture.surveys), steps)

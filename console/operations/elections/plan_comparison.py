@@ -1,0 +1,146 @@
+"""Compares a plan with the cluster: every row is judged, stale rows are refused one by one, the others are
+elected.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from backends.base.answers import ClusterInfo, Partitions
+from backends.base.errors import NotAllowed
+from backends.base.protocol import Backend, Progress
+from console.operations.elections.election_batches import described, surveyed
+from console.operations.elections.partition_selection import Selection
+from console.operations.survey.partition_picture import Depths, examine
+from recovery.model import TopicPartition, Why
+from recovery.plan.compare import compare
+from recovery.plan.judgement import Judgement, Reason, RowDecision
+from recovery.plan.make import plan_of_bare
+from recovery.plan.successors import at_risk
+from recovery.plan.values import BarePlan, Header, Plan
+from recovery.strategy import DecisionKind
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPlan:
+    """A plan compared with the cluster as it is now. ``plan`` is the given plan, ``checks`` the judgement of
+    its rows, ``holding`` the part that may be applied. ``native``: the cluster elects designated leaders itself;
+    asked only where the successor of a row would lose more.
+    """
+
+    plan: Plan
+    checks: tuple[Judgement, ...]
+    holding: Plan
+    native: bool = False
+
+    @property
+    def counts(self) -> Mapping[RowDecision, int]:
+        return Counter(check.decision for check in self.checks)
+
+    @property
+    def refused(self) -> tuple[Judgement, ...]:
+        """The rows that are not applied, and are not online either."""
+        return tuple(
+            check
+            for check in self.checks
+            if not check.holds and check.decision is not RowDecision.ALREADY_ONLINE
+        )
+
+    @property
+    def not_holding(self) -> tuple[Judgement, ...]:
+        """The rows that are not applied, those that are online among them."""
+        return tuple(check for check in self.checks if not check.holds)
+
+    @property
+    def stale(self) -> bool:
+        """Nothing can be applied, because preconditions are not true any more: a new plan is needed."""
+        moved = any(check.decision is RowDecision.STALE for check in self.refused)
+        return not self.holding.rows and moved and len(self.refused) == len(self.checks)
+
+
+async def prepare(
+    backend: Backend, plan: Plan, cluster_id: str, progress: Progress | None = None
+) -> PreparedPlan:
+    """Surveys the plan's partitions and compares. Raises BackendError, and NotAllowed where none may be seen."""
+    found = await described(backend, [row.tp for row in plan.rows])
+    surveys = await surveyed(backend, found.states, progress, Depths().duration)
+    checks = _told_what_may_be_seen(found, compare(plan, surveys, cluster_id))
+    holds = {check.tp for check in checks if check.holds}
+    holding = replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds))
+    native = bool(at_risk(holding).rows) and (await backend.capabilities()).native_elections
+    return PreparedPlan(plan, checks, holding, native)
+
+
+async def still_holding(
+    backend: Backend, prepared: PreparedPlan, progress: Progress | None = None
+) -> PreparedPlan:
+    """Compares again after work that took long: rows that changed meanwhile are refused. Raises as
+    :func:`prepare`.
+    """
+    now = await prepare(backend, prepared.holding, prepared.plan.header.cluster_id, progress)
+    later = {check.tp: check for check in now.checks}
+    checks = tuple(later.get(check.tp, check) for check in prepared.checks)
+    return replace(prepared, checks=checks, holding=now.holding)
+
+
+def _told_what_may_be_seen(found: Partitions, checks: tuple[Judgement, ...]) -> tuple[Judgement, ...]:
+    """A partition that is missing because this caller may not see it needs a permission, not a new plan."""
+    if all(check.reason is not Reason.PARTITION for check in checks):
+        return checks
+    forbidden = {tp.topic for tp, why in found.unknown.items() if why.why is Why.NOT_ALLOWED} | set(
+        found.hidden
+    )
+    told = tuple(
+        _not_told(check, found, forbidden) if check.reason is Reason.PARTITION else check for check in checks
+    )
+    if all(check.tp.topic in forbidden and check.reason is Reason.NOT_ALLOWED for check in told):
+        raise NotAllowed("DESCRIBE", f"topic {told[0].tp.topic}", "see the partitions of the plan")
+    return told
+
+
+def _not_told(check: Judgement, found: Partitions, forbidden: Collection[str]) -> Judgement:
+    """Why the broker returned nothing for the partition, if that is known."""
+    tp = check.tp
+    if tp.topic in forbidden:
+        need = f"needs DESCRIBE on topic {tp.topic}"
+        return Judgement(tp, RowDecision.NOT_POSSIBLE, Reason.NOT_ALLOWED, need)
+    if tp in found.unknown:
+        return Judgement(tp, RowDecision.NOT_POSSIBLE, Reason.STATE_UNKNOWN, found.unknown[tp].detail)
+    return check
+
+
+async def ask_afresh(
+    backend: Backend,
+    cluster: ClusterInfo,
+    bare: BarePlan,
+    header: Header,
+    *,
+    seconds: float,
+    progress: Progress | None = None,
+) -> Plan:
+    """A file that only names leaders has no preconditions: its partitions are surveyed now, and the result
+    becomes the preconditions.
+
+    Raises InputError for a partition that does not exist.
+    """
+    selection = Selection(partitions=tuple(row.tp for row in bare.rows))
+    picture = await examine(backend, cluster, selection, Depths(seconds), progress)
+    return plan_of_bare(header, bare, picture.surveys, picture.marks)
+
+
+def checked_just_now(plan: Plan) -> PreparedPlan:
+    """A plan that was just made: its elections may be sent without another comparison, the rest is refused."""
+    checks = [Judgement(row.tp, RowDecision.SEND, Reason.AS_PLANNED, "") for row in plan.rows]
+    for row in plan.not_elected:
+        if row.verdict is DecisionKind.ALREADY_ONLINE:
+            checks.append(Judgement(row.tp, RowDecision.ALREADY_ONLINE, Reason.DESIGNATED_LEADER, row.reason))
+        else:
+            checks.append(Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.NOT_ELECTABLE, row.reason))
+    return PreparedPlan(plan, tuple(checks), plan)
+
+
+def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:
+    """The rows of a file that only names leaders which cannot be elected as requested, with the reason."""
+    return [(r.tp, r.reason) for r in plan.not_elected if r.verdict is not DecisionKind.ALREADY_ONLINE]

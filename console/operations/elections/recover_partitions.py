@@ -1,0 +1,184 @@
+"""Recovery in one command (KIP-966, ``kafka-unclean-recovery``): survey, choose, elect, read the result back."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from backends.base.answers import Depth, Outcome
+from backends.base.metadata_log import MetadataLogSource
+from backends.base.protocol import Backend, Progress
+from backends.metadata_log.copied_log import CopiedMetadataLog
+from console.exit_status import Status
+from console.operations.access import Access
+from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
+from console.operations.elections.election_batches import Elected, carry_out, failure_text
+from console.operations.elections.election_notes import note_elected, note_plan
+from console.operations.elections.leader_choice import Choices, choose
+from console.operations.elections.loss_consent import loss_question
+from console.operations.elections.partition_selection import Selection
+from console.operations.survey.partition_picture import Depths, examine, tasks
+from console.paths import unused
+from console.provenance import plan_header
+from console.saved_plans import save_plan
+from recovery.disk_evidence import DiskReading
+from recovery.model import TopicPartition
+from recovery.plan.importance import NO_TIERS, Importance
+from recovery.plan.values import NotElected
+from recovery.ranking import Ranking
+from recovery.strategy import DecisionKind, Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The choices and their results; ``elected`` is None if there was nothing to send. ``file`` is where the plan
+    was saved before it was carried out.
+    """
+
+    choices: Choices
+    elected: Elected | None
+    file: Path | None = None
+
+    @property
+    def left_over(self) -> tuple[NotElected, ...]:
+        """Partitions of the input that stay without a leader because none was chosen."""
+        return tuple(
+            row for row in self.choices.plan.not_elected if row.verdict is not DecisionKind.ALREADY_ONLINE
+        )
+
+    @property
+    def stale(self) -> bool:
+        """All chosen rows were stale right before they were sent, and nothing was elected: choose again."""
+        return self.elected is not None and self.elected.all_stale
+
+    @property
+    def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
+        """Every partition that was not recovered, with the reason in one line."""
+        left = tuple((row.tp, f"{row.verdict}: {row.reason}") for row in self.left_over)
+        failed = self.elected.failures if self.elected is not None else ()
+        return (*left, *((result.row.tp, failure_text(result)) for result in failed))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of partitions by outcome, those for which nothing was sent included."""
+        found = Counter(str(row.verdict) for row in self.choices.plan.not_elected)
+        elected = self.elected.counts if self.elected is not None else {}
+        found.update({str(outcome): count for outcome, count in elected.items()})
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceOptions:
+    """Which partitions are recovered, and how their leaders are chosen; brokers have ``seconds`` to answer.
+
+    ``words`` are the options that select the same partitions, for the next command. ``evidence``: the disks of
+    brokers that are down, as they were read. ``copy``: a copied metadata log.
+    """
+
+    selection: Selection
+    ranking: Ranking = Ranking.LAST_RECORD
+    strategy: Strategy = Strategy.BALANCED
+    seconds: float = 30.0
+    words: tuple[str, ...] = ("--all-offline-partitions",)
+    evidence: tuple[DiskReading, ...] = ()
+    importance: Importance = NO_TIERS
+    copy: CopiedMetadataLog | None = None
+
+    def plan_again(self, file: str, *, strategy: Strategy | None = None) -> tuple[str, ...]:
+        """The words of the command that chooses as this run did, or by another ``strategy``, into ``file``."""
+        strategy = strategy or self.strategy
+        ranking = () if self.ranking is Ranking.LAST_RECORD else ("--ranking", str(self.ranking))
+        by = () if strategy is Strategy.BALANCED else ("--strategy", str(strategy))
+        evidence = (word for reading in self.evidence for word in ("--evidence", reading.source))
+        copied = () if self.copy is None else ("--metadata-dir", str(self.copy.path))
+        return "plan", *self.words, *ranking, *by, *evidence, *copied, file
+
+
+async def survey_and_choose(
+    cluster: Backend, options: ChoiceOptions, progress: Progress | None = None
+) -> Choices:
+    """Surveys the partitions and chooses a leader for each. Raises ConsoleError and BackendError."""
+    info = await cluster.cluster()
+    # A disk may have parted from the others earlier than these parted from each other.
+    depths = Depths(options.seconds, Depth.FULL if options.evidence else Depth.DIVERGENCE)
+    source = MetadataLogSource()
+    async with tasks() as group:
+        # Most of the metadata log is read during the survey, and what is newer after it.
+        reading = group.create_task(source.read(cluster))
+        picture = await examine(cluster, info, options.selection, depths, progress, health=True)
+        if not any(survey.state.offline for survey in picture.surveys):
+            reading.cancel()
+    if options.evidence:
+        # Most recoveries have no disk, and none of the modules that judge one.
+        from console.operations.survey.disk_evidence import with_evidence  # noqa: PLC0415
+
+        picture = await with_evidence(cluster, picture, options.evidence)
+    header = plan_header(info.cluster_id, options.ranking, options.strategy)
+    return await choose(cluster, picture, header, options.importance, copy=options.copy, source=source)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverPartitions(Change[Backend, Choices, Recovery]):
+    """Chooses leaders and elects them; the plan is saved first. ``title`` names the cluster in the question."""
+
+    options: ChoiceOptions
+    reason: str
+    title: str
+    attempts: int = 3
+
+    async def settle(self, access: Access[Backend], run: ChangeRun[Choices]) -> None:
+        await settle_orders(access, run)
+
+    async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Choices]) -> Choices:
+        return await survey_and_choose(cluster, self.options, operator.progress)
+
+    def unsent(self, prepared: Choices) -> Recovery | None:
+        return None if prepared.plan.rows else Recovery(prepared, None)
+
+    def question(self, prepared: Choices) -> Question:
+        return loss_question(prepared.plan, self.title)
+
+    async def compare_again(
+        self, cluster: Backend, prepared: Choices, answer: str, operator: Operator[Choices]
+    ) -> Choices:
+        # Every row is judged again right before its election is sent, by logs and states that are read then.
+        return prepared
+
+    async def carry_out(self, cluster: Backend, prepared: Choices, run: ChangeRun[Choices]) -> Recovery:
+        plan = replace(prepared.plan, not_elected=())
+        file = save_plan(plan)
+        run.operator.says(f"the plan is saved in {file}")
+        entry = note_plan(run.journal, plan, file)
+        elected = await carry_out(
+            cluster,
+            plan,
+            run.journal,
+            attempts=self.attempts,
+            stop=run.stop,
+            progress=run.operator.progress,
+        )
+        note_elected(run.journal, entry, elected)
+        return Recovery(prepared, elected, file)
+
+    def conclusion(self, result: Recovery) -> Conclusion:
+        unrestored = result.elected is not None and bool(result.elected.unrestored)
+        partly = result.failures or result.choices.picture.unseen
+        status = Status.STALE if result.stale else Status.PARTLY if partly else Status.DONE
+        return Conclusion(status, result.counts, unfinished=unrestored, next=self._next(result))
+
+    def _next(self, result: Recovery) -> tuple[str, ...]:
+        elected, file = result.elected, result.file
+        if elected is not None and file is not None:
+            if elected.unrestored:
+                return ("resume",)
+            again = {one.election.outcome for one in elected.failures}
+            if again == {Outcome.STALE}:
+                return self.options.plan_again(unused())
+            return "apply" if again else "verify", str(file)
+        if result.choices.waits and self.options.strategy is not Strategy.AGGRESSIVE:
+            return self.options.plan_again(unused(), strategy=Strategy.AGGRESSIVE)
+        return ()

@@ -1,0 +1,167 @@
+"""Finishing what earlier runs of elections left: ``ktriage resume`` on the brokers of a cluster."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from backends.base.answers import ELECTION_ALIVE_FOR
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend
+from console.errors import InputError
+from console.exit_status import Status
+from console.journal.journal_lines import FOUND_ORDER
+from console.journal.unfinished_entries import OpenOrder, Unfinished, unfinished
+from console.operations.change import Change, ChangeRun, Conclusion, Operator
+from console.operations.elections.plan_file_checks import refuse_other_cluster
+from console.operations.elections.unfinished_orders import Fate, SettledOrders, restore, settle
+from recovery.assignment_order import WrittenOrder
+from recovery.model import PartitionState
+from recovery.plan.values import BarePlan, Plan
+from recovery.wording.quantity_text import counted, some_of
+
+LOOKS = 10
+LOOK_SECONDS = 0.2
+"""While an election may still be carried out, the partitions are read again after ``LOOKS`` of these pauses; a
+signal ends each of them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
+    """Restores the assignment orders that the journal says may still stand as an election needed them, and those of
+    a ``plan`` that was applied on another host, which ``file`` holds.
+
+    ``before_replacement``: only if a controller replacement is half done too, or ``file`` is the plan of one;
+    and only the orders, because the replacement checks what was sent to the voters.
+    """
+
+    plan: Plan | None = None
+    file: Path | None = None
+    before_replacement: bool = False
+    reason: str = "resume"
+
+    def without_lock(self, cluster_id: str) -> SettledOrders | None:
+        if self.plan is not None:
+            refuse_other_cluster(self.plan, cluster_id, self.file)
+        if not self.before_replacement:
+            return None
+        found = unfinished(cluster_id)
+        replacement = self.file is not None or found.replacements
+        return None if found.orders and replacement else SettledOrders()
+
+    async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
+        found = unfinished(cluster_id)
+        return replace(found, entries=()) if self.before_replacement else found
+
+    def unsent(self, prepared: Unfinished) -> SettledOrders | None:
+        return None
+
+    async def carry_out(
+        self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
+    ) -> SettledOrders:
+        with run.stop.in_flight():
+            found = await self._with_found_orders(cluster, prepared, run)
+            settled = await settle(cluster, found, run.journal)
+            known = {row.tp for row in settled.rows}
+            others = await restore(cluster, [r for r in self._planned if r.tp not in known], run.journal)
+            return await _wait_for_elections(cluster, found, settled.then(others), run)
+
+    async def _with_found_orders(
+        self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
+    ) -> Unfinished:
+        """``prepared`` with the plan's orders that partitions without a leader still have.
+
+        It is not known here when the run on the other host sent its elections, so they count as sent now. The
+        journal records this moment, so that a later ``resume`` on this host does not start the wait again.
+        """
+        known = {order.written.tp for order in prepared.orders}
+        rows = {row.tp: row for row in self._planned if row.tp not in known and row.order != row.replicas}
+        if not rows:
+            return prepared
+        read = await cluster.partitions(tuple(dict.fromkeys(tp.topic for tp in rows)))
+        standing = [
+            rows[state.tp] for state in read.states if state.tp in rows and _stands(rows[state.tp], state)
+        ]
+        if not standing:
+            return prepared
+        entry = run.journal.before(FOUND_ORDER, {"rows": standing})
+        run.journal.after(entry, {"applied": [row.tp for row in standing]})
+        at = run.journal.now()
+        found = [OpenOrder("", entry, at.isoformat(), row, True, at) for row in standing]
+        return replace(prepared, orders=(*prepared.orders, *found))
+
+    @property
+    def _planned(self) -> Sequence[WrittenOrder]:
+        return () if self.plan is None else tuple(row.written_order for row in self.plan.rows)
+
+    def conclusion(self, result: SettledOrders) -> Conclusion:
+        partly = bool(result.of(Fate.LEFT, Fate.FOREIGN))
+        status = Status.PARTLY if partly else Status.DONE
+        if result.open:
+            return Conclusion(status, unfinished=True, next=("resume",))
+        return Conclusion(status, next=("status",) if self.file is None else ("apply", str(self.file)))
+
+
+def _stands(row: WrittenOrder, state: PartitionState) -> bool:
+    return state.offline and state.topic_id == row.topic_id and state.replicas == row.order
+
+
+async def _wait_for_elections(
+    cluster: Backend, found: Unfinished, settled: SettledOrders, run: ChangeRun[Unfinished]
+) -> SettledOrders:
+    """The orders that stay for an election which may still be carried out are restored as soon as somebody leads,
+    or no election can come any more. A signal ends the waiting; what is left then stays open.
+    """
+    if settled.elections_alive and not run.stop:
+        run.operator.says(*_waiting_lines(settled, run.resume_command))
+    while settled.elections_alive and not run.stop:
+        await _pause(settled, run)
+        waiting = settled.elections_alive
+        orders = tuple(order for order in found.orders if order.written.tp in waiting)
+        try:
+            settled = settled.then(
+                await settle(cluster, replace(found, orders=orders, entries=()), run.journal)
+            )
+        except BackendError:
+            # The brokers may be out of reach for a moment. The orders that stay are told with what to do.
+            if run.journal.now() >= max(waiting.values()):
+                break
+    return settled
+
+
+def _waiting_lines(settled: SettledOrders, resume: str) -> tuple[str, str]:
+    waiting = settled.elections_alive
+    until = max(waiting.values())
+    return (
+        f"nobody leads {counted(len(waiting), 'partition')} ({some_of(sorted(waiting))}), and an election"
+        f" of the earlier run may be carried out until {until:%H:%M:%S} UTC. Until then, or until somebody leads,"
+        " the chosen replica stays first in the assignment; then the order is restored.",
+        f"waiting for it; Ctrl-C ends the wait, and this command finishes it later: {resume}",
+    )
+
+
+async def _pause(settled: SettledOrders, run: ChangeRun[Unfinished]) -> None:
+    until = max(settled.elections_alive.values())
+    for _ in range(LOOKS):
+        left = (until - run.journal.now()) / timedelta(seconds=1)
+        if run.stop or left <= 0:
+            return
+        if run.operator.progress is not None:
+            total = round(ELECTION_ALIVE_FOR)
+            run.operator.progress("waiting for an election in doubt, second", total - round(left), total)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def with_preconditions(plan: Plan | BarePlan, file: Path) -> Plan:
+    """The plan. Raises InputError if it does not have the original assignments."""
+    if isinstance(plan, BarePlan):
+        raise InputError(
+            f"{file}: the file names only leaders, not the original assignments; nothing was sent"
+        )
+    return plan

@@ -1,0 +1,224 @@
+"""Takes snapshots: reads the cluster in batches of partitions, and writes each batch before the next is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partitions, SurveyRequest
+from backends.base.protocol import Backend, Progress
+from console.operations.survey.partition_picture import tasks
+from pipeline.snapshot.fingerprints import Fingerprints
+from pipeline.snapshot.manifest import LEADERS_NOT_TOLD, MISSED, Manifest, SnapshotKind
+from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot.survey_columns import batch_of
+from pipeline.storage import StoragePath
+from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
+from recovery.model import PartitionState, Unknown
+from recovery.plan.topic_marks import marks
+
+BATCH = 10_000
+"""Partitions in one batch, so that memory use does not grow with the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """How snapshots are taken: the target directory, the seconds that brokers have to answer, the clock and
+    other sources.
+    """
+
+    root: StoragePath
+    duration: float
+    clock: Callable[[], datetime]
+    token: Callable[[], str]
+    tool_version: str
+    batch: int = BATCH
+
+
+@dataclass(slots=True)
+class _Seen:
+    partitions: int = 0
+    offline: int = 0
+
+
+class Series:
+    """A series of snapshots of one cluster: full ones, and the changes between them."""
+
+    def __init__(self, backend: Backend, taking: Taking) -> None:
+        self._backend = backend
+        self._taking = taking
+        self._prints: Fingerprints | None = None
+        self._base: Manifest | None = None
+        self._previous: Manifest | None = None
+        self._missed = 0
+
+    async def full(self, progress: Progress | None = None, *, series: bool = False) -> Manifest:
+        """Every partition. ``series``: snapshots of changes will follow, so the state is kept for the
+        comparison.
+        """
+        prints = Fingerprints() if series else None
+        manifest = await self._counted(SnapshotKind.FULL, prints, progress)
+        self._prints, self._base, self._previous = prints, manifest, manifest
+        return manifest
+
+    async def changes(self, progress: Progress | None = None) -> Manifest:
+        """What differs from the previous snapshot. The first snapshot is full, and so is the first after a
+        failure.
+        """
+        if self._prints is None:
+            return await self.full(progress, series=True)
+        self._previous = await self._counted(SnapshotKind.CHANGES, self._prints, progress)
+        return self._previous
+
+    async def _counted(
+        self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
+    ) -> Manifest:
+        """A failed snapshot is recorded in the next one, because the cluster was not read in between."""
+        try:
+            manifest = await self._take(kind, prints, progress)
+        except BaseException:
+            self._missed += 1
+            self._prints = None
+            raise
+        self._missed = 0
+        return manifest
+
+    def now(self) -> datetime:
+        """The current time for the snapshots."""
+        return self._taking.clock()
+
+    @property
+    def base(self) -> Manifest | None:
+        """The full snapshot on which the changes are based."""
+        return self._base
+
+    async def _take(
+        self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
+    ) -> Manifest:
+        taking, backend = self._taking, self._backend
+        began = taking.clock()
+        cluster = await backend.cluster()
+        found = await backend.partitions()
+        name = SnapshotName(cluster.cluster_id, snapshot_name(began, taking.token()), began)
+        counts = _Seen()
+        contacts: dict[int, Contact] = {}
+        with SnapshotWriter(taking.root, name) as writer:
+            async with tasks() as group:
+                log_dirs = group.create_task(backend.log_dirs())
+                quorum = group.create_task(backend.quorum())
+                for states in _pieces(found.states, taking.batch):
+                    batch = await self._survey(states, contacts)
+                    counts.partitions += batch.num_rows
+                    counts.offline += sum(state.offline for state in states)
+                    rows = prints.changed(batch) if prints else batch
+                    writer.partitions(rows if kind is SnapshotKind.CHANGES else batch)
+                    if progress is not None:
+                        progress("partitions", counts.partitions, len(found.states))
+            if prints and kind is SnapshotKind.CHANGES:
+                writer.partitions(prints.gone())
+            writer.rows("brokers", list(_broker_rows(cluster, contacts, log_dirs.result())))
+            writer.rows("quorum", [_quorum_row(quorum.result())])
+            manifest = self._commit(writer, kind, found, counts, contacts)
+        if prints:
+            prints.commit()
+        return manifest
+
+    def _commit(
+        self,
+        writer: SnapshotWriter,
+        kind: SnapshotKind,
+        found: Partitions,
+        counts: _Seen,
+        contacts: dict[int, Contact],
+    ) -> Manifest:
+        notes = {MISSED: self._missed, LEADERS_NOT_TOLD: len(found.leaders_not_told)}
+        changes = kind is SnapshotKind.CHANGES and self._base is not None and self._previous is not None
+        return writer.commit(
+            self._taking.clock(),
+            self._taking.tool_version,
+            kind=kind,
+            base=self._base.snapshot if changes and self._base else "",
+            previous=self._previous.snapshot if changes and self._previous else "",
+            silent=sorted(contact.broker for contact in contacts.values() if contact.problem is not None),
+            hidden=found.hidden,
+            unseen="" if found.not_compared is None else str(found.not_compared),
+            notes={name: str(count) for name, count in notes.items() if count},
+            partitions=counts.partitions,
+            offline=counts.offline,
+        )
+
+    async def _survey(self, states: Sequence[PartitionState], contacts: dict[int, Contact]) -> Any:
+        topics = tuple(dict.fromkeys(state.topic for state in states))
+        request = SurveyRequest(tuple(states), self._taking.duration, Depth.DIVERGENCE)
+        async with tasks() as group:
+            configs = group.create_task(self._backend.topic_configs(topics))
+            result = await self._backend.survey(request)
+        for contact in result.contacts:
+            # A broker that was silent for one batch counts as silent: its logs of that batch are missing.
+            if contact.broker not in contacts or contact.problem is not None:
+                contacts[contact.broker] = contact
+        topic_configs = configs.result()
+        return batch_of(result.surveys, {topic: marks(topic, topic_configs.get(topic)) for topic in topics})
+
+
+def _pieces(states: Sequence[PartitionState], size: int) -> Iterator[Sequence[PartitionState]]:
+    ordered = sorted(states, key=lambda state: (state.topic, state.partition))
+    for start in range(0, len(ordered), size):
+        yield ordered[start : start + size]
+
+
+def _broker_rows(
+    cluster: ClusterInfo, contacts: dict[int, Contact], log_dirs: Any
+) -> Iterator[dict[str, Any]]:
+    listed = {broker.id: broker for broker in cluster.brokers}
+    for number in sorted(listed.keys() | contacts.keys() | log_dirs.keys()):
+        broker, contact, dirs = listed.get(number), contacts.get(number), log_dirs.get(number)
+        yield {
+            "id": number,
+            "host": broker and broker.host,
+            "port": broker and broker.port,
+            "rack": broker and broker.rack,
+            "fenced": None if broker is None else broker.fenced,
+            "unanswered": unknown_row(contact.problem) if contact and contact.problem else None,
+            "log_dirs": None if dirs is None or isinstance(dirs, Unknown) else [_dir_row(d) for d in dirs],
+            "log_dirs_unknown": unknown_row(dirs) if isinstance(dirs, Unknown) else None,
+        }
+
+
+def _dir_row(directory: LogDir) -> dict[str, Any]:
+    return {
+        "path": directory.path,
+        "error": directory.error,
+        "total_bytes": directory.total_bytes,
+        "usable_bytes": directory.usable_bytes,
+        "replicas": len(directory.replicas),
+    }
+
+
+def unknown_row(unknown: Unknown) -> dict[str, str]:
+    """The value in the form of :data:`pipeline.snapshot_schema.UNKNOWN`."""
+    return {"why": unknown.why.value, "detail": unknown.detail}
+
+
+def _quorum_row(quorum: Quorum | Unknown) -> dict[str, Any]:
+    if isinstance(quorum, Unknown):
+        return {"unknown": unknown_row(quorum)}
+    return {
+        "leader": quorum.leader.id,
+        "leader_epoch": quorum.leader_epoch,
+        "high_watermark": NEVER if quorum.high_watermark is None else quorum.high_watermark,
+        "voters": [_node_row(voter) for voter in quorum.voter_progress],
+        "observers": [_node_row(observer) for observer in quorum.observer_progress],
+    }
+
+
+def _node_row(replica: QuorumReplica) -> dict[str, Any]:
+    return {
+        "id": replica.key.id,
+        "directory_id": replica.key.directory_id or None,
+        "log_end": replica.log_end_offset,
+        "last_fetch_ms": replica.last_fetch_ms,
+        "last_caught_up_ms": replica.last_caught_up_ms,
+    }

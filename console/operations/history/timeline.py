@@ -1,0 +1,92 @@
+"""What happened in a cluster: the events of its metadata log that somebody wants to see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from backends.metadata_log.directory import DIRECTORY, DirectoryReading, MetadataDirError, read_directory
+from backends.metadata_log.topic_scan import TopicScan
+from console.errors import InputError
+from console.operations.history.own_changes import OwnChanges
+from recovery.metadata_log.history import MetadataHistory, fold
+from recovery.metadata_log.timeline import ClusterEvent, EventKind, MetadataTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are wanted; an empty field means any. Times in ms since the epoch, ``until_ms`` included. A
+    ``partition`` is one of the only topic.
+    """
+
+    topics: frozenset[str] = frozenset()
+    partition: int | None = None
+    brokers: frozenset[int] = frozenset()
+    kinds: frozenset[EventKind] = frozenset()
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def wants(self, event: ClusterEvent) -> bool:
+        return (
+            (not self.kinds or event.kind in self.kinds)
+            and (self.since_ms is None or event.time_ms >= self.since_ms)
+            and (self.until_ms is None or event.time_ms <= self.until_ms)
+            and (not self.topics or bool(event.topics & self.topics))
+            and (self.partition is None or any(m.tp.partition == self.partition for m in event.moves))
+            and (not self.brokers or bool(event.brokers & self.brokers))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineSource:
+    """Where a history came from, in a few words, and what it does not hold. ``notes`` are one line each. ``own``
+    are the changes that runs of this host requested.
+    """
+
+    title: str
+    timeline: MetadataTimeline
+    notes: tuple[str, ...]
+    own: OwnChanges = field(default_factory=OwnChanges)
+
+
+def from_directory(path: Path, wanted: EventFilter) -> TimelineSource:
+    """The history that lies in a metadata dir, or in a log dir that holds one. Raises InputError.
+
+    Where topics are wanted, the batches that say nothing of them are passed over.
+    """
+    inside = path / DIRECTORY
+    reading = DirectoryReading(inside if inside.is_dir() else path)
+    try:
+        scan = TopicScan(wanted.topics, wanted.partition) if wanted.topics else None
+        history = fold(read_directory(reading, scan))
+    except MetadataDirError as error:
+        raise InputError(str(error)) from None
+    notes = ["the newest changes on a node's disk may not be committed"]
+    if reading.problem is not None:
+        notes.append(f"the reading ended at offset {reading.end_offset:,}: {reading.problem}")
+    return TimelineSource(
+        str(reading.path), MetadataTimeline(history), (*notes, *gaps(history, reading.start_offset))
+    )
+
+
+VIRTUAL = "times are virtual: seconds since the simulation began"
+
+
+def gaps(history: MetadataHistory, snapshot_offset: int) -> tuple[str, ...]:
+    """What the history does not hold, one line each."""
+    counts = history.counts
+    notes = []
+    if snapshot_offset:
+        notes.append(
+            f"what happened before offset {snapshot_offset:,} is not known: the log begins with a snapshot"
+        )
+    if counts.unknown:
+        kinds = ", ".join(f"type {kind} version {version}" for kind, version in sorted(counts.unknown))
+        notes.append(
+            f"{sum(counts.unknown.values()):,} records of a later Kafka release are not shown ({kinds})"
+        )
+    if counts.malformed:
+        notes.append(f"{counts.malformed:,} damaged records are not shown")
+    if counts.uncommitted:
+        notes.append(f"{counts.uncommitted:,} changes of a transaction that has not ended are not shown")
+    return tuple(notes)

@@ -1,0 +1,287 @@
+"""Sends the batches of rescued branches: each partition's in order, several partitions and brokers at once."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from backends.base.answers import LogPosition
+from backends.base.errors import BackendError, NotAllowed
+from backends.base.protocol import Backend, Progress, Stop
+from backends.base.record_writer import AppendResult, BatchToAppend, RecordWriter
+from backends.log_segments.segment_reader import SegmentReader
+from backends.log_segments.segment_source import SegmentBytes
+from console.errors import InputError
+from console.operations.rescue.byte_rate import ByteRate
+from console.rescue.manifest import branch_directory
+from console.rescue.record_fields import CannotUnpack, MalformedRecord, producible
+from console.rescue.rescued_branch import RescuedBatch, RescuedBranch
+from console.rescue.restore_journal import RestoreJournal
+from console.rescue.restore_selection import BranchCounts, RestoreSelection, selected_batches
+from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
+from recovery.wording.quantity_text import human_bytes, lasting
+
+REQUEST_BYTES = 4 << 20
+"""Bytes of one request, or one batch if that is larger."""
+REQUEST_PARTITIONS = 64
+ROUNDS = 20
+"""So often a partition that fails is tried again without any progress."""
+PAUSE = 0.5
+COUNT_BYTES = 8 << 20
+
+
+class RestoredBranch(NamedTuple):
+    """One branch: how many of its records are in ``tp`` now, those of earlier runs included; ``problem`` is None if
+    that is all of them.
+    """
+
+    rescued: RescuedBranch
+    tp: TopicPartition
+    records: int
+    problem: str | None
+
+
+class RestoreRun:
+    """Writes branches back once; ``journal`` says what an earlier run has written."""
+
+    def __init__(
+        self,
+        cluster: Backend,
+        writer: RecordWriter,
+        journal: RestoreJournal,
+        *,
+        selection: RestoreSelection,
+        rate: int | None,
+        stop: Stop,
+        progress: Progress | None,
+    ) -> None:
+        self._cluster = cluster
+        self._writer = writer
+        self._journal = journal
+        self._selection = selection
+        self._rate = ByteRate(rate)
+        self._stop = stop
+        self._progress = progress
+
+    async def run(
+        self, rows: Sequence[tuple[RescuedBranch, TopicPartition, BranchCounts]]
+    ) -> tuple[RestoredBranch, ...]:
+        """Sends everything that is not there yet. Raises InputError, BackendError before anything was sent."""
+        if self._journal.identity is None:
+            self._journal.begin(await self._writer.new_identity())
+        else:
+            self._journal.resume()
+        by_partition: dict[TopicPartition, list[RescuedBranch]] = {}
+        for rescued, tp, _ in rows:
+            by_partition.setdefault(tp, []).append(rescued)
+        lanes = [_Lane(tp, branches, self._journal, self._selection) for tp, branches in by_partition.items()]
+        before = sum(held.records for held in self._journal.appended().values())
+        meter = _Meter(self._progress, sum(counts.selected for _, _, counts in rows), before)
+        await self._send_all(lanes, meter)
+        problems = {lane.tp: lane.problem for lane in lanes}
+        written = []
+        for rescued, tp, counts in rows:
+            position = self._journal.position(key_of(rescued))
+            records = 0 if position is None else position.records
+            problem = None if records >= counts.selected else problems[tp] or "stopped before its turn"
+            written.append(RestoredBranch(rescued, tp, records, problem))
+        return tuple(written)
+
+    async def _send_all(self, lanes: Sequence[_Lane], meter: _Meter) -> None:
+        left = list(lanes)
+        for round_ in itertools.count():
+            left = [lane for lane in left if not lane.ended]
+            if not left or self._stop:
+                return
+            if round_:
+                await asyncio.sleep(PAUSE)
+            leaders = await self._leaders([lane.tp for lane in left])
+            by_broker: dict[int, list[_Lane]] = {}
+            for lane in left:
+                leader = leaders.get(lane.tp, NO_LEADER)
+                if leader == NO_LEADER:
+                    lane.failed_once("it has no leader")
+                else:
+                    by_broker.setdefault(leader, []).append(lane)
+            async with asyncio.TaskGroup() as senders:
+                for broker, mine in by_broker.items():
+                    senders.create_task(self._send_to(broker, mine, meter))
+
+    async def _leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        try:
+            found = await self._cluster.partitions(list(dict.fromkeys(tp.topic for tp in partitions)))
+        except BackendError:
+            return {}
+        return {state.tp: state.leader for state in found.states}
+
+    async def _send_to(self, broker: int, lanes: Sequence[_Lane], meter: _Meter) -> None:
+        """Sends to one leader until its lanes are empty, or one after the other has failed."""
+        turn = deque(lanes)
+        while turn and not self._stop:
+            chosen = await self._filled(turn)
+            if not chosen:
+                continue
+            await self._rate.wait()
+            batches = [BatchToAppend(lane.tp, lane.batch) for lane in chosen]
+            try:
+                results = await self._writer.append(broker, batches)
+            except NotAllowed as error:
+                results = {lane.tp: AppendResult(-1, str(error)) for lane in chosen}
+            except BackendError as error:
+                results = {lane.tp: AppendResult(-1, str(error), passing=True) for lane in chosen}
+            self._rate.used(sum(len(batch.data) for batch in batches))
+            for lane in chosen:
+                result = results.get(lane.tp, AppendResult(-1, "the answer leaves it out", passing=True))
+                if result.error is None:
+                    self._note(lane, result.base_offset, meter)
+                    turn.append(lane)
+                elif result.passing:
+                    lane.failed_once(result.error)
+                else:
+                    lane.problem = result.error
+
+    @staticmethod
+    def _note(lane: _Lane, base_offset: int, meter: _Meter) -> None:
+        try:
+            meter.sent(*lane.appended(base_offset))
+        except InputError as error:
+            lane.problem = str(error)
+
+    async def _filled(self, turn: deque[_Lane]) -> list[_Lane]:
+        """The lanes of the next request, each with its next batch; lanes without another batch are left out."""
+        chosen: list[_Lane] = []
+        size = 0
+        most = self._rate.most(REQUEST_BYTES)
+        while turn and len(chosen) < REQUEST_PARTITIONS and size < most:
+            lane = turn.popleft()
+            if lane.problem is None and await asyncio.to_thread(lane.load):
+                chosen.append(lane)
+                size += len(lane.batch)
+        return chosen
+
+    async def count(self) -> Mapping[TopicPartition, int | Unknown]:
+        """The records of this producer in each partition of the target, read back from their leaders."""
+        tps = list(self._journal.appended())
+        leaders = await self._leaders(tps)
+        return {tp: await self._count_in(tp, leaders.get(tp, NO_LEADER)) for tp in tps}
+
+    async def _count_in(self, tp: TopicPartition, leader: int) -> int | Unknown:
+        appended, identity = self._journal.appended()[tp], self._journal.identity
+        assert identity is not None
+        at, records = appended.first, 0
+        while at <= appended.last:
+            try:
+                found = (await self._cluster.read_batches(leader, [LogPosition(tp, at)], COUNT_BYTES))[tp]
+            except BackendError as error:
+                return Unknown(Why.FAILED, str(error))
+            if isinstance(found, Unknown):
+                return found
+            reader = SegmentReader(SegmentBytes(found.data), check_from=None)
+            for batch in reader:
+                header = batch.header
+                if header.base_offset >= at and header.producer_id == identity.producer_id:
+                    records += header.record_count
+            if reader.next_offset is None:
+                return Unknown(Why.FAILED, f"nothing is at offset {at} any more")
+            at = reader.next_offset
+        return records
+
+
+class _Lane:
+    """The batches of one partition of the target, one after the other."""
+
+    def __init__(
+        self,
+        tp: TopicPartition,
+        branches: Sequence[RescuedBranch],
+        journal: RestoreJournal,
+        selection: RestoreSelection,
+    ) -> None:
+        self.tp = tp
+        self.problem: str | None = None
+        self.batch = b""
+        self._journal = journal
+        self._selection = selection
+        self._source = self._batches(branches)
+        self._pending: tuple[str, RescuedBatch] | None = None
+        self._empty = False
+        self._attempts = 0
+
+    @property
+    def ended(self) -> bool:
+        return self._empty or self.problem is not None
+
+    def load(self) -> bool:
+        """Makes the next batch ready, the same one after a failure. Blocking. False: there is none."""
+        if self._pending is not None:
+            return True
+        identity = self._journal.identity
+        assert identity is not None
+        try:
+            self._pending = next(self._source, None)
+            if self._pending is None:
+                self._empty = True
+                return False
+            data = self._pending[1].data
+            self.batch = producible(data, *identity, self._journal.sequence(self.tp))
+        except (CannotUnpack, MalformedRecord) as error:
+            base = self._pending[1].header.base_offset if self._pending else -1
+            self.problem = f"the batch at offset {base} cannot be written back: {error}"
+            return False
+        except InputError as error:
+            self.problem = str(error)
+            return False
+        return True
+
+    def appended(self, base_offset: int) -> tuple[int, int]:
+        """The batch is there; returns its records and bytes. Raises InputError where that cannot be noted."""
+        assert self._pending is not None
+        key, batch = self._pending
+        self._pending, self._attempts = None, 0
+        records = batch.header.record_count
+        self._journal.note(key, self.tp, batch.header.next_offset, records, base_offset)
+        return records, len(self.batch)
+
+    def failed_once(self, why: str) -> None:
+        """The batch stays for another attempt; after many, ``why`` is the partition's problem."""
+        self._attempts += 1
+        if self._attempts >= ROUNDS:
+            self.problem = why
+
+    def _batches(self, branches: Sequence[RescuedBranch]) -> Iterator[tuple[str, RescuedBatch]]:
+        for rescued in branches:
+            key = key_of(rescued)
+            position = self._journal.position(key)
+            start = 0 if position is None else position.next_offset
+            for batch in selected_batches(rescued, self._selection, start):
+                yield key, batch
+
+
+def key_of(rescued: RescuedBranch) -> str:
+    """The branch's name in the journal: its place in the rescue directory."""
+    return str(branch_directory(rescued.branch))
+
+
+class _Meter:
+    """Counts records, and tells bytes, rate and time left."""
+
+    def __init__(self, progress: Progress | None, of: int, done: int) -> None:
+        self._progress = progress
+        self._of, self._done = of, done
+        self._sent = self._bytes = 0
+        self._began = time.monotonic()
+
+    def sent(self, records: int, size: int) -> None:
+        self._done += records
+        self._sent += records
+        self._bytes += size
+        if self._progress is not None:
+            seconds = max(time.monotonic() - self._began, 0.001)
+            left = lasting((self._of - self._done) * seconds / self._sent)
+            rate = human_bytes(round(self._bytes / seconds))
+            what = f"writing back: {human_bytes(self._bytes)}, {rate}/s, about {left} left; records"
+            self._progress(what, self._done, self._of)

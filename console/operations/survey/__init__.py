@@ -1,0 +1,1 @@
+"""What is read of a cluster before anything is judged or changed."""

@@ -1,0 +1,53 @@
+"""A picture with what each choice of leader loses of the acknowledged records, and since when that is so."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from backends.base.judged_partitions import judged
+from backends.base.metadata_log import MetadataLogSource
+from backends.base.protocol import Backend
+from backends.metadata_log.copied_log import CopiedMetadataLog, other_cluster, read_copy
+from backends.metadata_log.directory import MetadataDirError
+from console.errors import InputError
+from console.operations.survey.offline_times import OfflineTimesReader
+from console.operations.survey.partition_picture import Picture
+
+
+def read_metadata_dir(path: Path | None) -> CopiedMetadataLog | None:
+    """The metadata log in that directory; None: none was named. Raises InputError."""
+    if path is None:
+        return None
+    try:
+        return read_copy(path, int(time.time() * 1000))
+    except MetadataDirError as error:
+        raise InputError(f"--metadata-dir {error}") from None
+
+
+async def with_verdicts(
+    backend: Backend,
+    picture: Picture,
+    copy: CopiedMetadataLog | None = None,
+    *,
+    now: float,
+    source: MetadataLogSource | None = None,
+) -> Picture:
+    """The picture in which every partition without a leader is judged, by ``copy`` where the active controller's
+    metadata log cannot be read, with the time since when it is offline; ``now`` in seconds since 1970. Raises
+    InputError for a copy of another cluster, and BackendError.
+    """
+    cluster = picture.cluster
+    if copy is not None:
+        ids = {survey.state.topic: survey.state.topic_id for survey in picture.surveys}
+        problem = other_cluster(copy, cluster.cluster_id, ids.items())
+        if problem is not None:
+            raise InputError(f"--metadata-dir {problem}")
+    source = source or MetadataLogSource()
+    told = await judged(
+        backend, cluster.elr_enabled, picture.surveys, picture.log_dirs, copy=copy, source=source
+    )
+    offline = (survey.state for survey in picture.surveys if survey.state.offline)
+    since = OfflineTimesReader(source).told(backend, told.history, offline, now)
+    return replace(picture, verdicts=told.verdicts, copied_log=told.copied, offline_since=since)

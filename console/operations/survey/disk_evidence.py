@@ -1,0 +1,88 @@
+"""A picture with the logs of dead brokers, as their disks have them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from backends.base.errors import BackendError
+from backends.base.membership import Membership
+from backends.base.protocol import Backend
+from console.errors import InputError
+from console.operations.survey.partition_picture import Picture
+from recovery.disk_evidence import DiskReading, EvidenceUse, RegistrationFacts, with_disks
+from recovery.membership.directory_ids import directory_id
+from recovery.metadata_log.history import IN_SNAPSHOT, BrokerSubject, MetadataHistory
+from recovery.metadata_log.records import RegisterBrokerRecord
+
+_SECONDS = 30.0
+"""For the metadata log."""
+
+
+def refuse_other_clusters(readings: Sequence[DiskReading], cluster_id: str) -> None:
+    """Raises InputError where a disk belongs to another cluster."""
+    for reading in readings:
+        if reading.cluster_id != cluster_id:
+            raise InputError(
+                f"{reading.source}: is evidence of cluster {reading.cluster_id}; this one is {cluster_id}"
+            )
+
+
+async def with_evidence(backend: Backend, picture: Picture, readings: tuple[DiskReading, ...]) -> Picture:
+    """The picture in which the disks count as answers. Raises InputError."""
+    if not readings:
+        return picture
+    refuse_other_clusters(readings, picture.cluster.cluster_id)
+    registrations, unchecked = await _registrations(backend, readings)
+    surveys, refused = with_disks(picture.surveys, readings, registrations)
+    used = tuple(
+        sum(
+            replica.broker == reading.broker and replica.disk_read_ms is not None
+            for survey in surveys
+            for replica in survey.replicas
+        )
+        for reading in readings
+    )
+    return replace(picture, surveys=surveys, evidence=EvidenceUse(readings, used, refused, unchecked))
+
+
+async def _registrations(
+    backend: Backend, readings: Sequence[DiskReading]
+) -> tuple[dict[int, RegistrationFacts], str | None]:
+    """What the metadata log tells of those brokers, or why it could not be read."""
+    membership: Membership | None = getattr(backend, "membership", None)
+    if membership is None:
+        return {}, "this cluster's metadata log cannot be read"
+    try:
+        async with asyncio.timeout(_SECONDS):
+            log = await membership.metadata_log()
+            await log.read()
+    except TimeoutError:
+        return {}, f"the metadata log was not read within {_SECONDS:.0f} s"
+    except BackendError as error:
+        return {}, str(error)
+    return {reading.broker: _facts(log.history, reading.broker) for reading in readings}, None
+
+
+def _facts(history: MetadataHistory, broker: int) -> RegistrationFacts:
+    registered: tuple[int, int | None] | None = None
+    for row in history.of(BrokerSubject(broker)):
+        if isinstance(row.change, RegisterBrokerRecord):
+            in_snapshot = row.batch == IN_SNAPSHOT
+            registered = row.change.broker_epoch, None if in_snapshot else row.time_ms
+    directories: dict[tuple[str, int], str] = {}
+    for subject in history.partitions():
+        intervals = history.intervals(subject)
+        directory = intervals[-1].registration.directory(broker) if intervals else None
+        if directory is not None and _is_real(directory):
+            directories[(subject.topic_id, subject.partition)] = directory
+    return RegistrationFacts(registered, directories)
+
+
+def _is_real(directory: str) -> bool:
+    """Not one of the ids that stand for unassigned, lost and migrating."""
+    try:
+        return bool(directory_id(directory))
+    except ValueError:
+        return False

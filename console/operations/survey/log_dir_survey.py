@@ -1,0 +1,205 @@
+"""Reads log dirs: their replicas, failed dirs, the effect of a failure, and what an empty dir could destroy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from backends.base.answers import ClusterInfo, LogDir, Partitions
+from backends.base.errors import BackendError
+from backends.base.membership import Membership, ProcessRole
+from backends.base.protocol import Backend
+from recovery.controller.rules import ControllerRules, shipped
+from recovery.disks.disk_swap import MovedReplica, moved
+from recovery.disks.failed_dirs import FailedDir, failed_dirs
+from recovery.disks.values import DiskCluster, LogDirPlace, PartitionsByDir
+from recovery.min_isr import MIN_ISR
+from recovery.model import TopicPartition, Unknown
+
+RELEASE = (4, 3)
+UNCLEAN = "unclean.leader.election.enable"
+KEPT = "log-dirs"
+
+
+@dataclass(frozen=True)
+class Disks:
+    """All log dirs and the partitions. ``kept`` is the dir where each replica was when it was last in sync."""
+
+    cluster: ClusterInfo
+    partitions: Partitions
+    dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
+    kept: PartitionsByDir
+
+    @cached_property
+    def listed(self) -> tuple[LogDir, ...]:
+        """Every dir that a broker listed, by broker and path."""
+        reported = (dirs for dirs in self.dirs.values() if not isinstance(dirs, Unknown))
+        return tuple(sorted((d for dirs in reported for d in dirs), key=lambda d: (d.broker, d.path)))
+
+    @property
+    def not_told(self) -> tuple[tuple[int, Unknown], ...]:
+        return tuple((broker, d) for broker, d in self.dirs.items() if isinstance(d, Unknown))
+
+    @property
+    def failed(self) -> tuple[LogDirPlace, ...]:
+        return tuple(LogDirPlace(d.broker, d.path) for d in self.listed if d.error)
+
+    @cached_property
+    def held(self) -> PartitionsByDir:
+        """The current dir of each replica, without failed dirs."""
+        found: dict[int, dict[str, frozenset[TopicPartition]]] = {}
+        for d in self.listed:
+            if not d.error:
+                here = frozenset(r.tp for r in d.replicas if not r.future)
+                found.setdefault(d.broker, {})[d.path] = here
+        return found
+
+    @property
+    def as_kept(self) -> bool:
+        """Whether every replica is on the dir where it was last in sync, which is nearly always true."""
+        return not self.failed and self.held == self.kept
+
+    @cached_property
+    def moved(self) -> tuple[MovedReplica, ...]:
+        """Replicas that came back on another dir and are not yet in sync."""
+        if self.as_kept:
+            return ()
+        states = {state.tp: state for state in self.partitions.states}
+        return tuple(
+            m for m in moved(self.kept, self.held) if m.tp in states and m.broker not in states[m.tp].isr
+        )
+
+    def reckoned(
+        self, configs: Mapping[str, Mapping[str, str] | Unknown], metadata: Mapping[int, str]
+    ) -> DiskCluster:
+        """The input of the recovery rules; for unknown topic configurations Kafka's defaults are taken."""
+        min_isr: dict[str, int | Unknown] = {}
+        unclean = set()
+        for topic, config in configs.items():
+            if isinstance(config, Unknown):
+                min_isr[topic] = config
+                continue
+            value = config.get(MIN_ISR, "")
+            min_isr[topic] = int(value) if value.isdecimal() else 1
+            if config.get(UNCLEAN) == "true":
+                unclean.add(topic)
+        brokers = {broker.id: broker for broker in self.cluster.brokers}
+        return DiskCluster(
+            self.partitions.states,
+            brokers,
+            self.held,
+            min_isr,
+            self._rules(),
+            frozenset(unclean),
+            metadata,
+            self.failed,
+        )
+
+    def _rules(self) -> ControllerRules:
+        return shipped(RELEASE, elr=self.cluster.elr_enabled is True)
+
+
+async def survey_log_dirs(backend: Backend, cluster: ClusterInfo, kept: PartitionsByDir) -> Disks:
+    """Reads all dirs and all partitions at the same time. Raises BackendError."""
+    dirs, found = await asyncio.gather(backend.log_dirs(), backend.partitions())
+    return Disks(cluster, found, dirs, kept)
+
+
+async def reckon(backend: Backend, disks: Disks, topics: Sequence[str] | None = None) -> DiskCluster:
+    """Adds what the effect of a failure depends on: the topic configurations, and the dirs of the metadata
+    logs.
+    """
+    names = sorted({state.topic for state in disks.partitions.states}) if topics is None else list(topics)
+    return disks.reckoned(await backend.topic_configs(names), await metadata_dirs(backend))
+
+
+async def metadata_dirs(backend: object) -> Mapping[int, str]:
+    """The dir of each broker's metadata log; brokers that do not report it are left out."""
+    from console.operations.voters.replacement_plan import settings_of  # noqa: PLC0415  # for predictions only
+
+    membership: Membership | None = getattr(backend, "membership", None)
+    if membership is None:
+        return {}
+    try:
+        await membership.open()
+        nodes = await membership.nodes()
+    except BackendError:
+        return {}
+    found = {n.id: settings_of(n) for n in nodes if n.role is not ProcessRole.CONTROLLER}
+    return {broker: settings.metadata_log_dir for broker, settings in found.items() if settings is not None}
+
+
+async def failures(backend: Backend, disks: Disks) -> tuple[FailedDir, ...]:
+    """What was on the failed dirs; reads only the topics that had replicas there. Raises BackendError."""
+    if not disks.failed:
+        return ()
+    topics = sorted({s.topic for s in disks.partitions.states if s.offline_replicas})
+    cluster = disks.reckoned(await backend.topic_configs(topics), {})
+    return failed_dirs(cluster, disks.failed, disks.kept)
+
+
+def kept_from(document: Mapping[str, Any] | None) -> PartitionsByDir:
+    """Reads what :func:`keep` saved."""
+    if document is None:
+        return {}
+    return {
+        int(broker): {
+            path: frozenset(TopicPartition(t, p) for t, indexes in topics.items() for p in indexes)
+            for path, topics in dirs.items()
+        }
+        for broker, dirs in document["brokers"].items()
+    }
+
+
+def keep(disks: Disks) -> dict[str, object]:
+    """The dir where each replica was last in sync. A failed dir keeps its replicas in this list, and so does
+    a replaced dir until its replicas are back.
+    """
+    states = {state.tp: state for state in disks.partitions.states}
+    placed: dict[int, dict[str, set[TopicPartition]]] = {}
+    was = {b: {tp: path for path, tps in dirs.items() for tp in tps} for b, dirs in disks.kept.items()}
+    for broker, dirs in disks.held.items():
+        for path, tps in dirs.items():
+            here = placed.setdefault(broker, {}).setdefault(path, set())
+            former = was.get(broker)
+            if former is None:
+                here |= tps
+                continue
+            for tp in tps:
+                state = states.get(tp)
+                late = state is not None and broker not in state.isr
+                placed[broker].setdefault(former.get(tp, path) if late else path, set()).add(tp)
+    _keep_unseen(disks, placed, was, states)
+    return {"brokers": {str(b): {p: _by_topic(tps) for p, tps in d.items()} for b, d in placed.items()}}
+
+
+def _keep_unseen(
+    disks: Disks,
+    placed: dict[int, dict[str, set[TopicPartition]]],
+    was: Mapping[int, Mapping[TopicPartition, str]],
+    states: Mapping[TopicPartition, object],
+) -> None:
+    """Replicas that no dir lists now keep their last known dir, as long as their partition exists."""
+    seen = {b: {tp for tps in dirs.values() for tp in tps} for b, dirs in disks.held.items()}
+    for broker, former in was.items():
+        for tp, path in former.items():
+            if tp in states and tp not in seen.get(broker, ()):
+                placed.setdefault(broker, {}).setdefault(path, set()).add(tp)
+    failed: dict[int, list[str]] = {}
+    for place in disks.failed:
+        failed.setdefault(place.broker, []).append(place.path)
+    for state in disks.partitions.states:
+        for broker in state.offline_replicas:
+            paths = failed.get(broker, [])
+            if len(paths) == 1 and state.tp not in was.get(broker, {}):
+                placed.setdefault(broker, {}).setdefault(paths[0], set()).add(state.tp)
+
+
+def _by_topic(tps: set[TopicPartition]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for tp in sorted(tps):
+        found.setdefault(tp.topic, []).append(tp.partition)
+    return found

@@ -1,0 +1,273 @@
+"""The whole cluster in one reading: brokers, partitions with every replica's log, log dirs, the metadata
+quorum.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from backends.base.answers import (
+    ClusterInfo,
+    Contact,
+    Depth,
+    LogDir,
+    Partitions,
+    SurveyRequest,
+    SurveyResult,
+)
+from backends.base.metadata_log import MetadataLogSource
+from backends.base.protocol import Backend, Progress
+from console.operations.survey.cluster_health import (
+    Configs,
+    HealthSources,
+    LogDirs,
+    cluster_health,
+    failed_dirs,
+    offline_of,
+    problems_of,
+    topics_of,
+)
+from console.operations.survey.first_advice import first_advice
+from console.operations.survey.offline_times import OfflineTimes, OfflineTimesReader
+from console.operations.survey.partition_picture import tasks
+from console.operations.voters.remembered_voters import quorum_or_lost
+from recovery.advice import FirstStep
+from recovery.cluster_health import ClusterHealth, led_under, no_answer
+from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum import Quorum, QuorumReplica
+from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+from recovery.model import Broker, PartitionState, ReplicaLog, Survey, TopicPartition, Unknown
+
+LAGGING_MS = 3_000
+"""An observer that was last caught up this many ms ago counts as behind."""
+
+
+class BrokerView(NamedTuple):
+    """One broker: as the controller lists it, and as it fared from here. ``problem`` None: it answered."""
+
+    broker: Broker
+    problem: Unknown | None
+    failed_dirs: int
+
+
+class QuorumView(NamedTuple):
+    """A voter or observer, with offsets and ms behind the leader; None if the leader does not report them."""
+
+    replica: QuorumReplica
+    leads: bool
+    lag: int | None
+    behind_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything that is read for one overview of a cluster.
+
+    ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
+    ``configs`` are those of topics with an offline partition. ``offline_times`` are in seconds since 1970.
+    ``steps`` are what to do first. ``lost``: what the controllers tell where no leader described the quorum.
+    """
+
+    cluster: ClusterInfo
+    partitions: Partitions
+    surveys: tuple[Survey, ...]
+    contacts: tuple[Contact, ...]
+    log_dirs: LogDirs
+    quorum: Quorum | Unknown
+    configs: Configs = field(default_factory=dict)
+    offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
+    steps: tuple[FirstStep, ...] = ()
+    lost: QuorumWithoutLeader | None = None
+
+    def brokers(self) -> tuple[BrokerView, ...]:
+        """Every listed broker, by id."""
+        problems = problems_of(self.contacts)
+        return tuple(
+            BrokerView(
+                broker, no_answer(broker.id, problems, self.log_dirs), len(self.failed_dirs(broker.id))
+            )
+            for broker in sorted(self.cluster.brokers)
+        )
+
+    def failed_dirs(self, broker: int | None = None) -> tuple[LogDir, ...]:
+        """The log dirs that are offline, of that broker or of all."""
+        return failed_dirs(self.log_dirs if broker is None else {broker: self.log_dirs.get(broker, ())})
+
+
+async def overview(
+    backend: Backend, duration: float, now: float, progress: Progress | None = None
+) -> Overview:
+    """Open the backend and read everything; ``duration`` in seconds limits the replicas' answers. ``now`` is in
+    seconds since 1970.
+
+    Raises BackendError where nothing could be asked; all else that was not to be had is in the values.
+    """
+    cluster = await backend.open()
+    async with tasks() as group:
+        quorum = group.create_task(quorum_or_lost(backend, cluster.cluster_id))
+        log_dirs = group.create_task(backend.log_dirs())
+        found = await backend.partitions()
+        configs = group.create_task(backend.topic_configs(topics_of(offline_of(found))))
+        source = MetadataLogSource()
+        times = group.create_task(OfflineTimesReader(source).read(backend, found.states, now))
+        result = await _survey(backend, found.states, duration, progress)
+    return Overview(
+        cluster,
+        found,
+        result.surveys,
+        result.contacts,
+        log_dirs.result(),
+        quorum.result().quorum,
+        configs.result(),
+        times.result(),
+        await first_advice(backend, cluster, result.surveys, log_dirs.result(), source),
+        quorum.result().lost,
+    )
+
+
+async def _survey(
+    backend: Backend, states: Sequence[PartitionState], duration: float, progress: Progress | None
+) -> SurveyResult:
+    """Every replica's log: of partitions without a leader down to where the logs part, of all others its end.
+
+    The result is in the order of ``states``. A broker that failed to answer once has that as its problem.
+    """
+    found: dict[TopicPartition, Survey] = {}
+    contacts: dict[int, Contact] = {}
+    for offline, depth in ((True, Depth.DIVERGENCE), (False, Depth.LAST)):
+        wanted = tuple(state for state in states if state.offline is offline)
+        if not wanted:
+            continue
+        result = await backend.survey(SurveyRequest(wanted, duration, depth), progress)
+        found.update((survey.tp, survey) for survey in result.surveys)
+        for contact in result.contacts:
+            before = contacts.get(contact.broker)
+            if before is None or before.problem is None:
+                contacts[contact.broker] = contact
+    return SurveyResult(
+        tuple(found[state.tp] for state in states), tuple(contacts[broker] for broker in sorted(contacts))
+    )
+
+
+def overview_health(view: Overview) -> ClusterHealth:
+    """What is wrong with the cluster as a whole."""
+    return cluster_health(
+        HealthSources(
+            view.cluster,
+            view.partitions,
+            problems_of(view.contacts),
+            view.log_dirs,
+            view.lost or view.quorum,
+            view.configs,
+            under_min_isr=led_under(view.surveys),
+        )
+    )
+
+
+def voters_health(view: Overview) -> QuorumHealth | Unknown:
+    """How the voters fare and what the set stands, as ``quorum status`` reckons it from one reading."""
+    quorum = view.quorum
+    if isinstance(quorum, Unknown):
+        return quorum
+    return health(quorum, LivenessLimits())
+
+
+def voters_behind(found: QuorumHealth) -> tuple[QuorumMember, ...]:
+    """The voters that fetch and are behind; observers are told by :func:`lagging_observers`."""
+    return tuple(member for member in found.behind if member.role is not MemberRole.CONTROLLER)
+
+
+def voters(quorum: Quorum) -> tuple[QuorumView, ...]:
+    """Every voter: first whose log end is unknown, then the one furthest behind."""
+    views = [_beside_leader(quorum, replica) for replica in quorum.voter_progress]
+    return tuple(sorted(views, key=lambda view: (view.lag is not None, -(view.lag or 0))))
+
+
+def lagging_observers(quorum: Quorum) -> tuple[QuorumView, ...]:
+    """The observers that are :data:`LAGGING_MS` behind, the worst first; a node that is gone stays for minutes."""
+    views = (_beside_leader(quorum, replica) for replica in quorum.observer_progress)
+    behind = [view for view in views if view.behind_ms is None or view.behind_ms >= LAGGING_MS]
+    return tuple(sorted(behind, key=lambda view: -(view.lag or 0)))
+
+
+def _beside_leader(quorum: Quorum, replica: QuorumReplica) -> QuorumView:
+    leader = next((held for held in quorum.voter_progress if held.key == quorum.leader), None)
+    if leader is None:
+        return QuorumView(replica, False, None, None)
+    told = min(leader.log_end_offset, replica.log_end_offset) >= 0
+    timed = min(leader.last_caught_up_ms, replica.last_caught_up_ms) >= 0
+    return QuorumView(
+        replica,
+        replica.key == leader.key,
+        max(0, leader.log_end_offset - replica.log_end_offset) if told else None,
+        max(0, leader.last_caught_up_ms - replica.last_caught_up_ms) if timed else None,
+    )
+
+
+def uses_elr(survey: Survey) -> bool:
+    """Whether the partition's ELR, or LastKnownELR, has a member."""
+    return bool(survey.state.elr or survey.state.last_known_elr)
+
+
+def not_asked(view: Overview) -> tuple[str, ...]:
+    """What should have been answered and was not, one line each. A fenced broker that does not answer is
+    reported elsewhere.
+    """
+    return tuple(_not_asked(view))
+
+
+def _not_asked(view: Overview) -> Iterator[str]:
+    up = {broker.id for broker in view.cluster.brokers if not broker.fenced}
+    if view.partitions.hidden:
+        names = _few(view.partitions.hidden)
+        yield f"{len(view.partitions.hidden):,} topics may not be seen: needs DESCRIBE on topic {names}"
+    hidden = set(view.partitions.hidden)
+    for tp, why in view.partitions.unknown.items():
+        if tp.topic not in hidden:
+            yield f"{tp.topic if tp.partition < 0 else tp}: {why}"
+    if isinstance(view.quorum, Unknown):
+        yield f"quorum: {view.quorum}"
+    silent = {contact.broker for contact in view.contacts if contact.problem is not None}
+    for contact in view.contacts:
+        if contact.problem is not None and contact.broker in up:
+            yield f"broker {contact.broker} at {contact.address}: {contact.problem}"
+    for broker, dirs in view.log_dirs.items():
+        if isinstance(dirs, Unknown) and broker in up and broker not in silent:
+            yield f"log dirs of broker {broker}: {dirs}"
+    yield from _unknown_values(view.surveys, up)
+
+
+def _unknown_values(surveys: tuple[Survey, ...], up: set[int]) -> Iterator[str]:
+    """Single values that were refused, counted by reason: thousands of partitions share one."""
+    min_isr: Counter[Unknown] = Counter()
+    reassigning: Counter[Unknown] = Counter()
+    logs: Counter[Unknown] = Counter()
+    epochs: Counter[Unknown] = Counter()
+    for survey in surveys:
+        if isinstance(survey.min_isr, Unknown):
+            min_isr[survey.min_isr] += 1
+        if isinstance(survey.reassigning, Unknown):
+            reassigning[survey.reassigning] += 1
+        for replica in survey.replicas:
+            log = replica.log
+            if isinstance(log, ReplicaLog):
+                if isinstance(log.lineage, Unknown):
+                    epochs[log.lineage] += 1
+            elif replica.broker in up and replica.electable:
+                logs[log] += 1
+    for what, counts in (
+        ("min ISR of {} partitions", min_isr),
+        ("reassignments of {} partitions", reassigning),
+        ("logs of {} replicas", logs),
+        ("last epochs of {} replicas", epochs),
+    ):
+        for why, count in counts.items():
+            yield f"{what.format(f'{count:,}')}: {why}"
+
+
+def _few(names: tuple[str, ...], shown: int = 5) -> str:
+    return ", ".join(names[:shown]) + (", …" if len(names) > shown else "")

@@ -1,0 +1,166 @@
+"""Reads partitions, their configurations, and every replica's log, before anything is changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest, SurveyResult
+from backends.base.judged_partitions import CopyUse
+from backends.base.protocol import Backend, Progress
+from console.operations.elections.partition_selection import Selection, Which, select
+from console.operations.survey.cluster_health import (
+    Configs,
+    HealthSources,
+    LogDirs,
+    cluster_health,
+    problems_of,
+    topics_of,
+)
+from console.operations.survey.compacted_log_batches import with_batches_read
+from console.operations.voters.remembered_voters import quorum_or_lost
+from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.cluster_health import ClusterHealth
+from recovery.disk_evidence import EvidenceUse
+from recovery.membership.quorum import Quorum
+from recovery.min_isr import min_isr_from_config
+from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
+from recovery.plan.topic_marks import Mark, marks
+
+_NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """The survey's duration in seconds, and its depth."""
+
+    duration: float = 30.0
+    depth: Depth = Depth.DIVERGENCE
+    log_dirs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The requested partitions with one survey each, in the requested order.
+
+    ``marks`` says for each topic what an unclean election affects in addition to records. ``hidden``,
+    ``visible_only``, ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` and
+    ``health``, that of the whole cluster, are None where they were not asked. ``evidence`` is what became of
+    disks that were read; None: there were none. ``log_dirs`` are empty where they were not asked, ``verdicts``
+    where nobody judged. ``copied_log``: what became of a copied metadata log; None: there was none.
+    ``offline_since`` in seconds since 1970, of the partitions of which the metadata log tells it.
+    """
+
+    cluster: ClusterInfo
+    surveys: tuple[Survey, ...]
+    contacts: tuple[Contact, ...]
+    marks: Mapping[str, tuple[Mark, ...]]
+    hidden: tuple[str, ...]
+    visible_only: bool
+    selection: Selection
+    quorum: Quorum | Unknown | None = None
+    not_compared: Unknown | None = None
+    leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
+    health: ClusterHealth | None = None
+    evidence: EvidenceUse | None = None
+    log_dirs: LogDirs = field(default_factory=dict)
+    verdicts: Mapping[TopicPartition, PartitionVerdicts] = field(default_factory=dict)
+    copied_log: CopyUse | None = None
+    offline_since: Mapping[TopicPartition, float] = field(default_factory=dict)
+
+    @property
+    def unseen(self) -> bool:
+        """All partitions were requested, and there are, or may be, some that this user has no permission to
+        see.
+        """
+        return not self.selection.named and (bool(self.hidden) or self.not_compared is not None)
+
+    @property
+    def stale(self) -> bool:
+        """No controller leads, or a broker was asked that is cut off: it is not known what is offline now."""
+        return self.health is not None and not self.health.current
+
+    @property
+    def unsure(self) -> int:
+        """How many partitions with a leader lack an in-sync replica and may be under min ISR, because their
+        min ISR is not known.
+        """
+        told = (survey for survey in self.surveys if isinstance(survey.min_isr, Unknown))
+        return sum(not s.state.offline and len(s.state.isr) < len(s.state.replicas) for s in told)
+
+
+async def examine(
+    backend: Backend,
+    cluster: ClusterInfo,
+    selection: Selection,
+    depths: Depths,
+    progress: Progress | None = None,
+    *,
+    health: bool = False,
+) -> Picture:
+    """Finds the partitions and surveys them, on an open backend; with ``health``, the quorum and all disks too.
+
+    Raises InputError and BackendError.
+    """
+    selected = await select(backend, selection)
+    if selection.which is Which.UNDER_MIN_ISR:
+        configs = await backend.topic_configs(topics_of(selected.states))
+        states = tuple(state for state in selected.states if may_be_under_min_isr(state, configs))
+        selected = replace(selected, states=states)
+    request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
+    async with tasks() as group:
+        quorum_asked = group.create_task(quorum_or_lost(backend, cluster.cluster_id)) if health else None
+        dirs_asked = group.create_task(_log_dirs(backend, depths.duration)) if health else None
+        configs_asked = group.create_task(backend.topic_configs(topics_of(selected.states)))
+        result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())
+    configs = configs_asked.result()
+    quorum = quorum_asked.result() if quorum_asked else None
+    found = None
+    if dirs_asked and quorum:
+        problems, dirs = problems_of(result.contacts), dirs_asked.result()
+        sources = HealthSources(
+            cluster, selected.found, problems, dirs, quorum.told, configs, whole=selected.whole
+        )
+        found = cluster_health(sources)
+    surveys = await with_batches_read(backend, result.surveys, progress)
+    return Picture(
+        cluster,
+        surveys,
+        result.contacts,
+        {topic: marks(topic, configs.get(topic)) for topic in topics_of(selected.states)},
+        selected.hidden,
+        selected.visible_only,
+        selection,
+        quorum.quorum if quorum else None,
+        selected.not_compared,
+        selected.leaders_not_told,
+        found,
+        log_dirs=dirs_asked.result() if dirs_asked else {},
+    )
+
+
+async def _log_dirs(backend: Backend, duration: float) -> LogDirs:
+    """Of every broker, nothing where that takes longer than ``duration`` seconds."""
+    try:
+        async with asyncio.timeout(duration):
+            return await backend.log_dirs()
+    except TimeoutError:
+        return {}
+
+
+def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
+    """Fewer in-sync replicas than min.insync.replicas; if that is not known, fewer than there are replicas."""
+    needed = min_isr_from_config(state, configs.get(state.topic, _NO_CONFIG))
+    return len(state.isr) < (len(state.replicas) if isinstance(needed, Unknown) else needed)
+
+
+@asynccontextmanager
+async def tasks() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group that raises the first failure itself, not a group of them."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None

@@ -1,0 +1,1 @@
+"""Changes of the metadata quorum's voters, and the guided replacement of a controller."""

@@ -1,0 +1,56 @@
+"""Records in the journal the steps that an operator confirmed, so that a later run does not ask again."""
+
+from __future__ import annotations
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Recorder
+from console.journal.unfinished_entries import CONFIRM
+from console.operations.voters.replacement_steps import Watcher
+from console.operations.voters.voter_change import Changed, PreparedChange
+from recovery.membership.replacement import ReplacementStep
+from recovery.membership.replacement_state import StepSituation
+
+
+class Keeping:
+    """A watcher around another one that records confirmed steps. ``kept`` are the steps confirmed in earlier
+    runs.
+    """
+
+    def __init__(self, watcher: Watcher, plan_id: str, recorder: Recorder, kept: frozenset[int]) -> None:
+        self._watcher = watcher
+        self._plan_id = plan_id
+        self._recorder = recorder
+        self._kept = kept
+
+    @property
+    def confirmed(self) -> frozenset[int]:
+        said = self._watcher.confirmed - self._kept
+        if said:
+            detail = {"planId": self._plan_id, "steps": sorted(said)}
+            self._recorder.after(self._recorder.before(CONFIRM, detail), {})
+            self._kept |= said
+        return self._kept
+
+    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
+        self._watcher.begins(step, seen)
+
+    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
+        self._watcher.waits(step, seen, seconds_left)
+
+    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
+        self._watcher.unseen(step, why)
+
+    def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
+        self._watcher.judged(step, prepared)
+
+    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
+        return await self._watcher.allows(step, prepared)
+
+    def says(self, step: ReplacementStep, said: str) -> None:
+        self._watcher.says(step, said)
+
+    def changed(self, step: ReplacementStep, changed: Changed) -> None:
+        self._watcher.changed(step, changed)
+
+    def ends(self, step: ReplacementStep) -> None:
+        self._watcher.ends(step)

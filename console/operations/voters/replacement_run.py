@@ -1,0 +1,109 @@
+"""A controller replacement with its plan file and its journal entry: makes, saves, reads and carries it out."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.base.membership import Membership
+from console.errors import InputError
+from console.journal.journal import Journal
+from console.journal.unfinished_entries import REPLACE, unfinished
+from console.new_files import write_new
+from console.operations.voters.confirmed_steps import Keeping
+from console.operations.voters.remembered_voters import remember_voters
+from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
+from console.operations.voters.replacement_steps import ReplacementResult, StopReason, Watcher, go_through
+from console.provenance import made_by, now
+from console.saved_plans import plans_directory, share_plan
+from console.signals import StopRequest
+from console.version import version
+from recovery.membership.replacement import ReplacementError, ReplacementHeader, ReplacementPlan
+from recovery.membership.replacement_file import from_json, to_json
+
+PATIENCE = 3600.0
+"""Seconds that one step may take; most of it is the time until somebody has worked on a host."""
+
+
+class Planned(NamedTuple):
+    """A plan and its file (an absolute path, so that another shell finds it), with the steps that were
+    confirmed as done.
+    """
+
+    plan: ReplacementPlan
+    file: Path
+    confirmed: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, plan: ReplacementPlan, file: Path, confirmed: frozenset[int] = frozenset()) -> Planned:
+        return cls(plan, file.resolve(), confirmed)
+
+    @property
+    def cluster_id(self) -> str:
+        return self.plan.wanted.cluster_id
+
+
+async def make_replacement(membership: Membership, choice: ReplacementChoice) -> ReplacementPlan:
+    """Makes the plan for that choice. Raises as :func:`plan_replacement`."""
+    header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by(), version())
+    return await plan_replacement(membership, choice, header)
+
+
+def save_replacement(plan: ReplacementPlan, file: Path | None = None) -> Path:
+    """Writes the plan to a new ``file``, or under the state directory; returns where. Raises InputError."""
+    if file is None:
+        name = f"replace-{plan.wanted.kind}-{plan.header.plan_id[:8]}.json"
+        file = plans_directory(plan.wanted.cluster_id) / name
+        write_new(file, to_json(plan))
+        share_plan(file)
+        return file
+    write_new(file, to_json(plan))
+    return file
+
+
+def read_replacement(file: Path) -> ReplacementPlan:
+    """The plan that a file holds. Raises InputError."""
+    try:
+        return from_json(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read ({error})") from None
+    except ReplacementError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def refuse_replacement_of_other_cluster(plan: ReplacementPlan, cluster_id: str) -> None:
+    """Raises InputError if the plan was made for another cluster."""
+    if plan.wanted.cluster_id != cluster_id:
+        raise InputError(f"the plan is for cluster {plan.wanted.cluster_id}, and this is {cluster_id}")
+
+
+async def run_replacement(
+    membership: Membership,
+    planned: Planned,
+    journal: Journal,
+    watcher: Watcher,
+    stop: StopRequest,
+    *,
+    attended: bool = True,
+) -> ReplacementResult:
+    """Carries out the plan; journal entries of earlier runs for it are closed when it is done."""
+    plan = planned.plan
+    found = unfinished(planned.cluster_id)
+    entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
+    kept = found.confirmed.get(plan.header.plan_id, frozenset())
+    keeping = Keeping(watcher, plan.header.plan_id, journal, kept)
+    with stop.in_flight():
+        result = await go_through(
+            membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended
+        )
+    if result.quorum is not None:
+        remember_voters(result.quorum)
+    if result.reason is StopReason.DONE:
+        journal.after(entry, {"course": str(result.reason)})
+        earlier = [e.entry for e in (*found.replacements, *found.entries)]
+        journal.settle("the replacement was carried out to its end", entries=earlier)
+    # resume finds the newest entry; it replaces those of earlier runs.
+    elif found.replacements:
+        journal.settle("a later run went on with it", entries=[e.entry for e in found.replacements])
+    return result

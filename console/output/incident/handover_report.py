@@ -1,0 +1,49 @@
+"""The hand-over page for the next person on call."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from console.journal.planned_elections import planned_entries
+from console.journal.run_records import RunRecord
+from console.operations.history.incident import Incident
+from console.output.incident.incident_open import next_commands, open_items
+from console.output.incident.incident_report import journal_time, run_user
+from console.output.incident.report_blocks import (
+    ReportBlock,
+    ReportCommands,
+    ReportHeading,
+    ReportList,
+    ReportText,
+)
+from console.output.journal_report import end_text
+
+LAST_RUNS = 5
+
+
+def handover_blocks(incident: Incident, made: str, arguments: Sequence[str]) -> Iterator[ReportBlock]:
+    """``arguments`` name the cluster in the commands."""
+    yield ReportHeading(1, f"Hand-over: cluster {incident.sources.cluster_id}")
+    yield ReportText(f"Made {made}. All times are UTC.")
+    yield ReportHeading(2, "Open, the worst first")
+    items = tuple(open_items(incident))
+    yield ReportList(items) if items else ReportText("Nothing, as far as the sources below tell.")
+    yield ReportHeading(2, "Next commands")
+    commands = tuple(next_commands(incident, *arguments))
+    yield ReportCommands(commands) if commands else ReportText("None.")
+    yield ReportHeading(2, "Last done")
+    runs = incident.runs[-LAST_RUNS:]
+    yield ReportList(tuple(map(_run_line, runs))) if runs else ReportText("Nothing was sent from this host.")
+    yield ReportHeading(2, "Not known")
+    yield ReportList(
+        (*incident.sources.gaps, "What other tools and other hosts sent, beside the metadata log.")
+    )
+
+
+def _run_line(run: RunRecord) -> str:
+    reason = f"; reason: {run.header['reason']}" if run.header.get("reason") else ""
+    more = " (elections: see ktriage journal)" if planned_entries(run) else ""
+    command = shlex.join(run.header.get("command", ()))
+    ended = end_text(run, going_on=False)
+    return f"{journal_time(run.header.get('at'))} {run_user(run)}: {command}, {ended}{more}{reason}"

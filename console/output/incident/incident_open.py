@@ -1,0 +1,135 @@
+"""What of an incident is still open, what is waited for and since when, and the commands that come next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from backends.base.answers import Outcome
+from console.operations.history.incident import Incident
+from console.operations.survey.overview import overview_health
+from console.output.resume_report import open_lines
+from console.output.survey.overview_report import offline_lines
+from recovery.metadata_log.timeline import ClusterEvent, EventKind
+from recovery.metadata_log.timeline_text import time_text
+from recovery.model import TopicPartition
+from recovery.plan.values import NotElected
+from recovery.wording.advice_text import steps_lines
+from recovery.wording.cluster_health_text import health_lines
+from recovery.wording.quantity_text import both, counted, some_of
+
+
+def open_items(incident: Incident) -> Iterator[str]:
+    """One line each, the worst first."""
+    if not incident.unfinished.nothing:
+        yield from open_lines(incident.unfinished, incident.going_on)
+    elif incident.going_on is not None:
+        yield f"A run is still going on: {incident.going_on}"
+    now = incident.sources.now
+    if now is not None:
+        health = overview_health(now)
+        if not health.well:
+            yield from health_lines(health)
+        if health.current:
+            yield from steps_lines(now.steps)
+        offline = sum(survey.state.offline for survey in now.surveys)
+        yield from offline_lines(now.offline_times, offline, incident.sources.until_ms / 1000)
+    yield from _without_leader(incident)
+    yield from _brokers_away(incident)
+    yield from _waits(incident)
+    yield from _not_elected(incident)
+    yield from _rescues(incident)
+
+
+def _offline_now(incident: Incident) -> frozenset[TopicPartition] | None:
+    """None: it is not known."""
+    now = incident.sources.now
+    if now is not None:
+        return frozenset(survey.tp for survey in now.surveys if survey.state.offline)
+    if incident.sources.timeline is not None:
+        return frozenset(outage.tp for outage in incident.outages if outage.until_ms is None)
+    return None
+
+
+def _without_leader(incident: Incident) -> Iterator[str]:
+    offline = _offline_now(incident)
+    still = [one for one in incident.outages if one.until_ms is None and one.tp in (offline or ())]
+    if still:
+        first = min(still, key=lambda one: one.since_ms)
+        names = some_of([one.tp for one in still])
+        count = counted(len(still), "partition")
+        yield f"{count} without a leader, the first since {time_text(first.since_ms)}: {names}"
+
+
+def _brokers_away(incident: Incident) -> Iterator[str]:
+    for broker, since in sorted(fenced_since(incident.events).items()):
+        yield f"Broker {broker} is fenced since {time_text(since)}, as the metadata log has it."
+
+
+def fenced_since(events: tuple[ClusterEvent, ...]) -> dict[int, int]:
+    """When each broker that is fenced at the end was fenced, in ms."""
+    found: dict[int, int] = {}
+    for event in events:
+        broker = getattr(event.row.change, "broker", None) if event.row is not None else None
+        if broker is None:
+            continue
+        if event.kind is EventKind.BROKER_FENCED:
+            found.setdefault(broker, event.time_ms)
+        elif event.kind in (EventKind.BROKER_UNFENCED, EventKind.BROKER_UNREGISTERED):
+            found.pop(broker, None)
+    return found
+
+
+def _waits(incident: Incident) -> Iterator[str]:
+    """What the plans left without a leader, by the brokers that they wait for; not what has a leader by now."""
+    offline = _offline_now(incident)
+    waiting: dict[tuple[int, ...], list[NotElected]] = {}
+    for file in incident.plans:
+        for row in () if file.plan is None else file.plan.not_elected:
+            if row.waits_for and (offline is None or row.tp in offline):
+                waiting.setdefault(row.waits_for, []).append(row)
+    for brokers, rows in waiting.items():
+        names = some_of([row.tp for row in rows])
+        many = "brokers" if len(brokers) > 1 else "broker"
+        yield f"{counted(len(rows), 'partition')} waiting for {many} {both(brokers)}: {names}. {rows[0].reason}"
+
+
+def _not_elected(incident: Incident) -> Iterator[str]:
+    offline = _offline_now(incident)
+    newest = {election.tp: election for one in incident.rounds for election in one.elections}
+    good = (Outcome.ELECTED, Outcome.ALREADY_ONLINE)
+    for tp, election in newest.items():
+        if election.outcome not in good and (offline is None or tp in offline):
+            outcome = election.outcome or "the result is not known"
+            yield f"{tp} was to be led by {election.planned_leader}: {outcome}"
+
+
+def _rescues(incident: Incident) -> Iterator[str]:
+    for rescue in incident.rescues:
+        if rescue.problem:
+            yield f"The rescue in {rescue.directory} cannot be read: {rescue.problem}"
+        for branch in rescue.branches:
+            if not branch.whole:
+                yield f"Rescue {rescue.directory}: {branch.name} was not read as a whole"
+        yield from (f"Rescue {rescue.directory}: not read: {line}" for line in rescue.unread)
+        if rescue.branches and not rescue.restored:
+            yield f"The rescue in {rescue.directory} was not restored to a topic."
+
+
+def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
+    """Lines to be copied into a shell; ``arguments`` name the cluster."""
+
+    def line(*words: str) -> str:
+        return shlex.join(("ktriage", *words, *arguments))
+
+    if not incident.unfinished.nothing and incident.going_on is None:
+        yield line("resume")
+    offline = _offline_now(incident)
+    if offline:
+        yield line("plan", "--all-offline-partitions", "recovery.json")
+    for file in incident.plans:
+        if file.plan is not None and file.plan.rows:
+            yield line("verify", str(file.path))
+    for rescue in incident.rescues:
+        if rescue.branches and not rescue.restored:
+            yield shlex.join(("ktriage", "rescue", "show", str(rescue.directory)))

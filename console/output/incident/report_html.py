@@ -1,0 +1,65 @@
+"""A report as one HTML page that stands alone: no script, nothing from the network, made to be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from console.output.incident.html_text import Html, element
+from console.output.incident.report_blocks import (
+    ReportBlock,
+    ReportCommands,
+    ReportDrawing,
+    ReportHeading,
+    ReportList,
+    ReportTable,
+    ReportText,
+)
+from console.output.survey.log_picture import LEGEND, svg_drawing
+
+STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
+color: #1b1f24; }
+h1 { font-size: 1.7rem; } h2 { margin-top: 2rem; border-bottom: 1px solid #ccc; } h3 { margin-top: 1.4rem; }
+table { border-collapse: collapse; margin: .7rem 0; } th, td { border: 1px solid #ccc; padding: .2rem .5rem;
+text-align: left; vertical-align: top; overflow-wrap: anywhere; } th { background: #f2f4f6; }
+pre { background: #f2f4f6; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+figure { margin: .7rem 0; } figcaption { font-size: .85rem; color: #555; } svg { max-width: 100%; height: auto; }
+svg text { font-family: ui-monospace, monospace; }
+@media print { body { margin: 0; max-width: none; font-size: 11px; } figure, tr { break-inside: avoid; }
+h2, h3 { break-after: avoid; } * { print-color-adjust: exact; } }
+"""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""What a browser may do with the page, whatever it holds: nothing but its own style."""
+
+
+def html_page(title: str, blocks: Iterable[ReportBlock]) -> str:
+    """The whole document."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name="viewport", content="width=device-width"),
+        element("title", title),
+        element("style", Html(STYLE)),
+    )
+    body = element("body", *map(_block, blocks))
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en').markup}\n"
+
+
+def _block(block: ReportBlock) -> Html:
+    match block:
+        case ReportHeading(level, text):
+            return element(f"h{level}", text)
+        case ReportText(text):
+            return element("p", text)
+        case ReportList(items):
+            return element("ul", *(element("li", item) for item in items))
+        case ReportTable(columns, rows):
+            head = element("tr", *(element("th", column) for column in columns))
+            body = (element("tr", *(element("td", cell) for cell in row)) for row in rows)
+            return element("table", element("thead", head), element("tbody", *body))
+        case ReportCommands(lines):
+            return element("pre", Html("\n".join(element("code", line).markup for line in lines)))
+        case ReportDrawing(row):
+            caption = f"{row.tp}: the bar in bold was elected, hatched is what that cut off. {LEGEND}"
+            return element("figure", svg_drawing(row), element("figcaption", caption))

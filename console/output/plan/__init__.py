@@ -1,0 +1,1 @@
+"""Plans, their application and its results, as tables and JSON."""

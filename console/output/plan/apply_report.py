@@ -1,0 +1,111 @@
+"""Applying a plan as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from console.operations.elections.apply_plan import Applied
+from console.operations.elections.plan_comparison import PreparedPlan
+from console.output.json_document import document
+from console.output.plan.plan_json import (
+    elected_json,
+    failures_json,
+    plan_head,
+    result_json,
+    summary_json,
+    tp_json,
+)
+from console.output.plan.plan_table import elected_lines, plan_lines
+from console.output.rescue.rescue_report import rescue_lines, rescued_fields
+from console.output.text_table import TextColumn, table
+from recovery.plan.judgement import Judgement, RowDecision
+from recovery.plan.plan_review import summarise
+from recovery.wording.quantity_text import counted, printable
+
+
+def prepared_lines(prepared: PreparedPlan, limit: int) -> Iterator[str]:
+    """How many rows of the plan can still be applied, and what its elections would lose."""
+    yield check_counts(prepared.checks)
+    yield from others_lines(prepared.checks)
+    for check in prepared.checks[: limit or None]:
+        for note in check.notes:
+            yield f"note: {check.tp}: {printable(note)}"
+    refused = prepared.refused
+    if refused:
+        yield ""
+        yield from check_table(refused[:limit] if limit else refused)
+    if prepared.holding.rows:
+        yield ""
+        yield from plan_lines(prepared.holding, limit, native=prepared.native)
+
+
+def check_counts(checks: tuple[Judgement, ...]) -> str:
+    """How many rows may be applied, and why the others may not."""
+    counts = {one: sum(1 for check in checks if check.decision is one) for one in RowDecision}
+    return f"{counted(len(checks), 'partition')} of the plan: " + ", ".join(
+        f"{count:,} {decision}" for decision, count in counts.items() if count
+    )
+
+
+def others_lines(checks: Iterable[Judgement]) -> Iterator[str]:
+    """A warning where rows show that somebody else has changed their partitions since the plan was made."""
+    count = sum(check.others_at_work for check in checks)
+    if count:
+        yield (
+            f"{counted(count, 'partition')} changed since the plan was made: somebody else may be at work on"
+            " this cluster (ktriage journal shows the runs that share this state directory, and no others)"
+        )
+
+
+def check_table(checks: tuple[Judgement, ...]) -> Iterator[str]:
+    """Rows that are not applied, with what moved."""
+    columns = (
+        TextColumn("PARTITION"),
+        TextColumn("NOW"),
+        TextColumn("REASON"),
+        TextColumn("WHY", below=True),
+    )
+    return table(columns, [(str(c.tp), str(c.decision), str(c.reason), printable(c.detail)) for c in checks])
+
+
+def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
+    """The results of the elections, and before them what was read first."""
+    if applied.rescued is not None:
+        yield ""
+        yield from rescue_lines(applied.rescued, limit)
+    if applied.elected is None:
+        yield "nothing was sent"
+        return
+    yield ""
+    yield from elected_lines(applied.elected, limit)
+
+
+def applied_document(command: str, applied: Applied) -> Iterator[str]:
+    """``ktriage.apply/1``, and ``ktriage.elect/1`` for elections from a file."""
+    prepared, elected = applied.prepared, applied.elected
+    return document(
+        command,
+        {
+            "plan": plan_head(prepared.plan),
+            "counts": {
+                "checked": {decision.value: count for decision, count in prepared.counts.items()},
+                **summary_json(summarise(prepared.holding)),
+            },
+            "checks": [check_json(check) for check in prepared.checks],
+            "elected": elected_json(elected) if elected is not None else None,
+            "elections": [result_json(r) for r in elected.results] if elected is not None else [],
+            "failures": failures_json(applied.failures),
+            "rescue": rescued_fields(applied.rescued) if applied.rescued is not None else None,
+        },
+    )
+
+
+def check_json(check: Judgement) -> dict[str, object]:
+    """One row of the plan against the cluster."""
+    return {
+        **tp_json(check.tp),
+        "now": check.decision.value,
+        "reason": check.reason.value,
+        "detail": check.detail,
+        "notes": list(check.notes),
+    }

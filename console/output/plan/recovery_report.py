@@ -1,0 +1,85 @@
+"""``kafka-unclean-recovery`` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from console.operations.elections.leader_choice import Choices
+from console.operations.elections.recover_partitions import Recovery
+from console.output.json_document import document
+from console.output.plan.advice_json import steps_json
+from console.output.plan.evidence_report import evidence_json
+from console.output.plan.plan_json import (
+    elected_json,
+    failures_json,
+    not_elected_json,
+    plan_head,
+    result_json,
+    row_json,
+    summary_json,
+)
+from console.output.plan.plan_table import elected_lines, plan_lines
+from console.output.survey.copied_log_report import copied_log_json
+from console.output.survey.survey_json import cluster_json, contact_json, survey_json, unknown_json
+from console.output.survey.survey_report import (
+    count_lines,
+    leaders_not_told_json,
+    replica_lines,
+    survey_counts,
+)
+from recovery.plan.plan_review import summarise
+from recovery.wording.advice_text import steps_lines
+
+
+def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
+    """The surveyed partitions and the choices; ``show``: every replica of the ``rows`` worst partitions, or
+    of all (0).
+    """
+    picture = choices.picture
+    yield from count_lines(picture)
+    if show:
+        yield from replica_lines(picture, rows)
+    if choices.rows:
+        yield ""
+        if not picture.stale:  # without a quorum nobody can be elected
+            yield from steps_lines(choices.steps)
+        yield from plan_lines(choices.plan, rows)
+
+
+def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
+    """The results of the elections."""
+    if recovery.elected is not None:
+        yield ""
+        yield from elected_lines(recovery.elected, rows)
+
+
+def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
+    """``ktriage.recover/1``, and ``ktriage.elect/1`` of a longest-log election."""
+    choices, elected = recovery.choices, recovery.elected
+    picture, plan = choices.picture, choices.plan
+    calls = {contact.broker: contact.call for contact in picture.contacts}
+    fields: dict[str, object] = {
+        "cluster": cluster_json(picture.cluster),
+        "plan": plan_head(plan),
+        "planFile": str(file) if file is not None else None,
+        "counts": {**survey_counts(picture), **summary_json(summarise(plan))},
+        "hiddenTopics": list(picture.hidden),
+        "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
+        "leadersNotTold": leaders_not_told_json(picture),
+        "contacts": [contact_json(contact) for contact in picture.contacts],
+        "evidence": evidence_json(picture.evidence),
+        "copiedLog": copied_log_json(picture.copied_log),
+        "steps": steps_json(choices.steps),
+        "partitions": [row_json(row) for row in plan.rows],
+        "notElected": [not_elected_json(row) for row in plan.not_elected],
+    }
+    if show:
+        fields["replicas"] = [
+            survey_json(survey, calls, picture.verdicts.get(survey.tp)) for survey in picture.surveys
+        ]
+    if elected is not None:
+        fields["elected"] = elected_json(elected)
+        fields["elections"] = [result_json(result) for result in elected.results]
+    fields["failures"] = failures_json(recovery.failures)
+    return document(command, fields)

@@ -1,0 +1,158 @@
+"""``ktriage review`` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from console.operations.elections.plan_comparison import PreparedPlan
+from console.output.json_document import document
+from console.output.plan.apply_report import check_counts, check_json, check_table, others_lines
+from console.output.plan.plan_json import loss_json, not_elected_json, plan_head, row_json, summary_json
+from console.output.plan.plan_table import plan_lines, shown_rows
+from console.output.text_table import TextColumn, table
+from recovery.plan.election_requests import PlannedRequest, requests
+from recovery.plan.plan_review import candidate_harm, summarise
+from recovery.plan.values import Plan, PlanCandidate, PlanRow
+from recovery.plan.write import digest, utc_text
+from recovery.wording.loss_text import lost_ranges
+from recovery.wording.quantity_text import printable
+from recovery.wording.replica_text import disk_text
+
+
+def review_lines(
+    plan: Plan, prepared: PreparedPlan | None, limit: int, *, native: bool | None = None
+) -> Iterator[str]:
+    """The plan's cluster and author, what it loses, every candidate, the requests, and the digest.
+
+    ``native``: the cluster supports designated elections itself; None: no cluster was asked.
+    """
+    header = plan.header
+    yield f"plan {header.plan_id} for cluster {header.cluster_id}"
+    yield f"made {utc_text(header.made_at)} by {header.made_by}, ktriage {header.tool_version}"
+    if prepared is not None:
+        yield f"now: {check_counts(prepared.checks)}"
+        yield from others_lines(prepared.checks)
+    yield from map(printable, plan.steps)
+    yield from plan_lines(plan, limit, native=bool(native))
+    rows = shown_rows(plan, limit)
+    if rows:
+        yield ""
+        yield "what each candidate would lose:"
+        yield from candidate_table(rows)
+        yield from mark_lines(rows)
+    if prepared is not None and prepared.refused:
+        yield ""
+        yield from check_table(prepared.refused)
+    yield ""
+    yield from request_lines(plan, bodies=not limit or len(plan.rows) <= limit, native=native)
+    yield ""
+    yield f"digest (SHA-256): {digest(plan)}"
+
+
+def candidate_table(rows: Iterable[PlanRow]) -> Iterator[str]:
+    """Every replica that answered, best first, with what its election destroys; then those that did not
+    answer.
+    """
+    columns = (
+        TextColumn("PARTITION"),
+        TextColumn("BROKER", right=True),
+        TextColumn("ROLE"),
+        TextColumn("CONTROLLER SAYS"),
+        TextColumn("LAST EPOCH", right=True),
+        TextColumn("LOG END", right=True),
+        TextColumn("LOG START", right=True, below=True),
+        TextColumn("OFFSETS LOST"),
+        TextColumn("WHICH", below=True),
+    )
+    cells = [
+        *(_candidate_cells(row, candidate) for row in rows for candidate in row.candidates),
+        *(
+            (str(row.tp), str(broker), "did not answer", "", "", "", "", "not known", "")
+            for row in rows
+            for broker in row.silent
+        ),
+    ]
+    order = {str(row.tp): number for number, row in enumerate(rows)}
+    return table(columns, sorted(cells, key=lambda cell: order[cell[0]]))
+
+
+def _candidate_cells(row: PlanRow, candidate: PlanCandidate) -> tuple[str, ...]:
+    successor = row.successor
+    role = "chosen" if candidate.broker == row.leader else ""
+    if successor is not None and candidate.broker == successor.broker:
+        role = "if it drops out"
+    if candidate.disk_read_ms is not None:
+        role = "; ".join(part for part in (role, disk_text(candidate.disk_read_ms)) if part)
+    return (
+        str(row.tp),
+        str(candidate.broker),
+        role,
+        str(candidate.standing),
+        "?" if candidate.last_epoch is None else str(candidate.last_epoch),
+        str(candidate.log_end),
+        str(candidate.log_start) if candidate.log_start >= 0 else "?",
+        candidate_harm(candidate),
+        lost_ranges(candidate.loss),
+    )
+
+
+def mark_lines(rows: Iterable[PlanRow]) -> Iterator[str]:
+    """The meaning of each mark of these topics, once."""
+    for mark in dict.fromkeys(mark for row in rows for mark in row.marks):
+        yield f"{mark}: {mark.meaning}"
+
+
+def request_lines(plan: Plan, *, bodies: bool, native: bool | None = None) -> Iterator[str]:
+    """The requests in the order in which they are sent, with or without their ``bodies``."""
+    where = elsewhere = ""
+    if native is None:
+        where = " on a cluster without native elections"
+        elsewhere = " (one that offers ElectLeaders v3 gets that alone: name it)"
+    yield f"requests that will be sent{where}, each batch checked again right before{elsewhere}:"
+    for request in requests(plan, native=bool(native)):
+        lines = request.text().splitlines()
+        yield f"  {lines[0]}"
+        if bodies:
+            yield from (f"    {line}" for line in lines[1:])
+    if plan.rows and not bodies:
+        yield "  (--rows 0 shows their bodies too)"
+
+
+def review_document(plan: Plan, prepared: PreparedPlan | None, *, native: bool = False) -> Iterator[str]:
+    """``ktriage.review/1``."""
+    return document(
+        "review",
+        {
+            "plan": plan_head(plan),
+            "counts": summary_json(summarise(plan)),
+            "partitions": [_row(row) for row in plan.rows],
+            "notElected": [not_elected_json(row) for row in plan.not_elected],
+            "checks": [check_json(check) for check in prepared.checks] if prepared is not None else None,
+            "requests": [_request(request) for request in requests(plan, native=native)],
+        },
+    )
+
+
+def _row(row: PlanRow) -> dict[str, object]:
+    candidates = [
+        {
+            "broker": c.broker,
+            "standing": c.standing.value,
+            "lastEpoch": c.last_epoch,
+            "logEnd": c.log_end,
+            "logStart": c.log_start,
+            "loss": loss_json(c.loss),
+            "diskReadAtMs": c.disk_read_ms,
+        }
+        for c in row.candidates
+    ]
+    return {**row_json(row), "order": list(row.order), "candidates": candidates, "silent": list(row.silent)}
+
+
+def _request(request: PlannedRequest) -> dict[str, object]:
+    return {
+        "name": request.name,
+        "purpose": request.purpose,
+        "partitions": request.partitions,
+        "body": request.body,
+    }

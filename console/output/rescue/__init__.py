@@ -1,0 +1,1 @@
+"""Rescues and what was written back, as tables and JSON."""

@@ -1,0 +1,121 @@
+"""What a rescue read, and what a rescue directory holds, as text and as JSON (docs/output.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from console.operations.rescue.rescue_read import BranchResult, Rescued, RescueReading
+from console.output.json_document import document
+from console.output.text_table import TextColumn, table
+from recovery.model import NO_EPOCH, EpochSpan
+from recovery.rescue_branches import RescueBranch, UnreadReplica
+from recovery.wording.quantity_text import counted, human_bytes, ids, lasting, offset
+
+
+def rescue_lines(rescued: Rescued, rows: int) -> Iterator[str]:
+    """Counts first, then the branches: those with a problem, then the largest."""
+    whole = [result for result in rescued.results if result.problem is None]
+    yield (
+        f"{len(whole):,} of {counted(len(rescued.results), 'branch', 'branches')} read as a whole into"
+        f" {rescued.directory}: {counted(rescued.offsets, 'offset')}, {human_bytes(rescued.size)}"
+        f"{_read_before(rescued)} ({lasting(rescued.seconds)})"
+    )
+    yield from unread_lines(rescued.unread)
+    if rescued.results:
+        yield ""
+    ordered = sorted(rescued.results, key=lambda one: (one.problem is None, -one.size))
+    shown = ordered if rows == 0 else ordered[:rows]
+    yield from table(_COLUMNS, [_row(result) for result in shown])
+    if len(shown) < len(ordered):
+        yield f"… and {len(ordered) - len(shown):,} more"
+
+
+def unread_lines(unread: Sequence[UnreadReplica]) -> Iterator[str]:
+    """Replicas that could not be read: what they alone hold is not in the rescue."""
+    if unread:
+        brokers = ids(sorted({one.broker for one in unread}))
+        partitions = counted(len({one.tp for one in unread}), "partition")
+        yield f"not read: the replicas of {partitions} on {brokers} ({unread[0].why})"
+        yield "  what only they hold is not in the rescue"
+
+
+def rescue_document(reading: RescueReading) -> Iterator[str]:
+    """``ktriage.rescue-read/1``."""
+    return document("rescue-read", {**rescued_fields(reading.rescued), "problems": _problems(reading)})
+
+
+def rescued_fields(rescued: Rescued) -> dict[str, object]:
+    """The members that describe a rescue, for this and for other documents."""
+    return {
+        "directory": str(rescued.directory),
+        "bytes": rescued.size,
+        "offsets": rescued.offsets,
+        "seconds": round(rescued.seconds, 3),
+        "branches": [_branch_fields(result) for result in rescued.results],
+        "unread": [
+            {"topic": one.tp.topic, "partition": one.tp.partition, "broker": one.broker, "why": one.why}
+            for one in rescued.unread
+        ],
+    }
+
+
+def epochs_text(spans: Iterable[EpochSpan]) -> str:
+    """The epochs of a branch: ``0, 2``; a question mark for one that is not known."""
+    return ", ".join("?" if span.epoch == NO_EPOCH else str(span.epoch) for span in spans)
+
+
+_COLUMNS = (
+    TextColumn("PARTITION"),
+    TextColumn("BROKER", right=True),
+    TextColumn("PART"),
+    TextColumn("OFFSETS"),
+    TextColumn("EPOCH"),
+    TextColumn("BYTES", right=True),
+    TextColumn("RESULT", below=True),
+)
+
+
+def _row(result: BranchResult) -> tuple[str, ...]:
+    branch = result.branch
+    return (
+        str(branch.tp),
+        str(branch.broker),
+        str(branch.part),
+        offsets_text(branch),
+        epochs_text(branch.spans),
+        human_bytes(result.size),
+        "whole" if result.problem is None else f"NOT WHOLE: {result.problem}",
+    )
+
+
+def offsets_text(branch: RescueBranch) -> str:
+    """The first and the last offset."""
+    return f"{offset(branch.start)} to {offset(branch.end - 1)}"
+
+
+def _branch_fields(result: BranchResult) -> dict[str, object]:
+    branch = result.branch
+    return {
+        "topic": branch.tp.topic,
+        "partition": branch.tp.partition,
+        "broker": branch.broker,
+        "chosenLeader": branch.leader,
+        "part": str(branch.part),
+        "startOffset": branch.start,
+        "endOffset": branch.end,
+        "epochs": [list(span) for span in branch.spans],
+        "bytes": result.size,
+        "whole": result.problem is None,
+        "problem": result.problem,
+    }
+
+
+def _problems(reading: RescueReading) -> list[dict[str, object]]:
+    return [
+        {"topic": tp.topic, "partition": tp.partition, "problem": problem}
+        for tp, problem in sorted(reading.problems.items())
+    ]
+
+
+def _read_before(rescued: Rescued) -> str:
+    return f" ({rescued.read_before:,} by an earlier run)" if rescued.read_before else ""

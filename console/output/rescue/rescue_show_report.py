@@ -1,0 +1,187 @@
+"""What a rescue directory holds, as text and as JSON (docs/output.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from console.output.json_document import document
+from console.output.rescue.rescue_report import epochs_text, offsets_text, unread_lines
+from console.output.text_table import TextColumn, table
+from console.rescue.branch_summary import BranchSummary
+from console.rescue.record_fields import Record
+from console.rescue.rescued_branch import Ending, RescueContents, RescuedBranch
+from recovery.wording.quantity_text import counted, human_bytes, printable
+
+MOST_TEXT = 200
+"""Characters of a key or a value that are shown."""
+
+
+class BranchShown(NamedTuple):
+    """A branch and what it holds; ``summary`` is None if it cannot be read. ``records`` are its first ones."""
+
+    rescued: RescuedBranch
+    summary: BranchSummary | None
+    problem: str | None
+    records: tuple[Record | str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.rescued.segments)
+
+
+_COLUMNS = (
+    TextColumn("PARTITION"),
+    TextColumn("BROKER", right=True),
+    TextColumn("PART"),
+    TextColumn("OFFSETS"),
+    TextColumn("EPOCH"),
+    TextColumn("RECORDS", right=True),
+    TextColumn("BYTES", right=True),
+    TextColumn("COMPRESSION"),
+    TextColumn("TRANSACTIONS", below=True),
+    TextColumn("WRITTEN", below=True),
+    TextColumn("PROBLEM", below=True),
+)
+
+
+def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int) -> Iterator[str]:
+    """Counts first, then the branches, then their first records where those are wanted."""
+    header = contents.index.header
+    records = sum(one.summary.records for one in shown if one.summary is not None)
+    broken = sum(one.problem is not None for one in shown)
+    yield (
+        f"{counted(len(shown), 'branch', 'branches')} of cluster {header.cluster_id}, plan {header.plan_id}:"
+        f" {counted(records, 'record')}, {human_bytes(sum(one.size for one in shown))}; {broken:,} not whole"
+    )
+    yield from unread_lines(contents.index.unread)
+    yield ""
+    yield from table(_COLUMNS, [_row(one) for one in shown[: rows or None]])
+    if rows and len(shown) > rows:
+        yield f"… and {len(shown) - rows:,} more"
+    for one in shown:
+        if one.records:
+            yield ""
+            yield f"{one.rescued.branch.tp}, broker {one.rescued.branch.broker}:"
+            for record in one.records:
+                yield f"  {record if isinstance(record, str) else _record_line(record)}"
+
+
+def show_document(contents: RescueContents, shown: Sequence[BranchShown]) -> Iterator[str]:
+    """``ktriage.rescue-show/1``."""
+    header = contents.index.header
+    return document(
+        "rescue-show",
+        {
+            "directory": str(contents.path),
+            "clusterId": header.cluster_id,
+            "planId": header.plan_id,
+            "branches": [_fields(one) for one in shown],
+            "unread": [
+                {"topic": one.tp.topic, "partition": one.tp.partition, "broker": one.broker, "why": one.why}
+                for one in contents.index.unread
+            ],
+        },
+    )
+
+
+def _fields(one: BranchShown) -> dict[str, object]:
+    branch, summary = one.rescued.branch, one.summary
+    told: dict[str, object] = {
+        "topic": branch.tp.topic,
+        "partition": branch.tp.partition,
+        "broker": branch.broker,
+        "part": str(branch.part),
+        "startOffset": branch.start,
+        "endOffset": branch.end,
+        "bytes": one.size,
+        "problem": one.problem,
+    }
+    if summary is not None:
+        told |= {
+            "batches": summary.batches,
+            "records": summary.records,
+            "committed": summary.endings.get(Ending.COMMITTED, 0),
+            "aborted": summary.endings.get(Ending.ABORTED, 0),
+            "open": summary.endings.get(Ending.OPEN, 0),
+            "control": summary.control,
+            "producers": summary.producers,
+            "compressions": [{"codec": codec, "records": n} for codec, n in summary.codecs.items()],
+            "firstMs": summary.first_ms,
+            "lastMs": summary.last_ms,
+        }
+    if one.records:
+        told["firstRecords"] = [
+            {"unreadable": record} if isinstance(record, str) else _record_fields(record)
+            for record in one.records
+        ]
+    return told
+
+
+def _record_fields(record: Record) -> dict[str, object]:
+    return {
+        "offset": record.offset,
+        "timestampMs": record.timestamp,
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "headers": [{"name": name, "value": _text(value)} for name, value in record.headers],
+    }
+
+
+def _record_line(record: Record) -> str:
+    headers = f" headers {len(record.headers)}" if record.headers else ""
+    return (
+        f"{record.offset:,}  {_time(record.timestamp)}  {_short(record.key)}  {_short(record.value)}{headers}"
+    )
+
+
+def _short(data: bytes | None) -> str:
+    text = _text(data)
+    return "null" if text is None else printable(text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…")
+
+
+def _text(data: bytes | None) -> str | None:
+    """Text where it is text, else hexadecimal digits."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"
+
+
+def _row(one: BranchShown) -> tuple[str, ...]:
+    branch, summary = one.rescued.branch, one.summary
+    place = (
+        str(branch.tp),
+        str(branch.broker),
+        str(branch.part),
+        offsets_text(branch),
+        epochs_text(branch.spans),
+    )
+    if summary is None:
+        return (*place, "?", human_bytes(one.size), "", "", "", one.problem or "")
+    endings = (f"{n:,} {ending}" for ending, n in summary.endings.items() if ending is not Ending.NONE)
+    written = (
+        "" if summary.first_ms is None else f"{_time(summary.first_ms)} to {_time(summary.last_ms or 0)}"
+    )
+    codecs = ", ".join(sorted(summary.codecs))
+    return (
+        *place,
+        f"{summary.records:,}",
+        human_bytes(one.size),
+        codecs,
+        ", ".join(endings),
+        written,
+        one.problem or "",
+    )
+
+
+def _time(ms: int) -> str:
+    try:
+        return (
+            datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        )
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"

@@ -1,0 +1,284 @@
+"""The whole cluster on one screen, or all of it as JSON (docs/output.md, ``ktriage.status/1``)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from backends.base.answers import LogDir
+from console.operations.survey.offline_times import OfflineTimes
+from console.operations.survey.overview import (
+    Overview,
+    QuorumView,
+    lagging_observers,
+    not_asked,
+    overview_health,
+    uses_elr,
+    voters,
+    voters_behind,
+    voters_health,
+)
+from console.output.json_document import document
+from console.output.plan.advice_json import steps_json
+from console.output.quorum.quorum_report import key_json, strength_json
+from console.output.survey.replica_table import partition_lines
+from console.output.survey.survey_json import (
+    cluster_json,
+    contact_json,
+    health_json,
+    quorum_json,
+    survey_json,
+    unknown_json,
+)
+from console.output.survey.survey_report import AS_LAST_KNOWN, worst
+from console.output.text_table import TextColumn, table
+from recovery.cluster_health import led_under, missing_in_sync
+from recovery.membership.quorum_health import MemberState
+from recovery.membership.voters import ReplicaKey
+from recovery.model import Survey, Unknown
+from recovery.wording.advice_text import steps_lines
+from recovery.wording.cluster_health_text import health_lines
+from recovery.wording.quantity_text import age, counted, printable
+
+AT_MOST = 8
+"""Rows of each kind other than partitions: few, so that the overview fits on one screen."""
+
+
+def overview_counts(view: Overview) -> dict[str, int]:
+    """The counts by their names in JSON."""
+    logs = [replica.log for survey in view.surveys for replica in survey.replicas]
+    brokers = view.brokers()
+    return {
+        "brokers": len(brokers),
+        "fenced": sum(1 for broker in brokers if broker.broker.fenced),
+        "unreachable": sum(1 for broker in brokers if broker.problem is not None),
+        "partitions": len(view.surveys),
+        "offline": sum(1 for survey in view.surveys if survey.state.offline),
+        "underMinIsr": sum(1 for survey in view.surveys if missing_in_sync(survey) > 0),
+        "underReplicated": sum(1 for survey in view.surveys if len(survey.state.isr) < len(survey.replicas)),
+        "elrInUse": sum(1 for survey in view.surveys if uses_elr(survey)),
+        "replicas": len(logs),
+        "answered": sum(1 for log in logs if not isinstance(log, Unknown)),
+        "failedLogDirs": len(view.failed_dirs()),
+        "hiddenTopics": len(view.partitions.hidden),
+    }
+
+
+def overview_lines(view: Overview, limit: int, now: float) -> Iterator[str]:
+    """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble).
+    ``now`` in seconds since 1970.
+    """
+    yield from health_lines(overview_health(view))
+    if overview_health(view).current:  # without a quorum nobody can be elected
+        yield from steps_lines(view.steps)
+    yield from count_lines(view)
+    yield from offline_lines(view.offline_times, overview_counts(view)["offline"], now)
+    yield from _titled("BROKERS IN TROUBLE", _BROKERS, _broker_rows(view))
+    yield from _titled("QUORUM", _QUORUM, _quorum_rows(view))
+    yield from _titled("FAILED LOG DIRS", _DIRS, _dir_rows(view.failed_dirs()))
+    troubled = [survey for survey in view.surveys if in_trouble(survey)]
+    if troubled:
+        yield ""
+        shown = worst(tuple(troubled), limit or len(troubled))
+        yield from partition_lines(shown)
+        left = len(troubled) - len(shown)
+        if left:
+            yield f"… and {left:,} more partitions in trouble (--rows 0, or --output json, shows all)"
+
+
+def offline_lines(times: OfflineTimes, offline: int, now: float) -> Iterator[str]:
+    """For how long partitions have been offline, in one line; none where no partition is."""
+    if not offline:
+        return
+    known = {**times.since, **times.already}
+    if not known:
+        yield printable(f"offline for: not known ({times.problem})")
+        return
+    first = min(known, key=lambda tp: (known[tp], tp))
+    if first in times.already:
+        yield printable(
+            f"offline for at least {age(max(0.0, now - known[first]))} ({first}): the metadata log begins later"
+        )
+        return
+    rest = "" if len(times.since) == offline else f"; of {offline - len(times.since):,} it is not known"
+    yield printable(f"offline for {age(max(0.0, now - times.since[first]))} at the most ({first}){rest}")
+
+
+def count_lines(view: Overview) -> Iterator[str]:
+    """What the cluster is, and how many of what were found."""
+    counts, cluster = overview_counts(view), view.cluster
+    release = f", {cluster.release}" if cluster.release else ""
+    yield (
+        f"cluster {cluster.cluster_id}{release}: {counted(counts['brokers'], 'broker')}:"
+        f" {counts['fenced']:,} fenced, {counts['unreachable']:,} unreachable from here;"
+        f" log dirs: {counts['failedLogDirs']:,} failed"
+    )
+    yield _quorum_line(view)
+    hidden = len(view.partitions.hidden)
+    seen = " that this caller may see" if view.partitions.visible_only or hidden else ""
+    seen += f" ({counted(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
+    then = "" if overview_health(view).current else AS_LAST_KNOWN
+    yield (
+        f"{counted(counts['partitions'], 'partition')}{seen}{then}: {counts['offline']:,} offline,"
+        f" {led_under(view.surveys):,} more under min ISR, {counts['underReplicated']:,} not fully replicated,"
+        f" {_elr_count(view, counts['elrInUse'])}"
+    )
+    yield (
+        f"{counted(counts['replicas'], 'replica')}: {counts['answered']:,} answered,"
+        f" {counts['replicas'] - counts['answered']:,} did not"
+    )
+
+
+def in_trouble(survey: Survey) -> bool:
+    """Offline, under min ISR, not fully replicated, or in need of the ELR."""
+    return survey.state.offline or len(survey.state.isr) < len(survey.replicas) or uses_elr(survey)
+
+
+def _elr_count(view: Overview, in_use: int) -> str:
+    offered = view.cluster.elr_enabled
+    if isinstance(offered, Unknown):
+        return f"ELR: {printable(str(offered))}"
+    return f"{in_use:,} with ELR in use" if offered else "ELR is off"
+
+
+def _quorum_line(view: Overview) -> str:
+    quorum, found = view.quorum, voters_health(view)
+    if isinstance(quorum, Unknown) or isinstance(found, Unknown):
+        return f"quorum: {printable(view.lost.sentence if view.lost else str(quorum))}"
+    silent, late = len(found.dead_voters), len(voters_behind(found))
+    parts = [f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}), {found.strength}"]
+    if silent:
+        parts.append(f"{counted(silent, 'voter')} {'does' if silent == 1 else 'do'} not fetch")
+    if late:
+        parts.append(f"{counted(late, 'voter')} {'is' if late == 1 else 'are'} behind")
+    observers = counted(len(quorum.observer_progress), "observer")
+    return "; ".join((*parts, f"{observers}: {len(lagging_observers(quorum))} behind"))
+
+
+_BROKERS = (
+    TextColumn("BROKER", right=True),
+    TextColumn("ADDRESS"),
+    TextColumn("RACK"),
+    TextColumn("CONTROLLER SAYS"),
+    TextColumn("LOG DIRS"),
+    TextColumn("FROM HERE", below=True),
+)
+_QUORUM = (
+    TextColumn("ROLE"),
+    TextColumn("NODE", right=True),
+    TextColumn("LAG"),
+    TextColumn("IN SYNC"),
+    TextColumn("STATE"),
+)
+_DIRS = (TextColumn("BROKER", right=True), TextColumn("DIR"), TextColumn("ERROR", below=True))
+
+
+def _titled(title: str, columns: Sequence[TextColumn], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows below a heading, cut off with a word on how many are left; nothing where there is none."""
+    if rows:
+        yield ""
+        yield title
+        yield from table(columns, rows[:AT_MOST], "  ")
+        if len(rows) > AT_MOST:
+            yield f"  … and {len(rows) - AT_MOST:,} more (--output json shows all)"
+
+
+def _broker_rows(view: Overview) -> list[tuple[str, ...]]:
+    troubled = [b for b in view.brokers() if b.broker.fenced or b.problem is not None or b.failed_dirs]
+    return [
+        (
+            str(b.broker.id),
+            f"{b.broker.host}:{b.broker.port}",
+            b.broker.rack or "",
+            "fenced" if b.broker.fenced else "",
+            f"{b.failed_dirs:,} failed" if b.failed_dirs else "",
+            "answers" if b.problem is None else printable(str(b.problem)),
+        )
+        for b in troubled
+    ]
+
+
+def _quorum_rows(view: Overview) -> list[tuple[str, ...]]:
+    """All voters, and the observers that are behind."""
+    quorum, found = view.quorum, voters_health(view)
+    if isinstance(quorum, Unknown) or isinstance(found, Unknown):
+        return []
+    silent = {member.key for member in found.dead_voters}
+    rows = [
+        (*_quorum_row(voter, "leader" if voter.leads else "voter"), _silence(voter, silent))
+        for voter in sorted(voters(quorum), key=lambda voter: voter.replica.key not in silent)
+    ]
+    behind = lagging_observers(quorum)
+    return [*rows, *((*_quorum_row(observer, "observer"), "") for observer in behind)]
+
+
+def _quorum_row(view: QuorumView, role: str) -> tuple[str, ...]:
+    lag = "log end unknown" if view.lag is None else f"{view.lag:,} offsets behind"
+    late = (
+        ""
+        if view.behind_ms is None or view.behind_ms < 1_000
+        else f"last in sync {view.behind_ms / 1000:,.0f} s ago"
+    )
+    return role, str(view.replica.key.id), lag, late
+
+
+def _silence(view: QuorumView, silent: Container[ReplicaKey]) -> str:
+    return str(MemberState.SILENT) if view.replica.key in silent else ""
+
+
+def _dir_rows(dirs: Iterable[LogDir]) -> list[tuple[str, ...]]:
+    return [(str(d.broker), printable(d.path), printable(d.error or "")) for d in dirs]
+
+
+def overview_document(view: Overview) -> Iterator[str]:
+    """``ktriage.status/1``."""
+    calls = {contact.broker: contact.call for contact in view.contacts}
+    return document(
+        "status",
+        {
+            "cluster": cluster_json(view.cluster),
+            "health": health_json(overview_health(view)),
+            "steps": steps_json(view.steps),
+            "counts": overview_counts(view),
+            "offlineSince": [
+                {"topic": tp.topic, "partition": tp.partition, "sinceMs": round(since * 1000)}
+                for tp, since in view.offline_times.since.items()
+            ],
+            "notTold": list(not_asked(view)),
+            "quorum": {**quorum_json(view.quorum), **_voters_json(view)},
+            "visibleOnly": view.partitions.visible_only,
+            "hiddenTopics": list(view.partitions.hidden),
+            "contacts": [contact_json(contact) for contact in view.contacts],
+            "logDirs": [row for broker, dirs in view.log_dirs.items() for row in _dirs_json(broker, dirs)],
+            "partitions": [survey_json(survey, calls) for survey in view.surveys],
+        },
+    )
+
+
+def _voters_json(view: Overview) -> dict[str, object]:
+    """The same keys, with the same meaning, as in ``ktriage.quorum-status/1``."""
+    found = voters_health(view)
+    if isinstance(found, Unknown):
+        return {}
+    return {
+        "strength": strength_json(found.strength),
+        "notFetching": [key_json(member.key) for member in found.dead_voters],
+        "behind": [key_json(member.key) for member in voters_behind(found)],
+    }
+
+
+def _dirs_json(broker: int, dirs: tuple[LogDir, ...] | Unknown) -> Iterator[dict[str, object]]:
+    """One object a log dir; the size of each replica is given with its log."""
+    if isinstance(dirs, Unknown):
+        yield {"broker": broker, **unknown_json(dirs)}
+        return
+    for found in dirs:
+        yield {
+            "broker": broker,
+            "path": found.path,
+            "error": found.error,
+            "totalBytes": found.total_bytes,
+            "usableBytes": found.usable_bytes,
+            "replicas": len(found.replicas),
+            "size": sum(replica.size for replica in found.replicas),
+            "moving": sum(1 for replica in found.replicas if replica.future),
+        }

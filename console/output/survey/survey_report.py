@@ -1,0 +1,170 @@
+"""Surveyed partitions as text: counts, the worst ones, and the brokers that did not answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from console.operations.elections.partition_selection import Which
+from console.operations.survey.partition_picture import Picture
+from console.output.json_document import document
+from console.output.plan.evidence_report import evidence_json, evidence_lines
+from console.output.plan.verdict_table import verdict_lines
+from console.output.survey.copied_log_report import copied_log_json, copied_log_lines
+from console.output.survey.replica_table import contact_lines, partition_lines, replica_table
+from console.output.survey.survey_json import (
+    cluster_json,
+    contact_json,
+    quorum_json,
+    survey_json,
+    unknown_json,
+)
+from recovery.cluster_health import led_under, missing_in_sync
+from recovery.membership.quorum import Quorum
+from recovery.model import Survey, Unknown
+from recovery.plan.topic_marks import INTERNAL_TOPICS
+from recovery.wording.cluster_health_text import health_lines, leader_unknown_text
+from recovery.wording.quantity_text import counted, printable
+
+
+def picture_lines(picture: Picture, limit: int) -> Iterator[str]:
+    """The picture as text; ``limit`` partitions at most, worst first, or all in the order asked for (0)."""
+    yield from count_lines(picture)
+    yield from replica_lines(picture, limit)
+
+
+def replica_lines(picture: Picture, limit: int) -> Iterator[str]:
+    """Every replica of ``limit`` partitions at most, worst first, or of all in the order asked for (0)."""
+    surveys = worst(picture.surveys, limit) if limit else picture.surveys
+    if not surveys:
+        return
+    yield ""
+    yield from partition_lines(surveys)
+    yield ""
+    yield from replica_table(surveys, picture.contacts)
+    yield from verdict_lines(surveys, picture.verdicts)
+    left = len(picture.surveys) - len(surveys)
+    if left:
+        yield f"… and {left:,} more partitions (--rows 0, or --output json, shows all)"
+
+
+def count_lines(picture: Picture) -> Iterator[str]:
+    """What the cluster is and how many of what were found."""
+    cluster = picture.cluster
+    if picture.health is not None:
+        yield from health_lines(picture.health)
+    fenced = sum(1 for broker in cluster.brokers if broker.fenced)
+    brokers = counted(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
+    yield f"cluster {cluster.cluster_id}: {brokers}"
+    if picture.quorum is not None:
+        yield _quorum_line(picture.quorum)
+    counts = survey_counts(picture)
+    what = counted(counts["partitions"], _NOUNS[picture.selection.which])
+    seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
+    seen += AS_LAST_KNOWN if picture.stale else ""
+    if picture.surveys:
+        silent = counts["replicas"] - counts["answered"]
+        may_be = f", {picture.unsure:,} may be (min ISR unknown)" if picture.unsure else ""
+        yield (
+            f"{what}{seen}: {counts['offline']:,} offline,"
+            f" {led_under(picture.surveys):,} more under min ISR{may_be};"
+            f" {counted(counts['replicas'], 'replica')}: {counts['answered']:,} answered, {silent:,} did not"
+        )
+    else:
+        yield f"{what}{seen}"
+    yield from hidden_lines(picture)
+    yield from contact_lines(picture.contacts)
+    yield from evidence_lines(picture.evidence)
+    yield from copied_log_lines(picture.copied_log)
+
+
+AS_LAST_KNOWN = " as the brokers last knew them"
+"""Said of counts while the quorum is lost or out of reach: they are not what is offline now."""
+_NOUNS = {
+    Which.ALL: "partition",
+    Which.OFFLINE: "offline partition",
+    Which.UNDER_MIN_ISR: "under-min-ISR partition",
+}
+
+
+def hidden_lines(picture: Picture) -> Iterator[str]:
+    """The topics that exist and may not be seen: they may hold offline partitions. And partitions that are led by a
+    broker which the listener that was asked does not reach.
+    """
+    if picture.hidden:
+        names = ", ".join(picture.hidden[:5]) + (", …" if len(picture.hidden) > 5 else "")
+        yield f"{counted(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
+    if picture.not_compared is not None:
+        yield (
+            "whether some partitions are hidden from this caller is unknown"
+            f" ({printable(str(picture.not_compared))})"
+        )
+    for why, count in Counter(picture.leaders_not_told.values()).items():
+        first = next(tp for tp, reason in picture.leaders_not_told.items() if reason == why)
+        more = f" (and {count - 1:,} more)" if count > 1 else ""
+        yield f"{first}{more}: {leader_unknown_text(why)}"
+
+
+def survey_counts(picture: Picture) -> dict[str, int]:
+    """The counts of a picture, by their names in JSON. A min ISR that is not known counts as 1."""
+    logs = [replica.log for survey in picture.surveys for replica in survey.replicas]
+    return {
+        "partitions": len(picture.surveys),
+        "offline": sum(1 for survey in picture.surveys if survey.state.offline),
+        "underMinIsr": sum(1 for survey in picture.surveys if missing_in_sync(survey) > 0),
+        "replicas": len(logs),
+        "answered": sum(1 for log in logs if not isinstance(log, Unknown)),
+        "hiddenTopics": len(picture.hidden),
+    }
+
+
+def worst(surveys: tuple[Survey, ...], limit: int) -> list[Survey]:
+    """The partitions in the most trouble: offline, Kafka's internal topics first, then what lacks in-sync replicas,
+    then who did not answer.
+    """
+
+    def trouble(survey: Survey) -> tuple[bool, bool, int, int]:
+        silent = sum(1 for replica in survey.replicas if isinstance(replica.log, Unknown))
+        internal = survey.state.topic in INTERNAL_TOPICS
+        return not survey.state.offline, not internal, -missing_in_sync(survey), -silent
+
+    return sorted(surveys, key=trouble)[:limit]
+
+
+def picture_document(picture: Picture) -> Iterator[str]:
+    """``ktriage.replicas/1``."""
+    calls = {contact.broker: contact.call for contact in picture.contacts}
+    quorum = picture.quorum
+    return document(
+        "replicas",
+        {
+            "cluster": cluster_json(picture.cluster),
+            "quorum": quorum_json(quorum) if quorum is not None else None,
+            "counts": survey_counts(picture),
+            "visibleOnly": picture.visible_only,
+            "hiddenTopics": list(picture.hidden),
+            "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
+            "leadersNotTold": leaders_not_told_json(picture),
+            "contacts": [contact_json(contact) for contact in picture.contacts],
+            "evidence": evidence_json(picture.evidence),
+            "copiedLog": copied_log_json(picture.copied_log),
+            "partitions": [
+                survey_json(survey, calls, picture.verdicts.get(survey.tp)) for survey in picture.surveys
+            ],
+        },
+    )
+
+
+def leaders_not_told_json(picture: Picture) -> list[dict[str, object]]:
+    """Partitions that have a leader which the listener that was asked does not reach (docs/output.md)."""
+    return [
+        {"topic": tp.topic, "partition": tp.partition, "detail": why.detail}
+        for tp, why in picture.leaders_not_told.items()
+    ]
+
+
+def _quorum_line(quorum: Quorum | Unknown) -> str:
+    if isinstance(quorum, Unknown):
+        return f"quorum: {printable(str(quorum))}"
+    voters = ", ".join(str(key.id) for key in quorum.voters.keys)
+    return f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}), voters {voters}"
