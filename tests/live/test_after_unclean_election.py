@@ -29,7 +29,7 @@ CLUSTER = ClusterSpec(
 TOPIC = "orders"
 COMMITTED, ABORTED, ALIVE, SINCE = "payments", "refunds", "transfers", "ledger"
 TRANSACTIONAL = (COMMITTED, ABORTED, ALIVE, SINCE)
-PLAIN, IN_TRANSACTION = 50, 100
+PLAIN, IN_TRANSACTION, SINCE_THEN = 50, 100, 20
 COMMON, TAIL, KEPT = 1000, 500, 300
 READ = 1450
 AGREED = ("--yes", "--reason", "a test")
@@ -44,7 +44,7 @@ class Incident(NamedTuple):
 
 @pytest.fixture(scope="module")
 def after(cluster: KafkaCluster) -> Incident:
-    """The stale long tail of shared/kafka-facts: groups read 1450 of it; min ISR is 1, so that they can."""
+    """Groups read 1450 of the tail; min ISR is 1, so that they can."""
     cluster.client.create_topic(OFFSETS, [[4], [3]], {"cleanup.policy": "compact"})
     cluster.client.create_topic(DECISIONS, [[4]], {"cleanup.policy": "compact"})
     topics = (TOPIC, *TRANSACTIONAL)
@@ -82,6 +82,8 @@ def after(cluster: KafkaCluster) -> Incident:
     incident_steps.start(cluster, 3)
     incident_steps.wait_all(cluster, topics, lambda state: set(state.isr) == {2, 3}, "in sync on 2 and 3")
     incident_steps.produce(cluster, TOPIC, KEPT, "kept")
+    for topic in TRANSACTIONAL:  # newer than the tail with the markers, which is cut off therefore
+        incident_steps.produce(cluster, topic, SINCE_THEN, "since")
     group_clients.read_and_commit(cluster, at_home("kept"), TOPIC, COMMON + 200)
     incident_steps.kill(cluster, 2)
     incident_steps.wait_all(cluster, topics, lambda state: state.leader == 3, "led by 3")
@@ -243,15 +245,15 @@ def test_hanging_transactions_are_ended_as_they_were_decided(
         (ABORTED, "ABORT"),
     ]
     for topic, count in (
-        (COMMITTED, PLAIN + IN_TRANSACTION),
-        (ABORTED, PLAIN),
-        (SINCE, PLAIN + IN_TRANSACTION),
+        (COMMITTED, PLAIN + IN_TRANSACTION + SINCE_THEN),
+        (ABORTED, PLAIN + SINCE_THEN),
+        (SINCE, PLAIN + IN_TRANSACTION + SINCE_THEN),
     ):
         assert len(incident.client.consume(topic, 0, isolation="read_committed")) == count, topic
-    seen = group_clients.read_on(
-        incident, at_home("auditor"), COMMITTED, PLAIN + IN_TRANSACTION, "read_committed"
-    )
-    assert seen == [f"{COMMITTED}-app-{number}" for number in range(IN_TRANSACTION)]
+    end = PLAIN + IN_TRANSACTION + SINCE_THEN
+    seen = group_clients.read_on(incident, at_home("auditor"), COMMITTED, end, "read_committed")
+    assert seen[:IN_TRANSACTION] == [f"{COMMITTED}-app-{number}" for number in range(IN_TRANSACTION)]
+    assert len(seen) == IN_TRANSACTION + SINCE_THEN
     after.alive.commit_transaction(60)
     again = console("transactions", "fix", "plan.json", *AGREED)
     assert again.status == 0 and "nothing was sent" in again.out, again
