@@ -1,0 +1,115 @@
+"""The first advice on a real cluster with the ELR: after clean and unclean restarts, and when min ISR changes.
+
+As in ``test_advice_incidents``: of topics in the same state one follows the advice, and the opposite happens to
+another. A consumer counts what is left.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka.log_files import cut_log
+from tests.live.advised_operator import AGGRESSIVE, Night, Operator, create, left, set_min_isr
+from tests.live.incident_steps import kill, produce, start, wait_all, wait_offline
+
+CLUSTER = ClusterSpec(controllers=1, brokers=4, elr=True)
+"""Broker 4 has no replica: it answers while all replicas are down."""
+
+EARLY, LATE = 60, 540
+CLEAN = ("clean", "clean-forced")
+HANGING = ("hanging", "hanging-changed")
+UNCLEAN = ("unclean", "unclean-forced")
+
+
+@pytest.fixture(scope="module")
+def operator(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Operator:
+    return Operator(cluster, tmp_path_factory.mktemp("operator"))
+
+
+@pytest.fixture(scope="module")
+def clean_stop(cluster: KafkaCluster, operator: Operator) -> Night:
+    """3 dies, 2 is stopped cleanly, 1 dies; 3 returns, then 2. The ELR holds 1 and 2."""
+    every = (*CLEAN, *HANGING)
+    create(cluster, every, [1, 2, 3], min_insync_replicas=2)
+    for topic in every:
+        produce(cluster, topic, EARLY, "early")
+    kill(cluster, 3)
+    for topic in every:
+        produce(cluster, topic, LATE, "late")
+    cluster.node(2).stop()
+    cluster.metadata.wait_fenced(2)
+    wait_all(cluster, every, lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    kill(cluster, 1)
+    start(cluster, 3)
+    wait_offline(cluster, every)
+
+    advice = {topic: operator.advised(topic) for topic in (CLEAN[0], HANGING[0])}
+    advice[CLEAN[1]] = operator.advised(CLEAN[1], *AGGRESSIVE)
+    operator.elect(CLEAN[1])
+    set_min_isr(cluster, HANGING[1], 1)
+    start(cluster, 2)
+    wait_all(cluster, (CLEAN[0], HANGING[0]), lambda state: state.leader == 2, "led by 2")
+    cluster.metadata.wait_caught_up()
+    changed = cluster.metadata.partition(HANGING[1], 0).leader
+    advice[HANGING[1]] = operator.advised(HANGING[1])
+    operator.elect(HANGING[1])
+    start(cluster, 1)
+    wait_all(cluster, every, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
+    assert changed == -1, "with an empty ELR nobody is elected when 2 returns"
+    return Night(advice, {topic: left(cluster, topic) for topic in every})
+
+
+def test_a_member_of_the_elr_that_was_stopped_cleanly_is_brought_back(clean_stop: Night) -> None:
+    advice, forced = (clean_stop.advice[topic] for topic in CLEAN)
+    assert (advice.step["kind"], advice.step["brokers"]) == ("bring back", [1, 2])
+    assert (advice.step["checkDisk"], advice.step["byElr"]) == ([], True)
+    assert forced.acknowledged(3)["verdict"] != "none"
+    assert clean_stop.left[CLEAN[0]] == {"early": EARLY, "late": LATE}
+    assert clean_stop.left[CLEAN[1]] == {"early": EARLY}, "broker 3 was elected"
+
+
+def test_a_change_of_min_isr_is_warned_of_while_partitions_wait_for_the_elr(clean_stop: Night) -> None:
+    """What the warning is about: the changed topic has no ELR any more, and is offline with 2 back."""
+    before, after = (clean_stop.advice[topic] for topic in HANGING)
+    assert "Do not change min.insync.replicas before" in before.step["text"]
+    assert clean_stop.left[HANGING[0]] == {"early": EARLY, "late": LATE}
+    assert (after.step["kind"], after.step["brokers"], after.step["byElr"]) == ("elect", [2], False)
+    assert after.acknowledged(2)["verdict"] == "none"
+    assert clean_stop.left[HANGING[1]] == {"early": EARLY, "late": LATE}
+
+
+@pytest.fixture(scope="module")
+def unclean_return(cluster: KafkaCluster, operator: Operator) -> Night:
+    """3 dies, then 2, then 1; 2 returns without its tail, and Kafka takes it out of the ELR; then 1, clean."""
+    cluster.bring_all_up()
+    create(cluster, UNCLEAN, [1, 2, 3], min_insync_replicas=2)
+    for topic in UNCLEAN:
+        produce(cluster, topic, EARLY, "early")
+    kill(cluster, 3)
+    for topic in UNCLEAN:
+        produce(cluster, topic, LATE, "late")
+    kill(cluster, 2)
+    wait_all(cluster, UNCLEAN, lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    cluster.node(1).stop()
+    cluster.metadata.wait_fenced(1)
+    for topic in UNCLEAN:
+        cut_log(cluster.node(2), topic, 0, EARLY)
+    start(cluster, 2)
+    wait_offline(cluster, UNCLEAN)
+
+    advice = {UNCLEAN[0]: operator.advised(UNCLEAN[0])}
+    advice[UNCLEAN[1]] = operator.advised(UNCLEAN[1], *AGGRESSIVE)
+    operator.elect(UNCLEAN[1])
+    start(cluster, 1, 3)
+    wait_all(cluster, UNCLEAN, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
+    return Night(advice, {topic: left(cluster, topic) for topic in UNCLEAN})
+
+
+def test_a_member_that_returned_uncleanly_is_not_elected_before_the_clean_one(unclean_return: Night) -> None:
+    advice, forced = (unclean_return.advice[topic] for topic in UNCLEAN)
+    assert (advice.step["kind"], advice.step["brokers"]) == ("bring back", [1])
+    verdict = forced.acknowledged(2)
+    assert all(one["doubtful"] for one in verdict["conditions"] if one["kind"] == "no unflushed records lost")
+    assert unclean_return.left[UNCLEAN[0]] == {"early": EARLY, "late": LATE}
+    assert unclean_return.left[UNCLEAN[1]] == {"early": EARLY}, "broker 2 had lost its tail"
