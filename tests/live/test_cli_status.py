@@ -83,3 +83,24 @@ def test_a_failed_log_dir_is_on_the_screen(whole_cluster: KafkaCluster) -> None:
     done = status(whole_cluster)
     assert "log dirs: 1 failed" in done.stdout
     assert "KAFKA_STORAGE_ERROR" in done.stdout
+
+
+def test_a_quorum_out_of_reach_is_told_from_one_that_nobody_leads(whole_cluster: KafkaCluster) -> None:
+    """Controllers that hang may be reached by others; those whose ports refuse do not run."""
+    cluster = whole_cluster
+    for controller in (100, 101, 102):
+        cluster.node(controller).pause()
+    done = status(cluster)
+    assert done.returncode == 1
+    assert done.stdout.startswith("quorum UNREACHABLE")
+    assert "NO LEADER" not in done.stdout and "no partition offline" not in done.stdout
+    for controller in (100, 101, 102):
+        cluster.node(controller).resume()
+    cluster.metadata.wait_caught_up()
+    for controller in (101, 102):
+        cluster.node(controller).kill()
+    done = status(cluster)
+    assert done.returncode == 1
+    assert done.stdout.startswith("quorum NO LEADER · voters 101, 102 down"), done.stdout
+    assert "no partition offline" not in done.stdout
+    assert "Bring back 1 of: 101" in done.stdout or "Bring back 1 of: 102" in done.stdout

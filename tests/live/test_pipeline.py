@@ -49,12 +49,12 @@ def on_spark(home: Path, *arguments: str) -> Ended:
 
 
 def _plain(row: PlanRow) -> PlanRow:
-    """Without the timestamps and the verdicts, which a snapshot does not ask for."""
+    """Without the times and the verdicts, which a snapshot does not ask for."""
     candidates = tuple(
         one._replace(loss=one.loss._replace(first_ms=None, last_ms=None), verdict=None)
         for one in row.candidates
     )
-    return row._replace(candidates=candidates)
+    return row._replace(candidates=candidates, offline_since_ms=None)
 
 
 def test_a_snapshot_of_a_broken_cluster_becomes_a_plan_that_recovers_it(

@@ -91,7 +91,10 @@ def test_all_of_the_stale_long_tail_is_there_in_the_end(
     again = console("restore", "saved", "--to-source", *AGREED)
     assert again.status == 0 and "nothing was sent" in again.out
     assert values(incident, "tail") == expected(Counts(COMMON, TAIL, KEPT))
-    assert console.sent()[:2] == ["rescue", "reorder"] and console.sent()[-1] == "restore-records"
+    assert (
+        console.sent()[:3] == ["rescue", "planned-elections", "reorder"]
+        and console.sent()[-1] == "restore-records"
+    )
 
 
 def test_every_compression_comes_back_as_it_was(console: CommandRunner, incident: KafkaCluster) -> None:
