@@ -75,7 +75,7 @@ def led_by(leader: Array) -> Any:
     return joined("led by ", leader)
 
 
-def names(brokers: Any, between: str) -> Any:
-    """Lists of brokers as text, joined by ``between``."""
+def names(brokers: Any, last: str) -> Any:
+    """Lists of brokers as text, as :mod:`recovery.wording.quantity_text` joins them; ``last``: "and" or "or"."""
     each = pa.ListArray.from_arrays(brokers.offsets, text(brokers.values))
-    return pc.binary_join(each, between)
+    return pc.replace_substring_regex(pc.binary_join(each, ", "), ", ([^,]*)$", rf" {last} \1")

@@ -40,7 +40,7 @@ def wait_for(batch: Any, replicas: ReplicaColumns, ranked: RankedReplicas, strat
     missing = _Way(
         replicas.owner[unheard],
         replicas.broker[unheard],
-        lambda waited_for, _: joined("replica ", reason_text.names(waited_for, " and "), " did not answer"),
+        lambda waited_for, _: joined("replica ", reason_text.names(waited_for, "and"), " did not answer"),
     )
     fenced = _fenced(replicas, ranked)
     if strategy is Strategy.COMPLETE:
@@ -98,7 +98,7 @@ def _clean(batch: Any) -> _Way:
         broker[member],
         lambda waited_for, _: joined(
             "bring back ",
-            reason_text.names(waited_for, " or "),
+            reason_text.names(waited_for, "or"),
             " (ISR or ELR): after a clean shutdown it is elected without loss",
         ),
     )
@@ -114,7 +114,7 @@ def _unready(last: Items, replicas: ReplicaColumns, ranked: RankedReplicas) -> _
         broker[missing],
         lambda waited_for, _: joined(
             "LastKnownELR member ",
-            reason_text.names(waited_for, " and "),
+            reason_text.names(waited_for, "and"),
             " is not electable or did not answer",
         ),
     )
@@ -131,7 +131,7 @@ def _fenced(replicas: ReplicaColumns, ranked: RankedReplicas) -> _Way:
         replicas.owner[better],
         replicas.broker[better],
         lambda waited_for, rows: joined(
-            reason_text.names(waited_for, " and "),
+            reason_text.names(waited_for, "and"),
             " answered with a better log than ",
             replicas.broker[ranked.best[rows]],
             ", but cannot be elected yet",
