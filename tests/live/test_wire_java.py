@@ -151,7 +151,7 @@ def test_the_calls_are_a_real_nodes_in_the_same_versions(both: Both, role: Netwo
     real, served = both.real.bootstrap(), both.served.bootstrap
     if role is NetworkRole.CONTROLLER:
         real, served = both.real.bootstrap_controllers, both.served.cluster.bootstrap_controllers
-    today = offered(role, hidden("GetReplicaLogInfo,ElectLeaders:3"))
+    today = dict(offered(role, hidden("GetReplicaLogInfo,ElectLeaders:3")))
     kafka = {key: versions for key, versions in asked(real).items() if key in today}
     for key in OF_GROUPS & today.keys():
         (lowest, highest), (first, last) = kafka.pop(key), today.pop(key)
