@@ -38,6 +38,7 @@ from backends.simulator.operate.operator_client import (
     NATIVE_ELECTIONS,
     NATIVE_LOGS,
     OperatorClient,
+    batches_fetched,
     denied,
     silence,
     topic_denied,
@@ -307,7 +308,7 @@ class SimulatorBackend:
         if not isinstance(answer, BatchesFetched):
             raise Unreachable(f"broker {broker}: {silence(answer).detail}")
         rows = zip(positions, answer.rows, strict=True)
-        return await self._done({position.tp: _batches(position, row) for position, row in rows})
+        return await self._done({position.tp: batches_fetched(position, row) for position, row in rows})
 
     async def log_dirs(
         self, brokers: Sequence[int] | None = None
@@ -398,11 +399,3 @@ class SimulatorBackend:
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore assignment orders that another tool wrote: this adapter writes none."""
         return await self._done(Elections(self._client, self._store).restore(rows, recorder))
-
-
-def _batches(position: LogPosition, row: RawBatches | Error | None) -> RawBatches | Unknown:
-    if row is None:
-        return Unknown(Why.FAILED, f"the log does not hold offset {position.offset}")
-    if isinstance(row, Error):
-        return denied(row, "READ", f"topic {position.tp.topic}", "Fetch")
-    return row

@@ -116,9 +116,6 @@ class FieldReader:
     def int32s(self) -> tuple[int, ...]:
         return self.array(self.int32, INT32.size)
 
-    def uuids(self) -> tuple[str, ...]:
-        return self.array(self.uuid, _UUID_BYTES)
-
     def tags(self, known: dict[int, Callable[[], object]]) -> dict[int, object]:
         """The tagged fields that are ``known``, by tag; others are skipped. A tag's value must fill its size."""
         found: dict[int, object] = {}

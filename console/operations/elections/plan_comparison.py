@@ -49,11 +49,6 @@ class PreparedPlan:
         )
 
     @property
-    def not_holding(self) -> tuple[Judgement, ...]:
-        """The rows that are not applied, those that are online among them."""
-        return tuple(check for check in self.checks if not check.holds)
-
-    @property
     def stale(self) -> bool:
         """Nothing can be applied, because preconditions are not true any more: a new plan is needed."""
         moved = any(check.decision is RowDecision.STALE for check in self.refused)
