@@ -312,10 +312,10 @@ async def _greet(
     except TimeoutError:
         transport.drop()
         if transport.talking:
-            detail = f"took the connection, but no answer within {limit:.3g} s"
+            detail = f"took the connection, but no answer within {limit:.1f} s"
             raise BrokerError(ConnectionProblem.NO_ANSWER, where, detail) from None
         raise BrokerError(
-            ConnectionProblem.CONNECT_TIMEOUT, where, f"connect timed out after {limit:.3g} s"
+            ConnectionProblem.CONNECT_TIMEOUT, where, f"connect timed out after {limit:.1f} s"
         ) from None
     except Exception as error:
         transport.drop()
