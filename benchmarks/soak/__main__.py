@@ -1,4 +1,4 @@
-"""``python -m benchmarks.soak [NAME…] [--first SEED] [--rounds N] [--jobs J]``: the long random runs."""
+"""``python -m benchmarks.soak [NAME…] [--first SEED] [--rounds N] [--jobs J] …``: the long random runs."""
 
 from __future__ import annotations
 
@@ -34,13 +34,22 @@ def main() -> int:
         "--jobs", type=_natural, metavar="J", help="maximum number of processes, for runs that use several"
     )
     parser.add_argument(
-        "--seconds", type=_natural, metavar="S", help="stop the simulator run after so many seconds"
+        "--seconds",
+        type=_natural,
+        metavar="S",
+        help="stop the simulator and verdicts runs after so many seconds",
+    )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="keep the outcome of each part of the verdicts run, and go on with the parts that are missing",
     )
     asked = parser.parse_args()
     unknown = [name for name in asked.names if name not in known]
     if unknown:
         parser.error(f"no such run: {', '.join(unknown)}; there are {', '.join(known)}")
-    options = SoakOptions(asked.rounds, asked.first, asked.jobs, asked.seconds)
+    options = SoakOptions(asked.rounds, asked.first, asked.jobs, asked.seconds, asked.record)
     worst = 0
     for name in asked.names or known:
         worst = max(worst, importlib.import_module(f"benchmarks.soak.{name}").run(options))

@@ -1,9 +1,20 @@
-"""Random incidents of the simulator: every verdict on acknowledged records held against what was acknowledged."""
+"""Random incidents of the simulator: every verdict on acknowledged records held against what was acknowledged.
+
+With ``--record FILE`` the counts of each finished part are appended to the file, one JSON line for each, and a run
+that was stopped goes on with the parts that the file does not have.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from backends.simulator.fuzz_pool import fuzz_seeds
 from backends.simulator.incident_fuzz import INCIDENT_SECONDS
@@ -11,6 +22,28 @@ from backends.simulator.invariants.verdict_soundness import VerdictCounts
 from benchmarks.soak import SoakOptions
 
 ROUNDS = 20_000
+PART = 100
+"""Seeds in one part of a record."""
+ROOT = Path(__file__).parents[2]
+JUDGED = ("recovery", "backends/simulator")
+"""The packages whose code decides the outcome."""
+
+
+@dataclass
+class SoakPart:
+    """The outcome of the seeds ``first`` to ``end`` (exclusive). ``failed`` has a text for each that broke an
+    invariant, with the command that replays it. ``code`` identifies the code that ran.
+    """
+
+    first: int
+    end: int
+    code: str
+    seconds: float = 0.0
+    verdicts: VerdictCounts = field(default_factory=VerdictCounts)
+    failed: list[str] = field(default_factory=list)
+
+    def line(self) -> str:
+        return json.dumps({**vars(self), "verdicts": vars(self.verdicts)})
 
 
 def run(options: SoakOptions) -> int:
@@ -20,27 +53,92 @@ def run(options: SoakOptions) -> int:
     """
     seeds = options.seeds(ROUNDS)
     jobs = options.jobs or len(os.sched_getaffinity(0))
+    limit = float("inf") if options.seconds is None else time.monotonic() + options.seconds
+    code = code_digest(ROOT)
+    done = {} if options.record is None else recorded(options.record, code)
+    finished = []
+    for part in parts(seeds):
+        known = done.get((part.start, part.stop))
+        found = known or _run_part(part, jobs, limit, code)
+        finished.append(found)
+        if found.end < part.stop:
+            break  # stopped by the time limit
+        if options.record is not None and known is None:
+            with options.record.open("a") as file:
+                file.write(found.line() + "\n")
+    _sum_up(seeds, finished)
+    return 1 if any(part.failed for part in finished) else 0
+
+
+def parts(seeds: range) -> Iterator[range]:
+    """``seeds`` in parts of :data:`PART`, cut at its multiples, so that another run has the same parts."""
+    first = seeds.start
+    while first < seeds.stop:
+        end = min((first // PART + 1) * PART, seeds.stop)
+        yield range(first, end)
+        first = end
+
+
+def recorded(path: Path, code: str) -> dict[tuple[int, int], SoakPart]:
+    """The parts that this code has finished, by their seeds. A last line that was cut off counts as not there."""
+    found = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue
+        if told["code"] == code:
+            found[told["first"], told["end"]] = _part(told)
+    return found
+
+
+def _part(told: dict[str, Any]) -> SoakPart:
+    verdicts = told["verdicts"]
+    counts = VerdictCounts(**{**verdicts, "excused": Counter(verdicts["excused"])})
+    return SoakPart(**{**told, "verdicts": counts})
+
+
+def code_digest(root: Path) -> str:
+    """Of the sources that decide the outcome: other code, another run."""
+    digest = hashlib.sha256()
+    for package in JUDGED:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _run_part(seeds: range, jobs: int, limit: float, code: str) -> SoakPart:
+    """It ends before the last of ``seeds`` where the time limit stopped it."""
     began = time.monotonic()
-    limit = float("inf") if options.seconds is None else began + options.seconds
-    counts = VerdictCounts()
-    wrong = done = 0
+    part = SoakPart(seeds.start, seeds.start, code)
     results = fuzz_seeds(
         seeds, jobs, lambda: time.monotonic() >= limit, seconds=INCIDENT_SECONDS, incidents=True
     )
     for result in results:
-        done += 1
-        counts.add(result.verdicts)
+        part.end += 1
+        part.verdicts.add(result.verdicts)
         if result.failed:
-            wrong += 1
-            print(f"verdicts: {result.error or result.broken[0]}\n  replay: {result.replay}", flush=True)
+            part.failed.append(f"{result.error or result.broken[0]}\n  replay: {result.replay}")
+            print(f"verdicts: {part.failed[-1]}", flush=True)
+    part.seconds = round(time.monotonic() - began, 1)
+    return part
+
+
+def _sum_up(seeds: range, finished: list[SoakPart]) -> None:
+    counts = VerdictCounts()
+    for part in finished:
+        counts.add(part.verdicts)
+    done = sum(part.end - part.first for part in finished)
     print(
-        f"verdicts: {done:,} incidents from seed {seeds.start:,} on, {counts.judged:,} verdicts,"
-        f" {time.monotonic() - began:.0f} s in {jobs} processes: {wrong:,} incidents broke an invariant"
+        f"verdicts: {done:,} of {len(seeds):,} incidents from seed {seeds.start:,} on, {counts.judged:,} verdicts,"
+        f" {sum(part.seconds for part in finished):,.0f} s:"
+        f" {sum(len(part.failed) for part in finished):,} incidents broke an invariant"
     )
     print(
         f"  best choices {counts.choices:,}: decided without the metadata log {counts.decided:,},"
-        f" with it {counts.decided_by_log:,} ({counts.unconditional:,} of them without any condition)"
+        f" with it {counts.decided_by_log:,} ({counts.unconditional:,} of them without any condition),"
+        f" with it and the disks of silent brokers {counts.decided_by_disks:,}"
     )
     for condition, number in counts.excused.most_common():
         print(f"  {number:,} wrong verdicts named the condition that did not hold: {condition}")
-    return 1 if wrong else 0

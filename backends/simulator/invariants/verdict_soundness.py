@@ -48,7 +48,8 @@ class VerdictPromise(StrEnum):
 class VerdictCounts:
     """How many verdicts were judged. ``excused`` counts wrong ones by a condition that they named and that did not
     hold. ``choices`` and ``decided`` are of partitions without a leader whose best electable replica answered:
-    without and with the metadata log. ``unconditional`` are decided ones that no condition is left of.
+    without and with the metadata log, and with it and the disks of the brokers that are silent. ``unconditional``
+    are those decided with the log that no condition is left of.
     """
 
     judged: int = 0
@@ -56,6 +57,7 @@ class VerdictCounts:
     choices: int = 0
     decided: int = 0
     decided_by_log: int = 0
+    decided_by_disks: int = 0
     unconditional: int = 0
 
     def add(self, more: VerdictCounts) -> None:
@@ -65,6 +67,7 @@ class VerdictCounts:
         self.choices += more.choices
         self.decided += more.decided
         self.decided_by_log += more.decided_by_log
+        self.decided_by_disks += more.decided_by_disks
         self.unconditional += more.unconditional
 
 
@@ -94,10 +97,16 @@ class VerdictSoundness:
                 folded = in_sync_history(history, facts.survey)
                 plain = yield from self._judge(facts, "without the metadata log")
                 known = yield from self._judge(_with(facts, folded), "with the metadata log")
-                if facts is whole:
-                    self._count(facts.survey, plain, known)
+                if facts is whole and (best := _best_choice(facts.survey)) is not None:
+                    disks = known
+                    if known[best].kind is VerdictKind.OPEN:
+                        read = self._facts(tp, frozenset(), disks_read=True)
+                        disks = yield from self._judge(_with(read, folded), "with log and disks")
+                    self._count(plain[best], known[best], disks[best])
 
-    def _facts(self, tp: TopicPartition, muted: frozenset[int]) -> PartitionFacts:
+    def _facts(
+        self, tp: TopicPartition, muted: frozenset[int], *, disks_read: bool = False
+    ) -> PartitionFacts:
         image, world = self._world.image, self._world
         held = image.partitions[tp]
         offline = offline_replicas(held, image.brokers)
@@ -120,7 +129,9 @@ class VerdictSoundness:
             process = world.brokers.get(broker)
             log = self._log(tp, broker)
             answers = process is not None and process.state.running and broker not in muted
-            read = log is not None and process is None and self._random.random() < 0.2
+            read = log is not None and not answers and disks_read
+            if not disks_read:
+                read = log is not None and process is None and self._random.random() < 0.2
             told = _told(log, held.leader_epoch) if log is not None and (answers or read) else SILENT
             replicas.append(Replica(broker, standing, told, 0 if read else None))
         unclean = NOT_ASKED if self._random.random() < 0.3 else image.rules_for(tp.topic).elects_uncleanly
@@ -162,18 +173,20 @@ class VerdictSoundness:
         if never:
             yield VerdictPromise.COMMITTED_WAS_COMMITTED, f"{never} never was"
 
-    def _count(self, survey: Survey, plain: Mapping[int, Verdict], known: Mapping[int, Verdict]) -> None:
-        ranked = rank(survey, Ranking.LAST_RECORD)
-        if not survey.state.offline or isinstance(ranked, Unknown):
-            return
-        best = next((candidate.broker for candidate in ranked if candidate.electable), None)
-        if best is None:
-            return
+    def _count(self, plain: Verdict, known: Verdict, disks: Verdict) -> None:
         self.counts.choices += 1
-        self.counts.decided += plain[best].kind is not VerdictKind.OPEN
-        decided = known[best].kind is not VerdictKind.OPEN
-        self.counts.decided_by_log += decided
-        self.counts.unconditional += decided and not known[best].conditions
+        self.counts.decided += plain.kind is not VerdictKind.OPEN
+        self.counts.decided_by_log += known.kind is not VerdictKind.OPEN
+        self.counts.decided_by_disks += disks.kind is not VerdictKind.OPEN
+        self.counts.unconditional += known.kind is not VerdictKind.OPEN and not known.conditions
+
+
+def _best_choice(survey: Survey) -> int | None:
+    """The electable replica of the highest rank, of a partition without a leader."""
+    ranked = rank(survey, Ranking.LAST_RECORD)
+    if not survey.state.offline or isinstance(ranked, Unknown):
+        return None
+    return next((candidate.broker for candidate in ranked if candidate.electable), None)
 
 
 def _told(log: Log, leader_epoch: int) -> ReplicaLog:

@@ -287,7 +287,8 @@ def fuzz(program: Program, first: int, seeds: int, jobs: int, *, incidents: bool
             [
                 f"{done:,} seeds, {steps:,} steps: {len(failed)} broke an invariant",
                 f"{verdicts.judged:,} verdicts; of {verdicts.choices:,} best choices"
-                f" {verdicts.decided:,} were decided without the metadata log, {verdicts.decided_by_log:,} with it",
+                f" {verdicts.decided:,} were decided without the metadata log, {verdicts.decided_by_log:,} with it,"
+                f" {verdicts.decided_by_disks:,} with it and the disks of silent brokers",
             ]
         )
     if stop.signum is not None:
