@@ -104,7 +104,7 @@ def _likeness(survey: Survey, history: MetadataHistory | Unknown) -> Hashable:
     changes = (
         None
         if isinstance(history, Unknown)
-        else history.fingerprint(PartitionSubject(state.topic_id, state.partition))
+        else history.likeness(PartitionSubject(state.topic_id, state.partition))
     )
     return survey._replace(state=state._replace(partition=0)), changes
 

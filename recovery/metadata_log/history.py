@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeAlias
@@ -143,6 +143,9 @@ class MetadataHistory:
         self._partition_decoder = _PartitionDecoder()
         # The offsets of what concerns partitions without being theirs: brokers and configurations.
         self._general_offsets = array("q")
+        # Of the partitions whose likeness was asked for: the number, and how many of its changes it covers.
+        self._likeness: dict[PartitionSubject, tuple[int, int]] = {}
+        self._steps: dict[tuple[int, int, int, bool, int], int] = {}
         self._transaction: list[tuple[MetadataLogRecord | DecodedRecord, MetadataRecord]] | None = None
         self._unknown: dict[tuple[int, int], int] = {}
         self._read = self._malformed = self._aborted = 0
@@ -199,20 +202,24 @@ class MetadataHistory:
                 self._offsets[at], self._times[at], self._batches[at], subject, self._changes[at]
             )
 
-    def fingerprint(self, subject: PartitionSubject) -> Hashable:
+    def likeness(self, subject: PartitionSubject) -> int:
         """Equal for partitions that changed in the same way at the same times, with the same changes of brokers and
         configurations in between. Most partitions of a large topic do.
         """
+        number, covered = self._likeness.get(subject, (0, 0))
         rows = self._by_subject.get(subject, ())
-        return tuple(
-            (
-                id(self._changes[at]),
-                self._times[at],
-                self._batches[at] == IN_SNAPSHOT,
-                bisect_left(self._general_offsets, self._offsets[at]),
-            )
-            for at in rows
-        )
+        if covered < len(rows):
+            for at in islice(rows, covered, None):
+                step = (
+                    number,
+                    id(self._changes[at]),
+                    self._times[at],
+                    self._batches[at] == IN_SNAPSHOT,
+                    bisect_left(self._general_offsets, self._offsets[at]),
+                )
+                number = self._steps.setdefault(step, len(self._steps) + 1)
+            self._likeness[subject] = number, len(rows)
+        return number
 
     def intervals(self, subject: PartitionSubject) -> tuple[PartitionInterval, ...]:
         """The partition's states, the oldest first. Empty if its first record is not in the log.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -27,6 +27,10 @@ flight.
 """
 PARTS_AT_ONCE = 3
 """While the controller works on one part, the rows of the next are judged."""
+NEIGHBOURS_AMONG = 10_000
+"""Among so many rows in the plan's order, those of one topic are sent together, by their numbers: a broker
+describes a range of partitions, and 500 scattered ones cost as much as the whole topic.
+"""
 
 
 class Result(NamedTuple):
@@ -137,7 +141,7 @@ async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], f
 
     Raises BackendError if nothing was sent for any part.
     """
-    parts = [replace(plan, rows=plan.rows[i : i + PART]) for i in range(0, len(plan.rows), PART)]
+    parts = [replace(plan, rows=rows) for rows in _parts(plan.rows)]
     turn = asyncio.Semaphore(PARTS_AT_ONCE)
     done = 0
 
@@ -159,14 +163,29 @@ async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], f
         raise defect
     if outcomes and all(isinstance(part, BackendError) for part in outcomes):
         raise next(part for part in outcomes if isinstance(part, BackendError))
-    elections: list[Election] = []
+    elections: dict[TopicPartition, Election] = {}
     unsent: set[TopicPartition] = set()
     for part, rows in zip(outcomes, parts, strict=True):
         failed = (Election(row.tp, Outcome.FAILED, -1, -1, str(part)) for row in rows.rows)
-        elections.extend(part if isinstance(part, tuple) else failed)
+        elections.update((e.tp, e) for e in (part if isinstance(part, tuple) else failed))
         if not isinstance(part, tuple) or all(e.outcome is Outcome.NOT_ATTEMPTED for e in part):
             unsent.update(row.tp for row in rows.rows)
-    return tuple(elections), frozenset(unsent)
+    return tuple(elections[row.tp] for row in plan.rows), frozenset(unsent)
+
+
+def _parts(rows: Sequence[PlanRow]) -> Iterator[tuple[PlanRow, ...]]:
+    """The rows in parts. The most important topic still comes first: that of the first row."""
+    for start in range(0, len(rows), NEIGHBOURS_AMONG):
+        topics: dict[str, list[PlanRow]] = {}
+        for row in rows[start : start + NEIGHBOURS_AMONG]:
+            topics.setdefault(row.tp.topic, []).append(row)
+        together = [row for found in topics.values() for row in sorted(found, key=_number)]
+        for first in range(0, len(together), PART):
+            yield tuple(together[first : first + PART])
+
+
+def _number(row: PlanRow) -> int:
+    return row.tp.partition
 
 
 async def _states_afterwards(

@@ -89,9 +89,13 @@ class OfflineTimesReader:
         if isinstance(history, Unknown):
             return {}
         shift, found = _shift(backend, now), {}
+        alike: dict[tuple[int, int], int | None] = {}
         for state in offline:
             subject = PartitionSubject(state.topic_id, state.partition)
-            since = told(history, subject, state.leader_epoch)
+            key = history.likeness(subject), state.leader_epoch
+            if key not in alike:
+                alike[key] = told(history, subject, state.leader_epoch)
+            since = alike[key]
             if since is not None:
                 found[state.tp] = self._moments.setdefault((state.tp, since), since / 1000 + shift)
         return found

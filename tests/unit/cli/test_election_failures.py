@@ -246,6 +246,24 @@ def test_what_became_of_all_parts_of_a_plan_is_looked_at_together(
     assert len(looks) == 2  # the rows before, and all three parts afterwards
 
 
+def test_neighbours_of_a_topic_are_elected_together_and_told_in_the_order_of_the_plan(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan has the largest partitions first; to describe scattered ones costs as much as the whole topic."""
+    monkeypatch.setattr(election_batches, "PART", 10)
+    backend = cluster_of(30)
+    plan = Path(planned(call, backend))
+    fields = json.loads(plan.read_text())
+    scattered = [number * 7 % 30 for number in range(30)]
+    fields["partitions"] = [fields["partitions"][number] for number in scattered]
+    plan.write_text(json.dumps(fields))
+    ended = call("ktriage", "apply", *ANY, str(plan), *AGREED, "--output", "json")
+    assert ended.status == 0, str(ended)
+    batches = [[row.tp.partition for row in rows] for rows in backend.designated]
+    assert batches == [list(range(first, first + 10)) for first in (0, 10, 20)]
+    assert [row["partition"] for row in json.loads(ended.out)["elections"]] == scattered
+
+
 def test_an_error_that_should_not_happen_leaves_a_report_without_secrets(call: Caller) -> None:
     async def break_down() -> None:
         raise RuntimeError("password=hunter2 in sasl.jaas.config=org.Module required password='hunter2';")

@@ -246,7 +246,7 @@ def test_partitions_that_changed_alike_are_told_apart_by_what_happened_in_betwee
     def alike(*values: bytes) -> bool:
         records = [record._replace(time_ms=0) for record in log_of(*values)]
         history = fold(records)
-        first, second = (history.fingerprint(PartitionSubject(topic, partition)) for partition in (0, 1))
+        first, second = (history.likeness(PartitionSubject(topic, partition)) for partition in (0, 1))
         return first == second
 
     assert alike(made(0), made(1), left(0), left(1), starts)
