@@ -1,4 +1,4 @@
-"""Files of ``ktriage disk scan --output json`` as evidence."""
+"""What ``ktriage disk scan`` reads, as evidence: its files, or disks that are scanned here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.disk_scan.scan_values import LIVE, SCHEMA
+from backends.disk_scan.scan_values import LIVE, SCHEMA, DiskScan, ScannedDir, scan_lines
 from console.errors import InputError
 from recovery.disk_evidence import DiskLog, DiskReading
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, TopicPartition
@@ -45,14 +45,35 @@ def read_disk_evidence(paths: Sequence[Path]) -> tuple[DiskReading, ...]:
     return tuple(readings)
 
 
+def readings_of_scan(scan: DiskScan) -> tuple[DiskReading, ...]:
+    """The readings of log dirs, one for each broker. Raises InputError where a dir could not be read, or where it
+    is not known whose it is.
+    """
+    by_broker: dict[tuple[str, int], list[ScannedDir]] = {}
+    for one in scan.dirs:
+        if one.problem is not None:
+            raise InputError(f"{one.path}: {one.problem}")
+        by_broker.setdefault((one.cluster_id, one.node_id), []).append(one)
+    readings = []
+    for dirs in by_broker.values():
+        content = "\n".join(scan_lines(scan._replace(dirs=tuple(dirs))))
+        readings.append(_parsed(Path(dirs[0].path), content))
+    return tuple(readings)
+
+
 def _read(path: Path) -> DiskReading:
     try:
         with path.open(encoding="utf-8") as file:
             content = file.read(_LARGEST)
-        members = read_document(content, {"logDirs": _dir_row, "partitions": _log_row})
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
         raise InputError(f"{path}: cannot be read: {reason}") from None
+    return _parsed(path, content)
+
+
+def _parsed(path: Path, content: str) -> DiskReading:
+    try:
+        members = read_document(content, {"logDirs": _dir_row, "partitions": _log_row})
     except PlanError as error:
         raise InputError(f"{path}: {error}") from None
     if members.get("schema") != SCHEMA:

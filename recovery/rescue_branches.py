@@ -7,12 +7,25 @@ has it read, and the others only what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.lineages import reconciled_survey
 from recovery.loss import lost_spans, without
-from recovery.model import NO_EPOCH, EpochSpan, ReplicaLog, Survey, TopicPartition, Unknown
+from recovery.model import (
+    NO_EPOCH,
+    EpochSpan,
+    Replica,
+    ReplicaLog,
+    Standing,
+    Survey,
+    TopicPartition,
+    Unknown,
+)
+
+_FIRST_DISK = 1 << 31
+"""Disks stand among the replicas of a survey under numbers from here on. No broker has such an id (int32)."""
 
 
 class BranchPart(StrEnum):
@@ -27,7 +40,8 @@ class RescueBranch(NamedTuple):
     cuts off.
 
     ``spans`` are its epochs, ascending and without gaps; NO_EPOCH where the epoch is not known.
-    ``size`` is about how many bytes it takes in the log, -1 if not known.
+    ``size`` is about how many bytes it takes in the log, -1 if not known. ``log_dir`` is where it is read from the
+    broker's disk; "": the broker itself is asked.
     """
 
     tp: TopicPartition
@@ -37,6 +51,7 @@ class RescueBranch(NamedTuple):
     part: BranchPart
     spans: tuple[EpochSpan, ...]
     size: int = -1
+    log_dir: str = ""
 
     @property
     def start(self) -> int:
@@ -59,6 +74,13 @@ class UnreadReplica(NamedTuple):
     why: str
 
 
+class DiskCopy(NamedTuple):
+    """A log of the partition as a disk of ``broker`` has it; ``log.log_dir`` is where."""
+
+    broker: int
+    log: ReplicaLog
+
+
 def rescue_branches(survey: Survey, leader: int) -> tuple[RescueBranch, ...]:
     """The branches that electing ``leader`` cuts off, of the replicas that told their logs."""
     chosen = survey.log(leader)
@@ -78,19 +100,48 @@ def rescue_branches(survey: Survey, leader: int) -> tuple[RescueBranch, ...]:
     return tuple(branches)
 
 
-def unread_replicas(survey: Survey, leader: int) -> tuple[UnreadReplica, ...]:
-    """The replicas whose logs are not known, so that what they alone hold is cut off without a copy."""
+def with_disk_copies(survey: Survey, copies: Sequence[DiskCopy]) -> Survey:
+    """The survey with the copies as further replicas. A replica that is silent makes way for its copy; one that
+    answers stays, because a copy that was taken earlier may hold what the broker has cut off since.
+    """
+    read = {copy.broker for copy in copies}
+    replicas = [one for one in survey.replicas if one.broker not in read or isinstance(one.log, ReplicaLog)]
+    for number, copy in enumerate(copies):
+        replicas.append(Replica(_FIRST_DISK + number, Standing.FENCED, copy.log))
+    return reconciled_survey(survey._replace(replicas=tuple(replicas)))
+
+
+def branches_with_disks(survey: Survey, leader: int, copies: Sequence[DiskCopy]) -> tuple[RescueBranch, ...]:
+    """As :func:`rescue_branches`, with what only a disk holds. What a broker holds too is read from the broker."""
+    found = []
+    for branch in rescue_branches(with_disk_copies(survey, copies), leader):
+        if branch.broker < _FIRST_DISK:
+            found.append(branch)
+        else:
+            broker, log = copies[branch.broker - _FIRST_DISK]
+            found.append(branch._replace(broker=broker, log_dir=log.log_dir))
+    return tuple(found)
+
+
+def unread_replicas(
+    survey: Survey, leader: int, copies: Sequence[DiskCopy] = ()
+) -> tuple[UnreadReplica, ...]:
+    """The replicas whose logs are known neither from their brokers nor from ``copies``, so that what they alone
+    hold is cut off without a copy.
+    """
     unread = []
     chosen = survey.log(leader)
+    chosen_known = chosen is not None and not isinstance(chosen.lineage, Unknown)
+    on_disk = {copy.broker for copy in copies}
     for replica in survey.replicas:
         log = replica.log
-        if replica.broker == leader:
+        if replica.broker == leader or (chosen_known and replica.broker in on_disk):
             continue
         if isinstance(log, Unknown):
             unread.append(UnreadReplica(survey.tp, replica.broker, str(log)))
         elif isinstance(log.lineage, Unknown):
             unread.append(UnreadReplica(survey.tp, replica.broker, str(log.lineage)))
-        elif chosen is None or isinstance(chosen.lineage, Unknown):
+        elif not chosen_known:
             unread.append(
                 UnreadReplica(survey.tp, replica.broker, f"the log of broker {leader} is not known")
             )

@@ -35,7 +35,10 @@ _SEGMENT_NAME = re.compile(r"\d{20}\.log")
 
 @dataclass(frozen=True, slots=True)
 class RescueHeader:
-    """For which plan of which cluster a rescue is, who made it, when (ISO 8601, UTC) and with which version."""
+    """For which plan of which cluster a rescue is, who made it, when (ISO 8601, UTC) and with which version.
+
+    Plan and digest are "" where disks were compared with the leaders of now.
+    """
 
     cluster_id: str
     plan_id: str
@@ -85,7 +88,8 @@ class RescueIndex:
 
 def branch_directory(branch: RescueBranch) -> Path:
     """Where a branch lies in the rescue directory: other offsets are another directory."""
-    place = f"broker-{branch.broker}-{branch.part}-{branch.start}-{branch.end}"
+    read_from = "disk" if branch.log_dir else "broker"
+    place = f"{read_from}-{branch.broker}-{branch.part}-{branch.start}-{branch.end}"
     return Path(f"{_directory_name(branch.tp.topic)}-{branch.tp.partition}") / place
 
 
@@ -178,6 +182,7 @@ def _branch_fields(branch: RescueBranch) -> dict[str, object]:
         "endOffset": branch.end,
         "epochs": [list(span) for span in branch.spans],
         "estimatedBytes": branch.size,
+        "logDir": branch.log_dir or None,
     }
 
 
@@ -191,6 +196,8 @@ def _branch(fields: Mapping[str, Any]) -> RescueBranch:
         BranchPart(fields["part"]),
         spans,
         _number(fields["estimatedBytes"]),
+        # Rescues of earlier versions are all read from brokers.
+        _text(fields.get("logDir") or ""),
     )
     gaps = any(one.end != other.start for one, other in pairwise(spans))
     if not spans or gaps or any(not 0 <= span.start < span.end for span in spans):

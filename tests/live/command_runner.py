@@ -31,6 +31,12 @@ class CommandRunner:
         assert "Traceback" not in ended.err
         return ended
 
+    def without_cluster(self, name: str, *arguments: str) -> Ended:
+        """Runs a command of ``ktriage`` that asks no cluster."""
+        ended = invoke(self.home, "ktriage", name, *arguments)
+        assert "Traceback" not in ended.err
+        return ended
+
     def json(self, name: str, *arguments: str) -> tuple[int, dict[str, Any]]:
         """The status and the document; docs/output.md has every key of it."""
         ended = self(name, *arguments, "--output", "json")

@@ -9,7 +9,6 @@ import typer
 
 from console.cli.base.run import Run
 from console.cli.commands.options import (
-    PlanFile,
     RateOption,
     RescueDirectory,
     Rows,
@@ -17,6 +16,7 @@ from console.cli.commands.options import (
     connected,
 )
 from console.cli.commands.verbs import Verb
+from console.errors import InputError
 
 HELP = """\
 Reads what an election would cut off, before it is held, so that it can be written back afterwards.
@@ -43,10 +43,38 @@ To = Annotated[
 ]
 
 
-def read(run: Run, *, plan: PlanFile, to: To, rate: RateOption = None, rows: Rows = 20) -> int:
+FromDisk = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from-disk",
+        metavar="DIR",
+        help="A log dir of a broker that is down, as in log.dirs: a mounted volume, a copy. May be repeated: give"
+        " all log dirs of the broker.",
+    ),
+]
+
+
+def read(
+    run: Run,
+    *,
+    plan: Annotated[
+        Path | None, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)
+    ] = None,
+    to: To,
+    from_disk: FromDisk = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="TOPIC", help="Without a plan: only this topic. May be repeated."),
+    ] = None,
+    rate: RateOption = None,
+    rows: Rows = 20,
+) -> int:
     """Reads every offset that a replica holds and the plan's chosen log does not: the tail from where the two logs
-    differ, and the head before the chosen log's start. Only replicas whose broker answers can be read. The cluster
-    is not changed. Needs READ on the topics.
+    differ, and the head before the chosen log's start. The cluster is not changed. Needs READ on the topics.
+
+    Replicas whose broker answers are read from it. With --from-disk, what only a dead broker has is read from its
+    log dirs, which are opened for reading only. Without a plan, the disks are compared with the present leaders:
+    what an election has cut off may still be on them. The head may then be what the topic's retention has deleted.
 
     Run it again with the same directory after it was interrupted: what is there is checked and not read again.
 
@@ -54,12 +82,23 @@ def read(run: Run, *, plan: PlanFile, to: To, rate: RateOption = None, rows: Row
     Examples:
       ktriage rescue read --bootstrap-server kafka-1:9092 recovery.json --to ./rescue
       ktriage rescue read --cluster production recovery.json --to /backup/rescue --rate 50MB
+      ktriage rescue read --cluster production recovery.json --to ./rescue --from-disk /mnt/broker-3
+      ktriage rescue read --cluster production --to ./rescue-3 --from-disk /mnt/broker-3 --topic orders
     """
-    from console.cli.recovery.rescue_plan import read_rescue  # noqa: PLC0415  # not for --help
+    if plan is None and not from_disk:
+        raise InputError("give a plan, or --from-disk DIR, or both")
+    if plan is not None and topic:
+        raise InputError("--topic is for a rescue without a plan")
+    from console.cli.recovery.rescue_plan import (  # noqa: PLC0415  # not for --help
+        read_rescue,
+        read_rescue_of_disks,
+    )
     from console.operations.elections.plan_file_checks import WHOLE  # noqa: PLC0415
     from console.operations.rescue.rescue_read import RescueRequest  # noqa: PLC0415
 
-    request = RescueRequest(to, bytes_per_second(rate))
+    request = RescueRequest(to, bytes_per_second(rate), log_dirs=tuple(from_disk or ()))
+    if plan is None:
+        return read_rescue_of_disks(run, request, topic or (), rows)
     return read_rescue(run, plan, WHOLE, request, rows)
 
 

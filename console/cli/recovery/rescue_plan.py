@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from backends.base.protocol import Backend
@@ -9,7 +10,7 @@ from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
 from console.operations.elections.plan_file_checks import PlanPart, read_part, refuse_other_cluster
-from console.operations.rescue.rescue_read import RescueReading, RescueRequest, read_plan
+from console.operations.rescue.rescue_read import RescueReading, RescueRequest, read_disks, read_plan
 from console.output.rescue.rescue_report import rescue_document, rescue_lines
 from console.signals import StopRequest
 from recovery.plan.values import Plan
@@ -21,17 +22,42 @@ def read_rescue(run: Run, path: Path, part: PlanPart, request: RescueRequest, ro
     if not isinstance(plan, Plan):
         raise InputError(f"{path}: it names leaders only; make a plan with preconditions first: ktriage plan")
 
-    async def job(backend: Backend, _stop: StopRequest) -> RescueReading:
-        cluster_id = (await backend.open()).cluster_id
+    async def read(backend: Backend, cluster_id: str) -> RescueReading:
         refuse_other_cluster(plan, cluster_id, path)
         return await read_plan(backend, plan, cluster_id, request, run.screen.progress)
+
+    again = ("rescue", "read", str(path), *_words(request))
+    return _rescue(run, read, rows, again, then=("apply", str(path), "--rescue", str(request.directory)))
+
+
+def read_rescue_of_disks(run: Run, request: RescueRequest, topics: Sequence[str], rows: int) -> int:
+    """Reads what disks hold and the leaders of now do not; returns the exit status."""
+
+    async def read(backend: Backend, cluster_id: str) -> RescueReading:
+        return await read_disks(backend, cluster_id, request, topics, run.screen.progress)
+
+    again = ("rescue", "read", *_words(request), *(word for topic in topics for word in ("--topic", topic)))
+    return _rescue(run, read, rows, again, then=("rescue", "show", str(request.directory)))
+
+
+def _words(request: RescueRequest) -> tuple[str, ...]:
+    disks = tuple(word for path in request.log_dirs for word in ("--from-disk", str(path)))
+    return "--to", str(request.directory), *disks
+
+
+def _rescue(
+    run: Run,
+    read: Callable[[Backend, str], Awaitable[RescueReading]],
+    rows: int,
+    again: tuple[str, ...],
+    then: tuple[str, ...],
+) -> int:
+    async def job(backend: Backend, _stop: StopRequest) -> RescueReading:
+        return await read(backend, (await backend.open()).cluster_id)
 
     reading = run.read(job)
     run.screen.out(rescue_document(reading) if run.json else rescue_lines(reading.rescued, rows))
     for tp, problem in reading.problems.items():
         run.screen.say(f"not rescued: {tp}: {problem}")
-    if reading.problems:
-        run.next("rescue", "read", str(path), "--to", str(request.directory))
-        return Status.PARTLY
-    run.next("apply", str(path), "--rescue", str(request.directory))
-    return Status.DONE
+    run.next(*(again if reading.problems else then))
+    return Status.PARTLY if reading.problems else Status.DONE

@@ -1,43 +1,33 @@
-"""Reads what a plan's elections cut off from the brokers that hold it, before the elections are sent."""
+"""Reads what elections cut off: from the brokers that hold it, before the elections are sent, and from disks."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.base.answers import Depth, LogPosition, RawBatches, SurveyRequest
-from backends.base.errors import BackendError, NotAllowed
+from backends.base.answers import Depth, SurveyRequest
 from backends.base.protocol import Backend, Progress
-from console.errors import ConsoleError, StalePlan
+from console.errors import InputError, StalePlan
 from console.journal.journal_lines import moment
 from console.operations.elections.election_batches import described
-from console.operations.elections.plan_comparison import PreparedPlan, prepare
-from console.operations.rescue.byte_rate import ByteRate
+from console.operations.elections.plan_comparison import prepare
+from console.operations.rescue.rescue_disks import RescueDisks, read_rescue_disks
+from console.operations.rescue.rescue_run import BranchResult, RescueRun, RescueSource
 from console.provenance import made_by, now
-from console.rescue.branch_writer import BranchError, BranchWriter, RescueDiskError
-from console.rescue.manifest import BranchManifest, RescueHeader
+from console.rescue.manifest import RescueHeader
 from console.rescue.rescue_directory import RescueDirectory
 from console.version import version
-from recovery.model import Survey, TopicPartition, Unknown
+from recovery.model import PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.values import Plan
 from recovery.plan.write import digest
-from recovery.rescue_branches import RescueBranch, UnreadReplica, rescue_branches, unread_replicas
-from recovery.wording.quantity_text import human_bytes, lasting
+from recovery.rescue_branches import RescueBranch, UnreadReplica, branches_with_disks, unread_replicas
 
 SURVEY_SECONDS = 30.0
-ANSWER_BYTES = 8 << 20
-"""Bytes of one answer: with the brokers read at once, this bounds the memory."""
-OPEN_BRANCHES = 64
-"""Branches that are read from one broker in turn; each has a file open."""
-ATTEMPTS = 4
-PAUSES = (0.5, 1.0, 2.0)
-"""Seconds before a broker that failed is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +35,13 @@ class RescueRequest:
     """Where to write to, and how many bytes each broker is asked for per second at most; None: no limit.
 
     ``elect_anyway``, where elections follow: those of partitions whose rescue is not whole are sent too.
+    ``log_dirs`` are those of brokers that are down; they are read too.
     """
 
     directory: Path
     rate: int | None = None
     elect_anyway: bool = False
-
-
-class BranchResult(NamedTuple):
-    """One branch: ``size`` in bytes; ``problem`` is None if all of it was read."""
-
-    branch: RescueBranch
-    size: int
-    problem: str | None
+    log_dirs: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +79,13 @@ class Rescued:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class RescueReading:
-    """A plan's rescue without its elections: the plan compared before and after the reading."""
+class RescueReading(NamedTuple):
+    """A rescue without elections. ``problems``: the partitions that are not rescued, each with why: their row is
+    stale, or a branch is not whole.
+    """
 
-    before: PreparedPlan
     rescued: Rescued
-    after: PreparedPlan
-
-    @property
-    def problems(self) -> Mapping[TopicPartition, str]:
-        """The partitions that are not rescued, each with why: their row is stale, or a branch is not whole."""
-        found = {
-            check.tp: f"{check.decision}: {check.detail}"
-            for check in self.before.checks
-            if not readable(check)
-        }
-        moved = (check for check in self.after.checks if not readable(check))
-        found |= {check.tp: f"while it was read: {check.decision}: {check.detail}" for check in moved}
-        return found | dict(self.rescued.problems)
+    problems: Mapping[TopicPartition, str]
 
 
 def readable(check: Judgement) -> bool:
@@ -135,7 +107,13 @@ async def read_plan(
         raise StalePlan(f"nothing was read: {first.tp}: {first.decision}: {first.detail}")
     part = replace(plan, rows=tuple(row for row in plan.rows if row.tp in wanted))
     rescued = await rescue_plan(backend, part, request, progress)
-    return RescueReading(before, rescued, await prepare(backend, part, cluster_id, progress))
+    after = await prepare(backend, part, cluster_id, progress)
+    problems = {
+        check.tp: f"{check.decision}: {check.detail}" for check in before.checks if not readable(check)
+    }
+    moved = (check for check in after.checks if not readable(check))
+    problems |= {check.tp: f"while it was read: {check.decision}: {check.detail}" for check in moved}
+    return RescueReading(rescued, problems | dict(rescued.problems))
 
 
 async def rescue_plan(
@@ -147,220 +125,121 @@ async def rescue_plan(
     nothing more is read.
     """
     leaders = {row.tp: row.leader for row in plan.rows}
-    surveys = [survey for survey in await _surveys(backend, leaders, progress) if survey.state.offline]
-    branches = [branch for survey in surveys for branch in rescue_branches(survey, leaders[survey.tp])]
-    unread = tuple(one for survey in surveys for one in unread_replicas(survey, leaders[survey.tp]))
+    disks = await read_rescue_disks(request.log_dirs, plan.header.cluster_id, progress)
+    found = await described(backend, list(leaders))
+    surveys = await _surveys(backend, found.states, disks, progress)
+    lost = [_cut_off(one, leaders[one.tp], disks) for one in surveys if one.state.offline]
     header = RescueHeader(
         plan.header.cluster_id, plan.header.plan_id, digest(plan), moment(now()), made_by(), version()
     )
+    rescued = await _read(backend, lost, disks, header=header, request=request, progress=progress)
+    return replace(rescued, gone=_told_before(plan, rescued.unread))
+
+
+async def read_disks(
+    backend: Backend,
+    cluster_id: str,
+    request: RescueRequest,
+    topics: Collection[str],
+    progress: Progress | None = None,
+) -> RescueReading:
+    """Reads what the log dirs of ``request`` hold and the leaders of now do not. Raises InputError, BackendError.
+
+    ``topics``: only these; empty: all that are on the disks.
+    """
+    disks = await read_rescue_disks(request.log_dirs, cluster_id, progress)
+    wanted = [tp for tp in disks.partitions if not topics or tp.topic in topics]
+    if not wanted:
+        raise InputError(f"{request.log_dirs[0]}: holds no partition of {', '.join(topics) or 'any topic'}")
+    found = await described(backend, wanted)
+    led = tuple(state for state in found.states if not state.offline)
+    surveys = await _surveys(backend, led, disks, progress, leaders_only=True)
+    lost = [_cut_off(_leader_alone(one), one.state.leader, disks) for one in surveys]
+    header = RescueHeader(cluster_id, "", "", moment(now()), made_by(), version())
+    rescued = await _read(backend, lost, disks, header=header, request=request, progress=progress)
+    problems = {one.tp: "it has no leader: make a plan for it, and give that plan" for one in found.states}
+    problems |= dict.fromkeys(set(wanted) - set(problems), "the cluster has no such partition, or hides it")
+    for survey in surveys:
+        log = survey.log(survey.state.leader)
+        if log is not None and not isinstance(log.lineage, Unknown):
+            del problems[survey.tp]
+        else:
+            problems[survey.tp] = f"the log of its leader, broker {survey.state.leader}, is not known"
+    return RescueReading(rescued, problems | dict(rescued.problems))
+
+
+class _CutOff(NamedTuple):
+    """What one choice of leader cuts off, and what of it cannot be read."""
+
+    branches: tuple[RescueBranch, ...]
+    unread: tuple[UnreadReplica, ...]
+
+
+def _cut_off(survey: Survey, leader: int, disks: RescueDisks) -> _CutOff:
+    copies = disks.copies(survey.state)
+    unread = (*unread_replicas(survey, leader, copies), *disks.unread(survey.state))
+    return _CutOff(branches_with_disks(survey, leader, copies), unread)
+
+
+def _leader_alone(survey: Survey) -> Survey:
+    """Its followers are cut off by nobody any more."""
+    return survey._replace(
+        replicas=tuple(one for one in survey.replicas if one.broker == survey.state.leader)
+    )
+
+
+async def _read(
+    backend: Backend,
+    lost: Sequence[_CutOff],
+    disks: RescueDisks,
+    *,
+    header: RescueHeader,
+    request: RescueRequest,
+    progress: Progress | None,
+) -> Rescued:
+    branches = [branch for one in lost for branch in one.branches]
+    unread = tuple(replica for one in lost for replica in one.unread)
     directory = await asyncio.to_thread(RescueDirectory, request.directory, header, branches, unread, now)
     try:
-        run = _RescueRun(backend, directory, request.rate, branches, progress)
-        return replace(await run.run(unread), gone=_told_before(plan, unread))
+        sources = [
+            *disks.sources(branches),
+            *(
+                RescueSource(partial(backend.read_batches, broker), mine)
+                for broker, mine in _by_broker(branches).items()
+            ),
+        ]
+        results, before, seconds = await RescueRun(directory, request.rate, sources, progress).run()
+        return Rescued(directory.path, results, unread, before, seconds)
     finally:
         directory.close()
 
 
+def _by_broker(branches: Iterable[RescueBranch]) -> Mapping[int, tuple[RescueBranch, ...]]:
+    found: dict[int, tuple[RescueBranch, ...]] = {}
+    for branch in branches:
+        if not branch.log_dir:
+            found[branch.broker] = (*found.get(branch.broker, ()), branch)
+    return found
+
+
 def _told_before(plan: Plan, unread: Iterable[UnreadReplica]) -> tuple[UnreadReplica, ...]:
+    """Replicas that answered the plan. An election does not change the disk that a plan was told by."""
     rows = {row.tp: row for row in plan.rows}
-    return tuple(one for one in unread if rows[one.tp].candidate(one.broker) is not None)
+    candidates = ((one, rows[one.tp].candidate(one.broker)) for one in unread)
+    return tuple(one for one, told in candidates if told is not None and told.disk_read_ms is None)
 
 
 async def _surveys(
-    backend: Backend, partitions: Iterable[TopicPartition], progress: Progress | None
+    backend: Backend,
+    states: tuple[PartitionState, ...],
+    disks: RescueDisks,
+    progress: Progress | None,
+    *,
+    leaders_only: bool = False,
 ) -> tuple[Survey, ...]:
-    """With the logs' sizes, for the room that is needed."""
-    found = await described(backend, list(partitions))
-    if not found.states:
+    """With the logs' sizes, for the room that is needed; with all epochs where disks are compared with them."""
+    if not states:
         return ()
-    asked = SurveyRequest(found.states, SURVEY_SECONDS, Depth.DIVERGENCE, log_dirs=True)
+    depth = Depth.FULL if disks.readings else Depth.DIVERGENCE
+    asked = SurveyRequest(states, SURVEY_SECONDS, depth, log_dirs=True, leaders_only=leaders_only)
     return (await backend.survey(asked, progress)).surveys
-
-
-class _RescueRun:
-    def __init__(
-        self,
-        backend: Backend,
-        directory: RescueDirectory,
-        rate: int | None,
-        branches: Sequence[RescueBranch],
-        progress: Progress | None,
-    ) -> None:
-        self._backend = backend
-        self._directory = directory
-        self._rate = rate
-        self._branches = branches
-        self._progress = _RescueProgress(progress, branches)
-        self._results: dict[RescueBranch, BranchResult] = {}
-        self._disk: str | None = None
-
-    async def run(self, unread: tuple[UnreadReplica, ...]) -> Rescued:
-        began = time.monotonic()
-        by_broker: dict[int, deque[RescueBranch]] = {}
-        before = 0
-        for branch in self._branches:
-            manifest = await asyncio.to_thread(self._directory.read_before, branch)
-            if manifest is not None:
-                before += 1
-                self._ended(branch, manifest)
-            else:
-                by_broker.setdefault(branch.broker, deque()).append(branch)
-        async with asyncio.TaskGroup() as readers:
-            for broker, pending in by_broker.items():
-                readers.create_task(self._read_broker(broker, pending))
-        results = tuple(self._results[branch] for branch in self._branches)
-        return Rescued(self._directory.path, results, unread, before, time.monotonic() - began)
-
-    async def _read_broker(self, broker: int, pending: deque[RescueBranch]) -> None:
-        """Reads the branches of one broker, some at a time; one answer is written before the next is asked for."""
-        writers: deque[BranchWriter] = deque()
-        pace = ByteRate(self._rate)
-        try:
-            while True:
-                await self._open_more(writers, pending)
-                if not writers or self._disk is not None:
-                    break
-                try:
-                    answer = await self._ask(broker, writers, pace)
-                except BackendError as error:
-                    for writer in writers:
-                        await self._end(writer, str(error))
-                    writers.clear()
-                    for branch in pending:
-                        self._failed(branch, str(error))
-                    pending.clear()
-                    break
-                await self._take(answer, writers, pace)
-        finally:
-            for writer in writers:
-                writer.close()
-        for branch in (*(writer.branch for writer in writers), *pending):
-            self._failed(branch, self._disk or "not read")
-
-    async def _open_more(self, writers: deque[BranchWriter], pending: deque[RescueBranch]) -> None:
-        """One branch of a partition at a time: a request asks for one offset of it."""
-        asked = {writer.branch.tp for writer in writers}
-        for _ in range(len(pending)):
-            if len(writers) >= OPEN_BRANCHES or self._disk is not None:
-                return
-            branch = pending.popleft()
-            if branch.tp in asked:
-                pending.append(branch)
-                continue
-            asked.add(branch.tp)
-            try:
-                writer = await asyncio.to_thread(self._directory.writer, branch)
-            except BranchError as error:
-                self._failed(branch, str(error), disk=isinstance(error, RescueDiskError))
-                continue
-            self._progress.advanced(writer.next_offset - branch.start, 0)
-            if writer.done:
-                await self._end(writer, None)
-            else:
-                writers.append(writer)
-
-    async def _ask(
-        self, broker: int, writers: Iterable[BranchWriter], pace: ByteRate
-    ) -> Mapping[TopicPartition, RawBatches | Unknown]:
-        """Raises BackendError when the broker still fails after some attempts."""
-        positions = [LogPosition(writer.branch.tp, writer.next_offset) for writer in writers]
-        await pace.wait()
-        for pause in (*PAUSES, None):
-            try:
-                return await self._backend.read_batches(broker, positions, pace.most(ANSWER_BYTES))
-            except NotAllowed:
-                raise
-            except BackendError:
-                if pause is None:
-                    raise
-                await asyncio.sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _take(
-        self,
-        answer: Mapping[TopicPartition, RawBatches | Unknown],
-        writers: deque[BranchWriter],
-        pace: ByteRate,
-    ) -> None:
-        """Writes an answer. Branches that got nothing stand first in the next request."""
-        first = writers[0]
-        hungry: list[BranchWriter] = []
-        served: list[BranchWriter] = []
-        for writer in list(writers):
-            found = answer.get(writer.branch.tp)
-            if isinstance(found, RawBatches):
-                problem, grown = await self._write(writer, found, pace)
-                if grown == 0 and problem is None and writer is first and not writer.done:
-                    problem = f"the log has no whole batch at offset {writer.next_offset} any more"
-            else:
-                problem, grown = str(found) if found else "the answer leaves this partition out", 0
-            if writer.done or problem is not None:
-                await self._end(writer, None if writer.done else problem)
-            else:
-                (served if grown else hungry).append(writer)
-        writers.clear()
-        writers.extend((*hungry, *served))
-
-    async def _write(self, writer: BranchWriter, found: RawBatches, pace: ByteRate) -> tuple[str | None, int]:
-        """What went wrong, and by how many offsets the branch has grown."""
-        before, size = writer.next_offset, writer.size
-        problem = None
-        try:
-            await asyncio.to_thread(writer.take, found.data)
-        except BranchError as error:
-            problem = str(error)
-            if isinstance(error, RescueDiskError):
-                self._disk = problem
-        grown = writer.next_offset - before
-        pace.used(len(found.data))
-        self._progress.advanced(grown, writer.size - size)
-        return problem, grown
-
-    async def _end(self, writer: BranchWriter, problem: str | None) -> None:
-        directory = self._directory
-        try:
-            if problem is None:
-                manifest = await asyncio.to_thread(directory.whole, writer)
-            elif self._disk is not None:
-                writer.close()  # what is there is continued when there is room
-                self._results[writer.branch] = BranchResult(writer.branch, writer.size, problem)
-                return
-            else:
-                manifest = await asyncio.to_thread(directory.ended_early, writer, problem)
-        except (RescueDiskError, ConsoleError) as error:
-            self._failed(writer.branch, str(error), disk=True)
-            return
-        self._ended(writer.branch, manifest)
-
-    def _ended(self, branch: RescueBranch, manifest: BranchManifest) -> None:
-        self._results[branch] = BranchResult(branch, manifest.size, manifest.problem)
-
-    def _failed(self, branch: RescueBranch, problem: str, *, disk: bool = False) -> None:
-        if disk:
-            self._disk = problem
-        self._results.setdefault(branch, BranchResult(branch, 0, problem))
-
-
-class _RescueProgress:
-    """Counts offsets, of which the total is known, and tells bytes, rate and time left."""
-
-    def __init__(self, progress: Progress | None, branches: Iterable[RescueBranch]) -> None:
-        self._progress = progress
-        self._of = sum(branch.end - branch.start for branch in branches)
-        self._began = time.monotonic()
-        self._done = 0
-        self._moved = 0
-        self._bytes = 0
-
-    def advanced(self, offsets: int, size: int) -> None:
-        self._done += offsets
-        self._bytes += size
-        if size:
-            self._moved += offsets
-        if self._progress is None:
-            return
-        seconds = max(time.monotonic() - self._began, 0.001)
-        left = (self._of - self._done) * seconds / self._moved if self._moved else 0.0
-        rate = human_bytes(round(self._bytes / seconds))
-        what = f"rescue: {human_bytes(self._bytes)} read, {rate}/s, about {lasting(left)} left; offsets"
-        self._progress(what, min(self._done, self._of), self._of)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from console.operations.rescue.rescue_read import BranchResult, Rescued, RescueReading
+from console.operations.rescue.rescue_read import Rescued, RescueReading
+from console.operations.rescue.rescue_run import BranchResult
 from console.output.json_document import document
 from console.output.text_table import TextColumn, table
 from recovery.model import NO_EPOCH, EpochSpan
@@ -79,13 +80,18 @@ def _row(result: BranchResult) -> tuple[str, ...]:
     branch = result.branch
     return (
         str(branch.tp),
-        str(branch.broker),
+        broker_text(branch),
         str(branch.part),
         offsets_text(branch),
         epochs_text(branch.spans),
         human_bytes(result.size),
         "whole" if result.problem is None else f"NOT WHOLE: {result.problem}",
     )
+
+
+def broker_text(branch: RescueBranch) -> str:
+    """The broker that the branch is of, and whether it was read from its disk."""
+    return f"{branch.broker} (disk)" if branch.log_dir else str(branch.broker)
 
 
 def offsets_text(branch: RescueBranch) -> str:
@@ -105,6 +111,7 @@ def _branch_fields(result: BranchResult) -> dict[str, object]:
         "endOffset": branch.end,
         "epochs": [list(span) for span in branch.spans],
         "bytes": result.size,
+        "logDir": branch.log_dir or None,
         "whole": result.problem is None,
         "problem": result.problem,
     }

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from console.output.json_document import document
-from console.output.rescue.rescue_report import epochs_text, offsets_text, unread_lines
+from console.output.rescue.rescue_report import broker_text, epochs_text, offsets_text, unread_lines
 from console.output.text_table import TextColumn, table
 from console.rescue.branch_summary import BranchSummary
 from console.rescue.record_fields import Record
@@ -52,7 +52,8 @@ def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int
     records = sum(one.summary.records for one in shown if one.summary is not None)
     broken = sum(one.problem is not None for one in shown)
     yield (
-        f"{counted(len(shown), 'branch', 'branches')} of cluster {header.cluster_id}, plan {header.plan_id}:"
+        f"{counted(len(shown), 'branch', 'branches')} of cluster {header.cluster_id},"
+        f" {f'plan {header.plan_id}' if header.plan_id else 'without a plan'}:"
         f" {counted(records, 'record')}, {human_bytes(sum(one.size for one in shown))}; {broken:,} not whole"
     )
     yield from unread_lines(contents.index.unread)
@@ -96,6 +97,7 @@ def _fields(one: BranchShown) -> dict[str, object]:
         "startOffset": branch.start,
         "endOffset": branch.end,
         "bytes": one.size,
+        "logDir": branch.log_dir or None,
         "problem": one.problem,
     }
     if summary is not None:
@@ -155,7 +157,7 @@ def _row(one: BranchShown) -> tuple[str, ...]:
     branch, summary = one.rescued.branch, one.summary
     place = (
         str(branch.tp),
-        str(branch.broker),
+        broker_text(branch),
         str(branch.part),
         offsets_text(branch),
         epochs_text(branch.spans),

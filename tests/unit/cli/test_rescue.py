@@ -55,6 +55,18 @@ def test_a_directory_with_something_else_is_left_alone_and_nothing_is_sent(
     assert "Z elect" not in planned("ktriage", "journal", *TAIL).out
 
 
+def test_a_disk_that_cannot_be_read_stops_the_rescue_before_it_begins(
+    planned: Caller, tmp_path: Path
+) -> None:
+    ended = planned(
+        "ktriage", "rescue", "read", "plan.json", "--to", "saved", "--from-disk", str(tmp_path), *TAIL
+    )
+    assert ended.status == 2 and "is no log dir" in ended.err
+    ended = planned("ktriage", "rescue", "read", "--to", "saved", *TAIL)
+    assert ended.status == 2 and "give a plan, or --from-disk DIR" in ended.err
+    assert not (tmp_path / "saved").exists()
+
+
 def test_a_rescue_of_another_plan_is_never_written_over(planned: Caller) -> None:
     assert planned("ktriage", "rescue", "read", "plan.json", "--to", "saved", *TAIL).status == 0
     assert planned("ktriage", "plan", "--strategy", "aggressive", "other.json", *TAIL).status == 0

@@ -16,7 +16,13 @@ from recovery.model import (
     Unknown,
     Why,
 )
-from recovery.rescue_branches import BranchPart, rescue_branches, unread_replicas
+from recovery.rescue_branches import (
+    BranchPart,
+    DiskCopy,
+    branches_with_disks,
+    rescue_branches,
+    unread_replicas,
+)
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 from tests.unit.recovery.test_loss import survey_of
 from tests.unit.recovery.test_probe import probed
@@ -78,3 +84,44 @@ def test_a_lineage_that_may_not_be_read_is_an_unread_replica() -> None:
     (unread,) = unread_replicas(survey, 1)
     assert unread.broker == 2 and "READ" in unread.why
     assert [one.broker for one in unread_replicas(survey, 2)] == [1]
+
+
+def _log(*spans: tuple[int, int, int], log_dir: str = "") -> ReplicaLog:
+    held = tuple(EpochSpan(*span) for span in spans)
+    lineage = Lineage(held[-1].epoch, held, held[0].start)
+    return ReplicaLog(9, held[-1].end, held[0].start, 0, lineage, log_dir)
+
+
+SILENT = Unknown(Why.NOT_ANSWERED, "it is down")
+CHOSEN, STALE = _log((0, 0, 1000), (2, 1000, 1300)), ((0, 0, 1500),)
+
+
+def test_what_only_a_dead_brokers_disk_holds_is_read_from_the_disk() -> None:
+    survey = _survey({1: SILENT, 2: CHOSEN, 3: SILENT})
+    copies = (DiskCopy(1, _log(*STALE, log_dir="/mnt/1")),)
+    (branch,) = branches_with_disks(survey, 2, copies)
+    assert (branch.broker, branch.log_dir, branch.spans) == (1, "/mnt/1", (EpochSpan(0, 1000, 1500),))
+    assert [one.broker for one in unread_replicas(survey, 2, copies)] == [3]
+
+
+def test_what_a_broker_holds_too_is_read_from_the_broker() -> None:
+    survey = _survey({1: SILENT, 2: CHOSEN, 3: _log((0, 0, 1200))})
+    found = branches_with_disks(survey, 2, (DiskCopy(1, _log(*STALE, log_dir="/mnt/1")),))
+    assert [(one.broker, one.log_dir, one.start, one.end) for one in found] == [
+        (1, "/mnt/1", 1000, 1500),
+    ], "the longer one has it all"
+    found = branches_with_disks(survey, 2, (DiskCopy(1, _log((0, 0, 1200), log_dir="/mnt/1")),))
+    assert [(one.broker, one.log_dir) for one in found] == [(3, "")]
+
+
+def test_an_older_copy_of_the_leaders_own_disk_is_compared_with_its_log_of_now() -> None:
+    survey = _survey({1: CHOSEN})
+    (branch,) = branches_with_disks(survey, 1, (DiskCopy(1, _log(*STALE, log_dir="/copy")),))
+    assert (branch.leader, branch.broker, branch.start, branch.end) == (1, 1, 1000, 1500)
+
+
+def test_nothing_is_said_of_a_disk_where_the_chosen_log_is_not_known() -> None:
+    survey = _survey({1: SILENT, 2: SILENT})
+    copies = (DiskCopy(1, _log(*STALE, log_dir="/mnt/1")),)
+    assert branches_with_disks(survey, 2, copies) == ()
+    assert [one.broker for one in unread_replicas(survey, 2, copies)] == [1]
