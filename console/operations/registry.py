@@ -247,6 +247,16 @@ ACTIONS = (
         needs=(Need.FILES, Need.IDLE, Need.CLUSTER, Need.QUORUM_LEADER, Need.ROW),
         changes=True,
     ),
+    Action(
+        "evidence",
+        "i",
+        "i",
+        "disk",
+        "take a silent replica's log from a file of ktriage disk scan",
+        OFFLINE + REPLICAS,
+        "Cluster",
+        needs=(Need.FILES, Need.IDLE, Need.CLUSTER, Need.ROW),
+    ),
     Action("filter", "slash", "/", "filter", "show only rows with a text", ALL, "Table", 10),
     Action(
         "mark_all", "a", "a", "mark all", "mark every row that is shown", ALL, "Table", 11, needs=(Need.ROW,)

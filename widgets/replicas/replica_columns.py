@@ -7,7 +7,7 @@ from typing import NamedTuple
 from recovery.acknowledged.verdict import Verdict
 from recovery.model import Broker, Lineage, PartitionState, Replica, ReplicaLog, Standing, Unknown
 from recovery.wording.quantity_text import age, human_bytes, offset, printable
-from recovery.wording.replica_text import replica_sets
+from recovery.wording.replica_text import disk_text, replica_sets
 from recovery.wording.verdict_text import short_verdict
 from widgets.loss_tone import last_epoch, verdict_tone
 from widgets.table import TableColumn
@@ -35,6 +35,8 @@ def _answers(row: ReplicaRow) -> str:
     log = row.replica.log
     if isinstance(log, Unknown):
         return str(log.why)
+    if row.replica.disk_read_ms is not None:
+        return disk_text(row.replica.disk_read_ms)
     return "answered" if isinstance(log.lineage, Lineage) else f"epochs {log.lineage.why}"
 
 

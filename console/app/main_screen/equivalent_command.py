@@ -25,12 +25,14 @@ def command_line(
     marked: Sequence[TopicPartition],
     rows: Rows,
     draft: Draft,
+    evidence: Sequence[str] = (),
 ) -> str:
-    """For the current state of the pane."""
+    """For the current state of the pane; ``evidence`` are the files of disks that count as answers."""
+    disks = tuple(word for file in evidence for word in ("--evidence", file))
     if pane == PLAN:
-        return _plan(target, rows.choosing, draft)
+        return _plan(target, rows.choosing, draft, disks)
     if pane == REPLICAS and cursor is not None:
-        return target.command("replicas", *_named((cursor,)))
+        return target.command("replicas", *_named((cursor,)), *disks)
     if pane == OFFLINE:
         return target.command(*_listed(marked, rows))
     return target.command(*_WHOLE.get(pane, ("status",)))
@@ -51,7 +53,7 @@ def _listed(marked: Sequence[TopicPartition], rows: Rows) -> tuple[str, ...]:
     return ("replicas", "--all-offline-partitions")
 
 
-def _plan(target: Target, choosing: Choosing, draft: Draft) -> str:
+def _plan(target: Target, choosing: Choosing, draft: Draft, disks: tuple[str, ...]) -> str:
     if draft.file is not None:
         return target.command("apply", str(draft.file))
     if draft.edited:
@@ -65,7 +67,7 @@ def _plan(target: Target, choosing: Choosing, draft: Draft) -> str:
         how += ["--ranking", str(made.ranking)]
     if made.strategy is not Strategy.BALANCED:
         how += ["--strategy", str(made.strategy)]
-    return target.command("plan", *which, *how, unused())
+    return target.command("plan", *which, *how, *disks, unused())
 
 
 def _named(partitions: Sequence[TopicPartition]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from console.app.controller_replacement.start_replacement import StartReplacemen
 from console.app.disk_swap.start_swap import StartSwap
 from console.app.main_screen.bars import BarsView, draw_bars
 from console.app.main_screen.copy_and_export import CopyAndExport
+from console.app.main_screen.disk_evidence_key import DiskEvidenceKey
 from console.app.main_screen.equivalent_command import command_line
 from console.app.main_screen.glossary_view import glossary_screen
 from console.app.main_screen.guide_steps import GuideState, step
@@ -106,6 +107,7 @@ class MainScreen(PanesScreen):
         self._applier = Applier(
             session, self.say, self.ask, self.tasks, progress=self.progress, program=owner.program
         )
+        self._evidence = DiskEvidenceKey(session, self.say, self.ask, self.tasks)
         self._restorer = RecordRestorer(
             session, self.say, self.ask, self.tasks, progress=self.progress, program=owner.program
         )
@@ -242,6 +244,7 @@ class MainScreen(PanesScreen):
             marked=sorted(marked),
             rows=self.session.rows,
             draft=self.session.draft,
+            evidence=tuple(one.source for one in self.session.evidence),
         )
 
     # Called by its parts
@@ -289,6 +292,7 @@ class MainScreen(PanesScreen):
             **self._planner.handlers(),
             **self._applier.handlers(),
             **self._restorer.handlers(),
+            **self._evidence.handlers(),
             **self._copies.handlers(),
             **self._search.handlers(),
             **{f"pane{pane}": partial(go, pane) for pane in PANES},

@@ -5,7 +5,7 @@ other, so that no broker has two of ours in flight.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -18,11 +18,13 @@ from backends.base.protocol import Backend
 from console.app.session.view import JudgedSurvey, View, ViewRequest
 from console.last_healthy import recall
 from console.operations.survey.cluster_health import Configs, HealthSources, cluster_health, topics_of
+from console.operations.survey.disk_evidence import registration_facts
 from console.operations.survey.offline_times import OfflineTimesReader
 from console.operations.survey.partition_picture import may_be_under_min_isr
 from console.operations.voters.quorum_state import lost
 from console.operations.voters.remembered_voters import MEMORY
 from recovery.cluster_health import ClusterHealth, short_of_replicas
+from recovery.disk_evidence import DiskReading, with_disks
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.min_isr import min_isr_from_config
@@ -43,13 +45,15 @@ Tell = Callable[[View], None]
 class ClusterRefresh:
     """Refreshes the view of one cluster. ``clock`` returns seconds; ``tell`` gets the first view while it fills.
 
-    ``offline_times`` reads the time since when each partition is offline.
+    ``offline_times`` reads the time since when each partition is offline. ``evidence`` are disks whose logs stand
+    for those of silent replicas, as long as nothing speaks against it.
     """
 
     clock: Callable[[], float]
     tell: Tell
     offline_times: OfflineTimesReader = field(default_factory=lambda: OfflineTimesReader(MetadataLogSource()))
     survey_seconds: float = SURVEY_SECONDS
+    evidence: tuple[DiskReading, ...] = ()
 
     async def read_all(self, backend: Backend, before: View, request: ViewRequest, generation: int) -> View:
         """The whole view. Raises BackendError if nothing could be asked; a part that could not be read is
@@ -192,7 +196,14 @@ class ClusterRefresh:
                 result = await backend.survey(request)
                 surveys.extend(result.surveys)
                 contacts |= {contact.broker: contact for contact in result.contacts}
-        return tuple(surveys), contacts
+        return self._with_disks(surveys), contacts
+
+    def _with_disks(self, surveys: Sequence[Survey]) -> tuple[Survey, ...]:
+        """Without the metadata log it is not known whether a broker came back since: no disk counts then."""
+        history = self.offline_times.source.history
+        if not self.evidence or isinstance(history, Unknown):
+            return tuple(surveys)
+        return with_disks(surveys, self.evidence, registration_facts(history, self.evidence))[0]
 
     async def _capabilities(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         if view.capabilities is not None and not isinstance(view.capabilities, Unknown):

@@ -27,6 +27,7 @@ from console.operations.access import Access, backend_access
 from console.operations.survey.offline_times import OfflineTimesReader
 from console.provenance import plan_header
 from console.target import Target
+from recovery.disk_evidence import DiskReading
 from recovery.plan.values import Header
 
 T = TypeVar("T")
@@ -77,6 +78,7 @@ class Session:
         self.draft = Draft()
         self.choosing = Choosing(importance=opening.target.importance)
         self.others = False
+        self.evidence: tuple[DiskReading, ...] = ()
         self.rows = Rows()
         self._beats = opening.beats
         self._listener = listener
@@ -231,7 +233,8 @@ class Session:
             self.from_thread(self._told, view, shaped(view, choosing, known, others=others))
 
         async def job(backend: Backend) -> tuple[View, Rows]:
-            view = await asking(ClusterRefresh(self.clock, tell, self._offline_times), backend)
+            refresh = ClusterRefresh(self.clock, tell, self._offline_times, evidence=self.evidence)
+            view = await asking(refresh, backend)
             return view, shaped(view, choosing, known, others=others)
 
         view, self.rows = await self.run(job)
@@ -246,6 +249,7 @@ class Session:
         if self._cluster_id and view.cluster_id != self._cluster_id:
             before = self._cluster_id
             self._offline_times = OfflineTimesReader(MetadataLogSource())
+            self.evidence = ()
             self.since += 1
             self.safety = self.safety.other_cluster()
             self.draft = Draft()

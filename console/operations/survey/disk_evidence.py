@@ -34,7 +34,7 @@ async def with_evidence(backend: Backend, picture: Picture, readings: tuple[Disk
     if not readings:
         return picture
     refuse_other_clusters(readings, picture.cluster.cluster_id)
-    registrations, unchecked = await _registrations(backend, readings)
+    registrations, unchecked = await read_registrations(backend, readings)
     surveys, refused = with_disks(picture.surveys, readings, registrations)
     used = tuple(
         sum(
@@ -47,7 +47,7 @@ async def with_evidence(backend: Backend, picture: Picture, readings: tuple[Disk
     return replace(picture, surveys=surveys, evidence=EvidenceUse(readings, used, refused, unchecked))
 
 
-async def _registrations(
+async def read_registrations(
     backend: Backend, readings: Sequence[DiskReading]
 ) -> tuple[dict[int, RegistrationFacts], str | None]:
     """What the metadata log tells of those brokers, or why it could not be read."""
@@ -62,7 +62,14 @@ async def _registrations(
         return {}, f"the metadata log was not read within {_SECONDS:.0f} s"
     except BackendError as error:
         return {}, str(error)
-    return {reading.broker: _facts(log.history, reading.broker) for reading in readings}, None
+    return registration_facts(log.history, readings), None
+
+
+def registration_facts(
+    history: MetadataHistory, readings: Sequence[DiskReading]
+) -> dict[int, RegistrationFacts]:
+    """What the metadata log tells of the brokers whose disks were read."""
+    return {reading.broker: _facts(history, reading.broker) for reading in readings}
 
 
 def _facts(history: MetadataHistory, broker: int) -> RegistrationFacts:

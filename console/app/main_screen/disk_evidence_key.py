@@ -1,0 +1,74 @@
+"""Takes the log of a silent replica from a file of ``ktriage disk scan``, as ``--evidence`` does."""
+
+from __future__ import annotations
+
+import asyncio
+
+from console.app.main_screen.copy_and_export import given_path
+from console.app.main_screen.question_dialogs import TextQuestion
+from console.app.main_screen.running_task import RunningTask
+from console.app.main_screen.screen_calls import Ask, Handlers, Say
+from console.app.session.session import Session
+from console.disk_evidence_files import read_disk_evidence
+from console.errors import NotDone
+from console.operations.survey.disk_evidence import read_registrations, refuse_other_clusters
+from recovery.disk_evidence import DiskReading, EvidenceRefusal, with_disks
+from recovery.ranking import Ranking
+from recovery.wording.quantity_text import counted
+from recovery.wording.replica_text import disk_text
+from widgets.text import Tone
+
+QUESTION = "Log of a silent replica, from its disk. File of ktriage disk scan --output json:"
+
+
+class DiskEvidenceKey:
+    """What the key does. A file holds until the console is closed or the cluster is another one."""
+
+    def __init__(self, session: Session, say: Say, ask: Ask, tasks: RunningTask) -> None:
+        self._session = session
+        self._say = say
+        self._ask = ask
+        self._tasks = tasks
+
+    def handlers(self) -> Handlers:
+        return {"evidence": lambda: self._tasks.begin("reading a disk's evidence", self._take())}
+
+    async def _take(self) -> None:
+        session = self._session
+        if session.choosing.ranking is Ranking.SPECIFICATION:
+            raise NotDone(
+                "a disk does not tell the partition's leader epoch: choose the ranking last-record (K)"
+            )
+        answer = await self._ask(TextQuestion(QUESTION))
+        if answer is None:
+            return
+        (reading,) = await asyncio.to_thread(read_disk_evidence, [given_path(answer)])
+        refuse_other_clusters([reading], session.view.cluster_id)
+        registrations, unchecked = await session.run(lambda backend: read_registrations(backend, (reading,)))
+        if unchecked is not None:
+            raise NotDone(
+                f"whether broker {reading.broker} ran after its disk was read is not known ({unchecked});"
+                " ktriage plan --evidence takes it all the same"
+            )
+        surveys, refused = with_disks(session.view.surveys.values(), (reading,), registrations)
+        used = sum(
+            replica.broker == reading.broker and replica.disk_read_ms is not None
+            for survey in surveys
+            for replica in survey.replicas
+        )
+        if not used:
+            raise NotDone(_why_none(reading, refused))
+        others = tuple(one for one in session.evidence if one.broker != reading.broker)
+        session.evidence = (*others, reading)
+        session.poller.ask()
+        said = f"{counted(used, 'log')} of broker {reading.broker} from {disk_text(reading.read_ms)}"
+        if refused:
+            said += f"; {len(refused):,} refused: {refused[0].tp}: {refused[0].reason}"
+        self._say(said, Tone.WARN if refused else Tone.GOOD)
+
+
+def _why_none(reading: DiskReading, refused: tuple[EvidenceRefusal, ...]) -> str:
+    if not refused:
+        return f"{reading.source}: holds no log of a partition that is shown here"
+    more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
+    return f"{reading.source}: refused: {refused[0].tp} of broker {reading.broker}: {refused[0].reason}{more}"
