@@ -95,7 +95,7 @@ def with_disks(
                 survey = _with_disk(survey, reading, disk)
             else:
                 refused.append(EvidenceRefusal(survey.tp, reading.broker, reason))
-        # What a broker has forgotten of its epochs, and what it invented for them, a disk may tell.
+        # What a broker has forgotten of its epochs a disk may tell.
         found.append(survey if survey is told else reconciled_survey(survey))
     return tuple(found), tuple(refused)
 

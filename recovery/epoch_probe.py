@@ -11,8 +11,8 @@ Four traps:
 - A leader that has written nothing answers for its own epoch, which no record has.
 - A broker that was killed between DeleteRecords and its next log start checkpoint returns with the old log start,
   but without the epochs below the new one: its phantoms end above the log start. Two phantoms have the same end,
-  which two real epochs never have. A single one, of epoch 0, is recognized only by another replica's log
-  (:mod:`recovery.lineages`).
+  which two real epochs never have. Where only epoch 0 can be asked for, below epoch 1, ListOffsets for the
+  earliest offset decides: its answer has the epoch of the log start, or none where the broker forgot it.
 - A broker that restarts forgets the epochs of a log without records (all expired or deleted), and every E is out
   of range. It is an empty log that starts at its end, even where deleted records are there again after a kill.
 """
@@ -26,6 +26,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 from recovery.model import NO_EPOCH, UNKNOWN_OFFSET, EpochSpan, Lineage
+
+EARLIEST = -2
+"""In place of an epoch to ask for: ask ListOffsets for the earliest offset (the timestamp of that question)."""
 
 UNBOUNDED = 1 << 31
 """Above every leader epoch (an int32)."""
@@ -52,10 +55,17 @@ class EpochAnswer(NamedTuple):
     high_watermark: int
 
 
+class EarliestOffset(NamedTuple):
+    """An answer to ListOffsets for the earliest offset; ``leader_epoch`` is NO_EPOCH where the broker forgot it."""
+
+    leader_epoch: int
+    log_start_offset: int
+
+
 class EpochProbe(NamedTuple):
     """What is known about one log so far; values change only through :func:`advance`.
 
-    ``asks`` is the epoch to ask next: NO_EPOCH to ask without one, and when nothing is left to ask. ``known``
+    ``asks`` is the epoch to ask next, or EARLIEST: NO_EPOCH to ask without one, and when nothing is left. ``known``
     holds (epoch, end offset) of the epochs found without a gap, newest first; ``above`` is the lowest epoch known
     to be out of range, ``below`` the highest that answered with an end short of the log end (-1 none), and
     ``short`` that answer. ``top`` is the newest epoch that anybody may have written under when the search began.
@@ -112,8 +122,10 @@ def start(log_end_offset: int, leader_epoch: int, offline: bool) -> EpochProbe:
 
 
 @lru_cache(_SHARED)
-def advance(probe: EpochProbe, answer: EpochAnswer | OutOfRange) -> EpochProbe:
+def advance(probe: EpochProbe, answer: EpochAnswer | OutOfRange | EarliestOffset) -> EpochProbe:
     """What is known after ``answer`` to ``probe.asks``. Raises EpochProbeError where answers contradict."""
+    if isinstance(answer, EarliestOffset):
+        return _confirmed(probe, answer)
     if isinstance(answer, OutOfRange):
         return _too_high(probe)
     start, watermark = answer.log_start_offset, answer.high_watermark
@@ -185,6 +197,19 @@ def _down(probe: EpochProbe, epoch: int, end: int) -> EpochProbe:
     return _known(probe, epoch, end)
 
 
+def _confirmed(probe: EpochProbe, earliest: EarliestOffset) -> EpochProbe:
+    """Whether epoch 0, the last one that was found, is that of the records below epoch 1, or a phantom."""
+    (_, end), (newer, _) = probe.known[-1], probe.known[-2]
+    if earliest.leader_epoch > newer:
+        raise EpochProbeError(
+            f"the log start has risen to epoch {earliest.leader_epoch}, above epoch {newer}"
+        )
+    probe = probe._replace(log_start_offset=max(probe.log_start_offset, earliest.log_start_offset))
+    if earliest.leader_epoch == 0:
+        return probe._replace(bottom=True, asks=NO_EPOCH)
+    return _forgotten(probe, end)
+
+
 def _forgotten(probe: EpochProbe, end: int) -> EpochProbe:
     """The broker remembers no epoch below ``end``: what answered for the last epoch asked was a phantom too."""
     if end < probe.log_end_offset:
@@ -193,8 +218,10 @@ def _forgotten(probe: EpochProbe, end: int) -> EpochProbe:
 
 
 def _known(probe: EpochProbe, epoch: int, end: int) -> EpochProbe:
-    bottom = epoch == 0 or end <= probe.floor
-    asks = NO_EPOCH if bottom else epoch - 1
+    older_than_1 = epoch == 0 and bool(probe.known) and probe.known[-1][0] == 1
+    doubtful = older_than_1 and end < probe.log_end_offset
+    bottom = end <= probe.floor or (epoch == 0 and not doubtful)
+    asks = NO_EPOCH if bottom else EARLIEST if doubtful else epoch - 1
     log_end, _, top, start, watermark, known, above, below, step, _, forgotten, short = probe
     known = (*known, (epoch, end))
     # Not _replace, which takes three times as long: this is done for every log of a cluster.

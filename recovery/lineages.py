@@ -1,10 +1,8 @@
 """What the epochs of one replica's log tell about another's.
 
-A leader epoch has one leader, and begins at one offset in every log that holds its first record. So of two logs
-that say otherwise the one with the later start has lost the epochs below it, and what it answered for them was
-invented: a broker that is killed between DeleteRecords and its next log start checkpoint has the deleted records
-again, and not their epochs (:mod:`recovery.epoch_probe`). And logs that hold a record of the same epoch are equal
-before it: where one has lost its epochs, the other's count for both.
+A broker that is killed between DeleteRecords and its next log start checkpoint has the deleted records again, and
+not their epochs (:mod:`recovery.epoch_probe`). Logs that hold a record of the same epoch are equal before it: where
+one has lost its epochs, the other's count for both.
 """
 
 from __future__ import annotations
@@ -24,11 +22,7 @@ class KnownLog(NamedTuple):
 
 def reconciled(logs: Mapping[int, KnownLog]) -> dict[int, Lineage]:
     """The lineages of a partition's logs, by broker, each with what the others tell about it."""
-    starts: dict[int, int] = {}
-    for _, lineage in logs.values():
-        for epoch, start, _ in lineage.spans:
-            starts[epoch] = min(start, starts.get(epoch, start))
-    found = {broker: _without_invented(lineage, starts) for broker, (_, lineage) in logs.items()}
+    found = {broker: lineage for broker, (_, lineage) in logs.items()}
     learned = True
     while learned:  # what one log learns from a second, a third may learn from it
         before = dict(found)
@@ -53,15 +47,6 @@ def reconciled_survey(survey: Survey) -> Survey:
         for replica in survey.replicas
     )
     return survey._replace(replicas=replicas)
-
-
-def _without_invented(lineage: Lineage, starts: Mapping[int, int]) -> Lineage:
-    """Without the spans below an epoch that begins earlier in another log."""
-    for place in range(len(lineage.spans) - 1, 0, -1):
-        epoch, start, _ = lineage.spans[place]
-        if starts[epoch] < start:
-            return lineage._replace(spans=lineage.spans[place:], floor=start)
-    return lineage
 
 
 def _completed(start: int, lineage: Lineage, others: Iterable[Lineage]) -> Lineage:

@@ -194,6 +194,21 @@ async def test_records_that_returned_without_their_epochs_are_counted_once(backe
     assert loss(found, 2).head == (EpochSpan(0, 0, 35), EpochSpan(1, 35, 143))
 
 
+async def test_an_epoch_0_that_a_killed_broker_makes_up_is_not_told(
+    backend: LiveBackend, cluster: KafkaCluster
+) -> None:
+    """Asked alone, 3 answers for epoch 0 up to 143. It is real up to 35, as 1 has it, whose answers look alike."""
+    (state,) = (await backend.partitions([RETURNED])).states
+    assert read_log(cluster.node(3), RETURNED, 0).spans == (EpochSpan(0, 0, 35), EpochSpan(1, 35, 188))
+    for broker, told in (
+        (3, Lineage(1, (EpochSpan(1, 143, 188),), 143)),
+        (1, Lineage(1, (EpochSpan(0, 0, 35), EpochSpan(1, 35, 188)), 0)),
+    ):
+        alone = SurveyRequest((state._replace(replicas=(broker,)),), 10.0, Depth.FULL)
+        (found,) = (await backend.survey(alone)).surveys
+        assert lineage(found, broker) == told
+
+
 async def test_a_log_whose_records_were_all_deleted_is_empty_and_starts_at_its_end(
     backend: LiveBackend,
 ) -> None:

@@ -26,7 +26,7 @@ from backends.live.codec.request_encoder import (
 )
 from backends.live.connections.connection import BrokerConnection
 from backends.live.survey.topic_batch import LogEndColumns, TopicBatch
-from recovery.epoch_probe import EpochAnswer, OutOfRange
+from recovery.epoch_probe import EARLIEST, EarliestOffset, EpochAnswer, OutOfRange
 from recovery.model import TopicPartition, Unknown, Why
 
 CALL = "ListOffsets+Fetch (emulated)"
@@ -102,14 +102,31 @@ def _ends(response: ListOffsetsResponse) -> dict[TopicPartition, ReplicaLogEnd |
     return ends
 
 
+ProbeAnswer = EpochAnswer | OutOfRange | EarliestOffset | LogQueryError
+
+
 async def probe_epochs(
     connection: BrokerConnection, questions: Mapping[TopicPartition, tuple[int, int]], timeout: float
-) -> dict[TopicPartition, EpochAnswer | OutOfRange | LogQueryError]:
+) -> dict[TopicPartition, ProbeAnswer]:
     """Ask each log, by (log end offset, epoch), where that epoch ends. Raises BrokerError.
 
-    ``questions`` must be sorted by topic.
+    ``questions`` must be sorted by topic. Instead of an epoch, EARLIEST asks for the epoch of the log start.
     """
-    return _answers(await connection.send(pack_fetch(questions), FetchResponse, timeout=timeout), questions)
+    ends = {tp: asked for tp, asked in questions.items() if asked[1] != EARLIEST}
+    answers: dict[TopicPartition, ProbeAnswer] = {}
+    if ends:
+        answers.update(
+            _answers(await connection.send(pack_fetch(ends), FetchResponse, timeout=timeout), ends)
+        )
+    starts = [tp for tp in questions if tp not in ends]
+    if starts:
+        request = pack_list_offsets(starts, replica=DEBUGGING_REPLICA, timestamp=EARLIEST)
+        told = _ends(await connection.send(request, ListOffsetsResponse, timeout=timeout))
+        answers.update(
+            (tp, EarliestOffset(*answer) if isinstance(answer, ReplicaLogEnd) else answer)
+            for tp, answer in told.items()
+        )
+    return answers
 
 
 async def probe_epochs_of(

@@ -24,12 +24,12 @@ from backends.live.errors import BrokerError, ConnectionProblem
 from backends.live.survey import batch_queries, log_queries
 from backends.live.survey.batch_queries import LEFT_OUT, NeedsRow
 from backends.live.survey.log_ends import LogEnds
-from backends.live.survey.log_queries import CALL, LogQueryError, ReplicaLogEnd
+from backends.live.survey.log_queries import CALL, LogQueryError, ProbeAnswer, ReplicaLogEnd
 from backends.live.survey.survey_progress import SurveyProgress
 from backends.live.survey.survey_row import SurveyRow
 from backends.live.survey.topic_batch import TopicBatch, per_request, topic_batches
 from recovery import epoch_probe as probing
-from recovery.epoch_probe import EpochAnswer, EpochProbe, EpochProbeError, OutOfRange
+from recovery.epoch_probe import EpochProbe, EpochProbeError
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 REQUEST_TIMEOUT = 3.0
@@ -250,7 +250,7 @@ class LiveSurvey:
                 self._took_end(broker, row, cast("ReplicaLogEnd | LogQueryError", one.answer))
             else:
                 row.ends[broker], row.probes[broker] = one.known
-                self._took_answer(broker, row, cast("EpochAnswer | OutOfRange | LogQueryError", one.answer))
+                self._took_answer(broker, row, cast("ProbeAnswer", one.answer))
 
     async def _ask_ends(self, broker: int, connection: BrokerConnection) -> None:
         waiting = list(self._unasked[broker])
@@ -292,9 +292,7 @@ class LiveSurvey:
             row.asked.discard(broker)
             self._took_answer(broker, row, answers.get(tp, LEFT_OUT))
 
-    def _took_answer(
-        self, broker: int, row: SurveyRow, answer: EpochAnswer | OutOfRange | LogQueryError
-    ) -> None:
+    def _took_answer(self, broker: int, row: SurveyRow, answer: ProbeAnswer) -> None:
         if isinstance(answer, LogQueryError):
             self._trouble(broker, row, answer)
             return

@@ -13,12 +13,11 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, i64
 
 from backends.live.connections.connection import BrokerConnection
-from backends.live.survey.log_queries import LogQueryError, probe_epochs
+from backends.live.survey.log_queries import LogQueryError, ProbeAnswer, probe_epochs
 from recovery.epoch_probe import EpochAnswer, OutOfRange
 from recovery.model import TopicPartition, Why
 
 TP = TopicPartition("orders", 0)
-Answer = EpochAnswer | OutOfRange | LogQueryError
 
 
 def row(error: ErrorCode = ErrorCode.none, diverging: tuple[int, int] = (-1, -1)) -> PartitionData:
@@ -33,7 +32,7 @@ def row(error: ErrorCode = ErrorCode.none, diverging: tuple[int, int] = (-1, -1)
     )
 
 
-def answer(of: PartitionData, whole: ErrorCode = ErrorCode.none) -> Answer:
+def answer(of: PartitionData, whole: ErrorCode = ErrorCode.none) -> ProbeAnswer:
     class Broker:
         async def send(self, *_: object, **__: object) -> FetchResponse:
             topic = FetchableTopicResponse(topic=TopicName(TP.topic), partitions=(of,))

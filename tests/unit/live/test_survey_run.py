@@ -25,8 +25,17 @@ from backends.live.survey.log_queries import LogQueryError, ReplicaLogEnd
 from backends.live.survey.survey_answer import replicas
 from backends.live.survey.survey_run import LiveSurvey
 from backends.live.survey.topic_batch import LogEndColumns, TopicBatch
-from recovery.epoch_probe import EpochAnswer, OutOfRange
-from recovery.model import Broker, Lineage, PartitionState, ReplicaLog, TopicPartition, Unknown, Why
+from recovery.epoch_probe import EarliestOffset, EpochAnswer, OutOfRange
+from recovery.model import (
+    Broker,
+    EpochSpan,
+    Lineage,
+    PartitionState,
+    ReplicaLog,
+    TopicPartition,
+    Unknown,
+    Why,
+)
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 
 BROKERS = (0, 1, 2)
@@ -79,7 +88,7 @@ class Player:
             return LogQueryError(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
         return ReplicaLogEnd(LEADER_EPOCH, self.logs[tp].end)
 
-    def epoch(self, tp: TopicPartition, epoch: int) -> EpochAnswer | OutOfRange:
+    def epoch(self, tp: TopicPartition, epoch: int) -> EpochAnswer | OutOfRange | EarliestOffset:
         if self.odd.get(tp):
             self.odd[tp] -= 1
             return EpochAnswer((LEADER_EPOCH + 1, 0), 0, 0)
@@ -134,7 +143,7 @@ async def log_ends(
 
 async def probe_epochs(
     connection: Any, questions: Mapping[TopicPartition, tuple[int, int]], timeout: float
-) -> dict[TopicPartition, EpochAnswer | OutOfRange]:
+) -> dict[TopicPartition, EpochAnswer | OutOfRange | EarliestOffset]:
     player: Player = connection
     await player.request()
     for tp, (log_end, _) in questions.items():
@@ -155,7 +164,7 @@ async def log_ends_of(
 
 async def probe_epochs_of(
     connection: Any, batches: Sequence[TopicBatch], timeout: float
-) -> list[list[EpochAnswer | OutOfRange]]:
+) -> list[list[EpochAnswer | OutOfRange | EarliestOffset]]:
     questions = {
         TopicPartition(batch.topic, number): (log_end, epoch)
         for batch in batches
@@ -295,6 +304,21 @@ def test_what_a_broker_forgot_of_a_logs_epochs_is_told_by_another() -> None:
     ((all_of_it, _, forgot),) = replicas(survey, {}, {}).values()
     assert isinstance(all_of_it.log, ReplicaLog) and isinstance(forgot.log, ReplicaLog)
     assert forgot.log.lineage == all_of_it.log.lineage == Lineage(1, whole.spans(), 0)
+
+
+def test_an_epoch_0_below_epoch_1_is_confirmed_before_it_counts() -> None:
+    """Broker 0 forgot epoch 1 below 5 of t-0, and answers for epoch 0 there. Of t-1 it really holds epoch 0."""
+    made_up, real = TopicPartition("t", 0), TopicPartition("t", 1)
+    stale = WholeLog((0,) * 5)
+    first = {made_up: WholeLog((1,) * 10, forgotten=5), real: WholeLog((0,) * 4 + (1,) * 3)}
+    logs = (first, {made_up: stale, real: stale}, {made_up: stale, real: stale})
+    for depth in (Depth.DIVERGENCE, Depth.FULL):
+        survey = play(Cast(tuple(Player(held, _round_and_round([0])) for held in logs)), depth)
+        told = [several[0].log for several in replicas(survey, {}, {}).values()]
+        assert [log.lineage for log in told if isinstance(log, ReplicaLog)] == [
+            Lineage(1, (EpochSpan(1, 5, 10),), 5),
+            Lineage(1, (EpochSpan(0, 0, 4), EpochSpan(1, 4, 7)), 0),
+        ]
 
 
 def test_what_another_log_asks_of_a_broker_that_is_gone_is_not_waited_for() -> None:

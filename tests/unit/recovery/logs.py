@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from recovery.epoch_probe import EpochAnswer, OutOfRange
-from recovery.model import EpochSpan
+from recovery.epoch_probe import EARLIEST, EarliestOffset, EpochAnswer, OutOfRange
+from recovery.model import NO_EPOCH, EpochSpan
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,13 @@ class WholeLog:
         found = ([(dropped[-1][0], floor)] if dropped else []) + kept
         return [entry for entry in found if entry[1] < self.end] if self.restarted else found
 
-    def fetch(self, epoch: int) -> EpochAnswer | OutOfRange:
-        """What a broker answers to a Fetch at the log end with ``last_fetched_epoch`` = ``epoch``, -1 none."""
+    def fetch(self, epoch: int) -> EpochAnswer | OutOfRange | EarliestOffset:
+        """What a broker answers to a Fetch at the log end with ``last_fetched_epoch`` = ``epoch``, -1 none; for
+        EARLIEST what it answers to ListOffsets for the earliest offset.
+        """
+        if epoch == EARLIEST:
+            remembered = [first for first, start in self.cache()[:1] if start <= self.start]
+            return EarliestOffset(next(iter(remembered), NO_EPOCH), self.start)
         if epoch < 0:
             return EpochAnswer(None, self.start, self.start)
         cache = self.cache()

@@ -98,8 +98,8 @@ def test_what_the_metadata_log_says_of_the_disk(
 
 
 def test_a_disk_tells_the_epochs_that_brokers_have_forgotten() -> None:
-    """Killed after DeleteRecords at 143, 1 has its records again; it answers as if epoch 0 went up to there."""
-    returned = Lineage(1, (EpochSpan(0, 0, 143), EpochSpan(1, 143, 188)), 0)
+    """Killed after DeleteRecords at 143, 1 has its records again and remembers no epoch of them."""
+    returned = Lineage(1, (EpochSpan(1, 143, 188),), 143)
     deleted = Lineage(1, (EpochSpan(1, 143, 188),), 143)
     whole = Lineage(1, (EpochSpan(0, 0, 35), EpochSpan(1, 35, 188)), 0)
     seen = survey()
