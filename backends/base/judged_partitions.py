@@ -115,9 +115,14 @@ def judged_partition(
     config: Mapping[str, str] | Unknown,
     history: MetadataHistory | Unknown,
     log_dirs: LogDirs = MappingProxyType({}),
+    *,
+    copied: bool = False,
 ) -> PartitionVerdicts:
-    """The verdicts of one partition, from its topic's configuration, the metadata log and the brokers' log dirs."""
-    return _verdicts(survey, elr_enabled, config, _in_sync(history, survey), log_dirs)
+    """The verdicts of one partition, from its topic's configuration, the metadata log and the brokers' log dirs.
+
+    ``copied``: the log may have gone on since.
+    """
+    return _verdicts(survey, elr_enabled, config, _in_sync(history, survey, copied=copied), log_dirs)
 
 
 def _in_sync(

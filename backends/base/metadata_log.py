@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from backends.base.errors import BackendError
+from backends.base.errors import BackendError, NotOffered
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import Unknown, Why
 
@@ -45,33 +45,57 @@ class MetadataLogReader(Protocol):
         ...
 
 
+_NOT_READ = Unknown(Why.NOT_ANSWERED, "the metadata log was not read")
+
+
 class MetadataLogSource:
-    """The active controller's log of one cluster, which grows with every reading: whoever needs it reads on."""
+    """The active controller's log of one cluster, which grows with every reading: whoever needs it reads on.
+
+    ``unread``: why the newest reading did not come to the end of the log; None: it did. Until then ``history`` may
+    lack the newest changes, a broker's restart among them.
+    """
 
     def __init__(self) -> None:
+        self.unread: Unknown | None = _NOT_READ
         self._log: MetadataLogReader | None = None
         self._reading = asyncio.Lock()
 
     @property
     def history(self) -> MetadataHistory | Unknown:
         """What was read so far."""
-        if self._log is None:
-            return Unknown(Why.NOT_ANSWERED, "the metadata log was not read")
-        return self._log.history
+        return _NOT_READ if self._log is None else self._log.history
 
     async def read(self, backend: Backend) -> Unknown | None:
-        """Reads to the end of the log. Returns why that was not possible; None: it was."""
-        membership: Membership | None = getattr(backend, "membership", None)
-        if membership is None:
-            return Unknown(Why.NOT_OFFERED, "the cluster has no quorum that could be asked")
+        """Reads to the end of the log, within :data:`SECONDS`. Returns why that was not possible; None: it was."""
         try:
-            async with asyncio.timeout(SECONDS), self._reading:
-                if self._log is None:
-                    await membership.open()
-                    self._log = await membership.metadata_log()
-                await self._log.read()
+            async with asyncio.timeout(SECONDS):
+                await self.read_on(backend)
         except TimeoutError:
-            return Unknown(Why.NOT_ANSWERED, f"the metadata log was not read within {SECONDS:g} s")
+            self.unread = Unknown(Why.NOT_ANSWERED, f"the metadata log was not read within {SECONDS:g} s")
+        except BackendError:
+            pass  # told by unread
+        return self.unread
+
+    async def read_on(self, backend: Backend, progress: ReadProgress | None = None) -> MetadataLogReader:
+        """As :meth:`read`, for as long as it takes; the reader, whose ``history`` is complete then. It is another
+        reader than before if the log had to be read from its beginning again. Raises BackendError.
+        """
+        try:
+            async with self._reading:
+                log = self._log = self._log or await _opened(backend)
+                await log.read(progress=progress)
         except BackendError as error:
-            return Unknown(Why.NOT_ANSWERED, str(error))
-        return None
+            self.unread = Unknown(Why.NOT_ANSWERED, str(error))
+            if type(error) is BackendError:
+                self._log = None  # an older part of the log was deleted meanwhile
+            raise
+        self.unread = None
+        return log
+
+
+async def _opened(backend: Backend) -> MetadataLogReader:
+    membership: Membership | None = getattr(backend, "membership", None)
+    if membership is None:
+        raise NotOffered("the cluster has no quorum that could be asked")
+    await membership.open()
+    return await membership.metadata_log()

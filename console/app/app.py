@@ -21,6 +21,7 @@ from textual.widgets import Input
 from textual.worker import Worker
 
 from backends.base.protocol import Backend
+from backends.metadata_log.copied_log import CopiedMetadataLog
 from console import backends
 from console.app.first_run import HINT, is_first_run
 from console.app.halt import ConsoleSupervisor
@@ -57,7 +58,7 @@ class Options:
     """How the console is opened. ``make`` creates the backend of a target; ``clock`` returns monotonic
     seconds; ``beats``: simulated time moves by itself. ``hush``: after a cancelled confirmation, keys are
     ignored until there was a pause of this many seconds, because they were meant for the confirmation. ``hints``:
-    the first console on this machine says where help is.
+    the first console on this machine says where help is. ``copy`` is a copied metadata log of the target.
     """
 
     read_only: bool = False
@@ -67,6 +68,7 @@ class Options:
     beats: bool = True
     hush: float = 0.5
     clock: Callable[[], float] = steady_clock
+    copy: CopiedMetadataLog | None = None
     make: Callable[[Target, Callable[[str], None]], Backend] = field(default=backends.backend)
 
 
@@ -140,7 +142,10 @@ class Console(App[int], inherit_bindings=False):
         )
         say = self.warnings.append
         make = self.options.make
-        opening = Opening(target, lambda: make(target, say), self.options.clock, why, self.options.beats)
+        copy = self.options.copy if target is self._first else None
+        opening = Opening(
+            target, lambda: make(target, say), self.options.clock, why, self.options.beats, copy
+        )
         told = self.options.hints and not self.options.guide and is_first_run(state_dir())
         desk = MainScreen(self, opening, guide=self.options.guide, hint=HINT if told else "")
         session = self.session = desk.session

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import sys
 
+from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.app import Console, Options
 from console.app.halt import ConsoleSupervisor
 from console.app.terminal import Kept
@@ -19,7 +20,15 @@ handled at once.
 """
 
 
-def start(program: Program, target: Target | None, *, read_only: bool, guide: bool, served: bool) -> int:
+def start(
+    program: Program,
+    target: Target | None,
+    *,
+    read_only: bool,
+    guide: bool,
+    served: bool,
+    copy: CopiedMetadataLog | None,
+) -> int:
     """Opens the console and returns its exit status."""
     sys.setswitchinterval(SWITCH_SECONDS)
     # A full collection stops every thread while it walks millions of frozen values, and finds nothing.
@@ -36,7 +45,8 @@ def start(program: Program, target: Target | None, *, read_only: bool, guide: bo
     program.supervisor = supervisor
     if not served:
         supervisor.install()
-    app = Console(program, target, Options(read_only=read_only, served=served, guide=guide, hints=not served))
+    options = Options(read_only=read_only, served=served, guide=guide, hints=not served, copy=copy)
+    app = Console(program, target, options)
 
     async def work(_stop: StopRequest) -> int:
         status = await app.run_async()

@@ -17,6 +17,7 @@ from console.cli.commands.options import (
     BrokerAddress,
     Cluster,
     CommandConfig,
+    MetadataDir,
     Seed,
     Simulate,
     State,
@@ -166,6 +167,7 @@ def _ktriage(
     command_config: CommandConfig = None,
     broker: BrokerAddress = None,
     state_dir: StateDir = None,
+    metadata_dir: MetadataDir = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Console: never allow changes; it cannot be armed.")
     ] = False,
@@ -181,9 +183,11 @@ def _ktriage(
     given = (bootstrap_server, cluster, simulate, seed, state, command_config, broker)
     named = any(value is not None for value in given)
     if ctx.invoked_subcommand is not None:
-        if named or state_dir is not None or read_only or guide or serve:
+        if named or (state_dir, metadata_dir) != (None, None) or read_only or guide or serve:
             raise InputError(f"cluster options come after the command: ktriage {ctx.invoked_subcommand} …")
         return
+    if metadata_dir is not None and not named:
+        raise InputError("--metadata-dir is a copy of one cluster's log: name the cluster too")
     # Only the console needs these imports.
     from console.cli.open_console import has_terminal, open_console, served  # noqa: PLC0415
     from console.cli.open_console import serve as begin_to_serve  # noqa: PLC0415
@@ -208,4 +212,6 @@ def _ktriage(
     name_state_dir(state_dir if target is None else target.state_dir)
     if serve:
         raise typer.Exit(begin_to_serve([word for word in ctx.obj.argv[1:] if word != "--serve"], port))
-    raise typer.Exit(open_console(ctx.obj, target, read_only=read_only, guide=guide))
+    raise typer.Exit(
+        open_console(ctx.obj, target, read_only=read_only, guide=guide, metadata_dir=metadata_dir)
+    )

@@ -7,9 +7,11 @@ import shlex
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from console.errors import InputError
+from console.operations.survey.acknowledged_losses import read_metadata_dir
 from console.program import Program
 from console.target import Target
 
@@ -28,12 +30,21 @@ def has_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in streams)
 
 
-def open_console(program: Program, target: Target | None, *, read_only: bool, guide: bool) -> int:
-    """Opens it and returns the exit status. Raises InputError if there is no terminal."""
+def open_console(
+    program: Program,
+    target: Target | None,
+    *,
+    read_only: bool,
+    guide: bool,
+    metadata_dir: Path | None,
+) -> int:
+    """Opens it and returns the exit status. Raises InputError: no terminal, or no log in that directory."""
     in_browser = served()
     if not in_browser and not has_terminal():
         raise InputError("the console needs a terminal; ktriage status prints the same for a pipe")
-    return int(_screens("start").start(program, target, read_only=read_only, guide=guide, served=in_browser))
+    copy = read_metadata_dir(metadata_dir)
+    options = {"read_only": read_only, "guide": guide, "served": in_browser, "copy": copy}
+    return int(_screens("start").start(program, target, **options))
 
 
 def serve(arguments: Sequence[str], port: int) -> int:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from backends.base.answers import Depth, SurveyRequest, SurveyResult
+from backends.base.errors import NoLeader
 from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.operate.membership import SimulatedMembership
 from console.app.session.cluster_refresh import SELDOM_SECONDS, ClusterRefresh
 from console.app.session.view import View, ViewRequest
+from console.operations.survey.offline_times import AGAIN_SECONDS
 from console.simulator_backend import scenario
 from recovery.model import TopicPartition
 
@@ -95,4 +100,27 @@ async def test_the_first_picture_is_told_while_it_fills_and_later_ones_when_they
     told.clear()
     await refresh.read_all(backend, first, ViewRequest(), 2)
     assert told == []
+    await backend.close()
+
+
+async def test_a_metadata_log_that_nobody_served_is_asked_for_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+    backend, clock = Asked("last-replica-standing"), Clock()
+
+    async def refused(_: SimulatedMembership) -> None:
+        asked.append(clock.now)
+        raise NoLeader("the quorum has no leader")
+
+    monkeypatch.setattr(SimulatedMembership, "metadata_log", refused)
+    refresh = ClusterRefresh(clock, lambda _view: None)
+    view = await refresh.read_all(backend, View(), ViewRequest(), 1)
+    clock.now += 1
+    view = await refresh.read_all(backend, view, ViewRequest(), 2)
+    assert asked == [100.0], "a controller out of reach does not hold up every look"
+    monkeypatch.undo()
+    clock.now += AGAIN_SECONDS
+    view = await refresh.read_all(backend, view, ViewRequest(), 3)
+    assert len(view.offline_since) == 1
     await backend.close()

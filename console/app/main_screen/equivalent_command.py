@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from console.app.session.draft import Draft
 from console.app.session.rows import Rows
@@ -26,15 +27,20 @@ def command_line(
     rows: Rows,
     draft: Draft,
     evidence: Sequence[str] = (),
+    metadata_dir: Path | None = None,
 ) -> str:
-    """For the current state of the pane; ``evidence`` are the files of disks that count as answers."""
-    disks = tuple(word for file in evidence for word in ("--evidence", file))
+    """For the current state of the pane. ``evidence`` are the files of disks that count as answers;
+    ``metadata_dir`` holds the copied metadata log that the console was given.
+    """
+    copied = () if metadata_dir is None else ("--metadata-dir", str(metadata_dir))
+    sources = (*(word for file in evidence for word in ("--evidence", file)), *copied)
     if pane == PLAN:
-        return _plan(target, rows.choosing, draft, disks)
+        return _plan(target, rows.choosing, draft, sources)
     if pane == REPLICAS and cursor is not None:
-        return target.command("replicas", *_named((cursor,)), *disks)
+        return target.command("replicas", *_named((cursor,)), *sources)
     if pane == OFFLINE:
-        return target.command(*_listed(marked, rows))
+        which = _listed(marked, rows)
+        return target.command(*which, *(sources if which[0] == "replicas" else ()))
     return target.command(*_WHOLE.get(pane, ("status",)))
 
 
@@ -53,7 +59,7 @@ def _listed(marked: Sequence[TopicPartition], rows: Rows) -> tuple[str, ...]:
     return ("replicas", "--all-offline-partitions")
 
 
-def _plan(target: Target, choosing: Choosing, draft: Draft, disks: tuple[str, ...]) -> str:
+def _plan(target: Target, choosing: Choosing, draft: Draft, sources: tuple[str, ...]) -> str:
     if draft.file is not None:
         return target.command("apply", str(draft.file))
     if draft.edited:
@@ -67,7 +73,7 @@ def _plan(target: Target, choosing: Choosing, draft: Draft, disks: tuple[str, ..
         how += ["--ranking", str(made.ranking)]
     if made.strategy is not Strategy.BALANCED:
         how += ["--strategy", str(made.strategy)]
-    return target.command("plan", *which, *how, *disks, unused())
+    return target.command("plan", *which, *how, *sources, unused())
 
 
 def _named(partitions: Sequence[TopicPartition]) -> tuple[str, ...]:

@@ -245,6 +245,7 @@ class MainScreen(PanesScreen):
             rows=self.session.rows,
             draft=self.session.draft,
             evidence=tuple(one.source for one in self.session.evidence),
+            metadata_dir=self.session.metadata_dir,
         )
 
     # Called by its parts

@@ -5,8 +5,9 @@ other, so that no broker has two of ours in flight.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TypeVar
 
 from backends.base.answers import Contact, Depth, SurveyRequest
@@ -15,8 +16,10 @@ from backends.base.judged_partitions import judged_partition
 from backends.base.membership import Membership
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
-from console.app.session.view import JudgedSurvey, View, ViewRequest
+from backends.metadata_log.copied_log import CopiedMetadataLog
+from console.app.session.view import JudgedSurvey, LogRead, View, ViewRequest
 from console.last_healthy import recall
+from console.operations.survey.acknowledged_losses import refuse_other_cluster
 from console.operations.survey.cluster_health import Configs, HealthSources, cluster_health, topics_of
 from console.operations.survey.disk_evidence import registration_facts
 from console.operations.survey.offline_times import OfflineTimesReader
@@ -27,6 +30,7 @@ from recovery.cluster_health import ClusterHealth, short_of_replicas
 from recovery.disk_evidence import DiskReading, with_disks
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+from recovery.metadata_log.history import MetadataHistory
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.topic_marks import marks
@@ -46,7 +50,8 @@ class ClusterRefresh:
     """Refreshes the view of one cluster. ``clock`` returns seconds; ``tell`` gets the first view while it fills.
 
     ``offline_times`` reads the time since when each partition is offline. ``evidence`` are disks whose logs stand
-    for those of silent replicas, as long as nothing speaks against it.
+    for those of silent replicas, as long as nothing speaks against it. ``copy`` is a copied metadata log, for when
+    the active controller's cannot be read.
     """
 
     clock: Callable[[], float]
@@ -54,10 +59,11 @@ class ClusterRefresh:
     offline_times: OfflineTimesReader = field(default_factory=lambda: OfflineTimesReader(MetadataLogSource()))
     survey_seconds: float = SURVEY_SECONDS
     evidence: tuple[DiskReading, ...] = ()
+    copy: CopiedMetadataLog | None = None
 
     async def read_all(self, backend: Backend, before: View, request: ViewRequest, generation: int) -> View:
-        """The whole view. Raises BackendError if nothing could be asked; a part that could not be read is
-        Unknown in it.
+        """The whole view. Raises BackendError if nothing could be asked, and InputError if the copied metadata log
+        is another cluster's; a part that could not be read is Unknown in it.
         """
         cluster = await (backend.open() if before.cluster is None else backend.cluster())
         if before.cluster is not None and before.cluster.cluster_id != cluster.cluster_id:
@@ -94,7 +100,11 @@ class ClusterRefresh:
             contacts={**before.contacts, **contacts},
             answered={**before.answered, **_answered(contacts, now)},
         )
-        # At once: without verdicts a row would suggest to wait until the next refresh.
+        # The verdicts at once: without them a row would suggest to wait until the next refresh. The log is read
+        # after the survey, so that it shows each restart of a broker that answered.
+        source = self.offline_times.source
+        if source.unread is None:
+            await source.read(backend)
         return await self._verdicts(backend, view, request)
 
     def _fill(self, before: View, view: View) -> None:
@@ -123,8 +133,26 @@ class ClusterRefresh:
         )
 
     async def _offline_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
-        found = await self.offline_times.read(backend, view.troubled, self.clock())
-        return replace(view, offline_since=_kept(view.offline_since, found.since))
+        if self.copy is not None and view.at is None:
+            refuse_other_cluster(self.copy, view.cluster_id, _some_topics(view))
+        now = self.clock()
+        since = dict((await self.offline_times.read(backend, view.troubled, now)).since)
+        history, copied = self._metadata_log()
+        if copied:
+            offline = (state for state in view.troubled if state.offline)
+            since = {**self.offline_times.told(backend, history, offline, now), **since}
+        return replace(view, offline_since=_kept(view.offline_since, since))
+
+    def _metadata_log(self) -> tuple[MetadataHistory | Unknown, bool]:
+        """The metadata log to judge by, and whether it may have gone on since: the active controller's, or if its
+        end was not reached, what goes further of that and the copy.
+        """
+        source, copy = self.offline_times.source, self.copy
+        live = source.history
+        if copy is not None and source.unread is not None:
+            further = isinstance(live, Unknown) or copy.history.end_offset > live.end_offset
+            return (copy.history if further else live), True
+        return live, source.unread is not None
 
     async def _fenced_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         now, before = self.clock(), view.fenced_since
@@ -136,8 +164,8 @@ class ClusterRefresh:
     async def _verdicts(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
         """What each choice loses of the acknowledged records; a survey that was judged is not judged again."""
         elr = Unknown(Why.NOT_ANSWERED, "not told") if view.cluster is None else view.cluster.elr_enabled
-        history = self.offline_times.source.history
-        changes = -1 if isinstance(history, Unknown) else len(history)
+        history, copied = self._metadata_log()
+        log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
         found: dict[TopicPartition, JudgedSurvey] = {}
         for number, state in enumerate(state for state in view.troubled if state.offline):
             survey, old = view.surveys.get(state.tp), view.verdicts.get(state.tp)
@@ -145,14 +173,14 @@ class ClusterRefresh:
                 await asyncio.sleep(0)
             if survey is None:
                 continue
-            if old is not None and old.survey is survey and old.changes == changes:
+            if old is not None and old.survey is survey and old.log == log:
                 found[state.tp] = old
                 continue
             config = view.configs.get(state.topic, Unknown(Why.NOT_ANSWERED, "not told"))
-            told = judged_partition(survey, elr, config, history, view.log_dirs or {})
+            told = judged_partition(survey, elr, config, history, view.log_dirs or {}, copied=copied)
             if old is not None and old.verdicts == told:
                 told = old.verdicts  # the same object keeps the same row
-            found[state.tp] = JudgedSurvey(survey, changes, told)
+            found[state.tp] = JudgedSurvey(survey, log, told)
         # By identity: a row takes only the verdicts of its very survey (:func:`console.app.session.rows.shaped`).
         known = view.verdicts
         same = len(found) == len(known) and all(known.get(tp) is held for tp, held in found.items())
@@ -277,6 +305,12 @@ def _health(view: View) -> ClusterHealth | None:
 def _under_min_isr(state: PartitionState, configs: Configs) -> bool:
     needed = min_isr_from_config(state, configs.get(state.topic, {}))
     return isinstance(needed, int) and len(state.isr) < needed
+
+
+def _some_topics(view: View) -> Iterator[tuple[str, str]]:
+    """Names and ids of enough topics to tell another cluster by."""
+    states = () if view.partitions is None else view.partitions.states
+    return islice({state.topic: state.topic_id for state in states}.items(), 100)
 
 
 def _recent(at: float | None, now: float) -> bool:

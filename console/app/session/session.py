@@ -8,12 +8,14 @@ import contextvars
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from backends.base.errors import BackendError
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend
+from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.halt import Halt
 from console.app.session.backend_thread import Elsewhere
 from console.app.session.cluster_refresh import ClusterRefresh
@@ -58,7 +60,7 @@ class Listener(Protocol):
 @dataclass(frozen=True, slots=True)
 class Opening:
     """How a session is opened. ``clock`` gives seconds that only move forward; ``beats``: simulated time moves by
-    itself.
+    itself. ``copy`` is a copied metadata log, for when the active controller's cannot be read.
     """
 
     target: Target
@@ -66,6 +68,7 @@ class Opening:
     clock: Callable[[], float]
     forbidden: str | None = None
     beats: bool = True
+    copy: CopiedMetadataLog | None = None
 
 
 class Session:
@@ -80,6 +83,7 @@ class Session:
         self.others = False
         self.evidence: tuple[DiskReading, ...] = ()
         self.rows = Rows()
+        self.copy = opening.copy
         self._beats = opening.beats
         self._listener = listener
         self._elsewhere = Elsewhere(opening.make)
@@ -99,6 +103,16 @@ class Session:
     @property
     def view(self) -> View:
         return self.poller.view
+
+    @property
+    def metadata_log(self) -> MetadataLogSource:
+        """The active controller's log: one reading of it for verdicts, times and the timeline."""
+        return self._offline_times.source
+
+    @property
+    def metadata_dir(self) -> Path | None:
+        """Where the copied metadata log is; None: there is none."""
+        return None if self.copy is None else self.copy.path
 
     @property
     def simulated(self) -> bool:
@@ -233,7 +247,9 @@ class Session:
             self.from_thread(self._told, view, shaped(view, choosing, known, others=others))
 
         async def job(backend: Backend) -> tuple[View, Rows]:
-            refresh = ClusterRefresh(self.clock, tell, self._offline_times, evidence=self.evidence)
+            refresh = ClusterRefresh(
+                self.clock, tell, self._offline_times, evidence=self.evidence, copy=self.copy
+            )
             view = await asking(refresh, backend)
             return view, shaped(view, choosing, known, others=others)
 

@@ -12,13 +12,15 @@ from textual.worker import Worker
 
 from backends.base.errors import BackendError, NotAllowed, NotOffered
 from backends.base.membership import Membership
-from backends.base.metadata_log import MetadataLogReader
 from backends.base.protocol import Backend
+from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from console.journal.run_records import read_runs
 from console.operations.history.own_changes import OwnChanges
 from console.operations.history.timeline import VIRTUAL, gaps
+from console.output.survey.copied_log_report import copy_end
+from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 from widgets.timeline.timeline_view import TimelineRow, TimelineView, timeline_row
 
@@ -32,7 +34,7 @@ PAUSE, PAUSE_AFTER_ERROR = 1.0, 5.0
 """Seconds between two readings."""
 OTHERWISE = (
     "Otherwise: copy the directory __cluster_metadata-0 of any controller or broker,"
-    " and run: ktriage timeline --metadata-dir COPY"
+    " and run: ktriage timeline --metadata-dir COPY (or this console with --metadata-dir COPY)"
 )
 _NEEDS = {
     NotAllowed: f"It needs CLUSTER_ACTION on the cluster. {OTHERWISE}",
@@ -47,7 +49,8 @@ _REACH = (
 class TimelineFeed:
     """``view`` is what was read so far. ``changed`` is called in the screen's thread when it is another one.
 
-    ``start`` runs a coroutine until it is cancelled. Reading goes on where it was left.
+    ``start`` runs a coroutine until it is cancelled. Reading goes on where it was left, or where the verdicts'
+    reading of the same log came to.
     """
 
     def __init__(self, session: Session, start: Start, changed: Callable[[], None]) -> None:
@@ -55,7 +58,7 @@ class TimelineFeed:
         self._start = start
         self._changed = changed
         self._worker: Worker[None] | None = None
-        self._reading = _Reading()
+        self._told = _ToldEvents(MetadataHistory(), "")
         self._looked_at = False
         self.view = TimelineView()
 
@@ -75,39 +78,68 @@ class TimelineFeed:
 
     async def _follow(self) -> None:
         while True:
-            pause = PAUSE
             try:
-                cluster_id = self._session.view.cluster_id
-                if self._reading.cluster_id != cluster_id:
-                    self._reading = _Reading(cluster_id)
-                await self._session.run(self._read)
+                live = await self._session.run(self._read)
+                pause = PAUSE if live else PAUSE_AFTER_ERROR
             except (BackendError, ConsoleError) as error:
                 pause = PAUSE_AFTER_ERROR
-                if type(error) is BackendError:  # an older part of the log was deleted meanwhile
-                    self._reading = _Reading(self._reading.cluster_id)
                 needs = next((text for kind, text in _NEEDS.items() if isinstance(error, kind)), _REACH)
                 self._tell(replace(self.view, problem=str(error), needs=needs, reading=None))
             await asyncio.sleep(pause)
 
-    async def _read(self, backend: Backend) -> None:
-        reading = self._reading
+    async def _read(self, backend: Backend) -> bool:
+        """Tells what is new in the active controller's log; if that was never read and cannot be, what the copy
+        tells. Returns whether it was the controller's. Raises BackendError.
+        """
         if self._looked_at:
             self._looked_at = False
-            reading.looked_at()
+            self._told.looked_at()
         tell = self._session.from_thread
-        log = await reading.opened(backend)
+        begun = self._told.complete
 
         def progress(done: int, end: int) -> None:
-            tell(self._tell_progress, (done, end))
+            if not begun:
+                tell(self._tell_progress, (done, end))
 
-        known = reading.told
-        await log.read(progress=progress if not reading.timeline_read else None)
-        await reading.tell_all(lambda offset: tell(self._tell_told, offset))
-        if reading.told != known or self.view.problem or not self.view.source:
-            view = TimelineView(
-                reading.rows(), reading.told - len(reading.kept), reading.source, notes=reading.notes()
-            )
-            tell(self._tell, view)
+        try:
+            log = await self._session.metadata_log.read_on(backend, progress)
+        except BackendError as error:
+            copy = self._copy()
+            if copy is None:
+                raise
+            if self._told.history is not copy.history:
+                self._told = _ToldEvents(copy.history, f"the copy {copy.path}")
+            unread = f"the active controller's metadata log was not read: {error}"
+            end = f"{copy_end(copy)}; what happened since is not shown"
+            await self._tell_events(backend, (unread, end, *gaps(copy.history, 0)))
+            return False
+        if self._told.history is not log.history:
+            membership: Membership | None = getattr(backend, "membership", None)
+            title = "the cluster" if membership is None else membership.title
+            self._told = _ToldEvents(log.history, f"the active controller of {title}")
+        await self._tell_events(backend, gaps(log.history, log.snapshot_offset))
+        return True
+
+    def _copy(self) -> CopiedMetadataLog | None:
+        """The copied log, if it is of this cluster and nothing of the controller's was told yet."""
+        copy = self._session.copy
+        if copy is None or self._session.view.at is None:
+            return None
+        return copy if self._told.history is copy.history or not self._told.source else None
+
+    async def _tell_events(self, backend: Backend, notes: tuple[str, ...]) -> None:
+        tell, told = self._session.from_thread, self._told
+        virtual = backend.virtual_time is not None
+
+        def own_changes() -> OwnChanges:
+            # Virtual times cannot be compared with the journal's.
+            return OwnChanges() if virtual else OwnChanges(read_runs(self._session.view.cluster_id))
+
+        known = told.count
+        await told.tell_all(own_changes, lambda offset: tell(self._tell_told, offset))
+        if told.count != known or self.view.problem or self.view.source != told.source:
+            notes = ((VIRTUAL,) if virtual else ()) + notes
+            tell(self._tell, TimelineView(told.rows(), told.older, told.source, notes=notes))
 
     def _tell_progress(self, reading: tuple[int, int]) -> None:
         self._tell(replace(self.view, reading=reading))
@@ -121,66 +153,49 @@ class TimelineFeed:
         self._changed()
 
 
-class _Reading:
-    """One cluster's log as far as it was read. Belongs to the backend's thread while it is read."""
+class _ToldEvents:
+    """The events of one log as far as they were told. Belongs to the backend's thread.
 
-    def __init__(self, cluster_id: str = "") -> None:
-        self.cluster_id = cluster_id
-        self.kept: deque[TimelineRow] = deque(maxlen=KEPT)
-        self.told = 0
-        self.source = ""
-        self.timeline_read = False
-        self._simulated = False
-        self._log: MetadataLogReader | None = None
-        self._timeline: MetadataTimeline | None = None
+    ``source`` says where the log was read, "" where none was. ``complete``: it was told to its end once.
+    """
+
+    def __init__(self, history: MetadataHistory, source: str) -> None:
+        self.history = history
+        self.source = source
+        self.count = 0
+        self.complete = False
+        self._kept: deque[TimelineRow] = deque(maxlen=KEPT)
+        self._timeline = MetadataTimeline(history)
         self._events: Iterator[ClusterEvent] = iter(())
 
-    async def opened(self, backend: Backend) -> MetadataLogReader:
-        """The log's reader. Raises BackendError."""
-        if self._log is None:
-            membership: Membership | None = getattr(backend, "membership", None)
-            if membership is None:
-                raise NotOffered("this cluster has no quorum that could be asked")
-            await membership.open()
-            self._log = await membership.metadata_log()
-            self._timeline = MetadataTimeline(self._log.history)
-            self._simulated = membership.simulated
-            self.source = f"the active controller of {membership.title}"
-        return self._log
+    @property
+    def older(self) -> int:
+        """So many events before the rows."""
+        return self.count - len(self._kept)
 
-    async def tell_all(self, progress: Callable[[int], None]) -> None:
+    async def tell_all(self, own_changes: Callable[[], OwnChanges], progress: Callable[[int], None]) -> None:
         """Every event that was not told yet, slice by slice: other work on the thread goes on in between.
 
         ``progress`` is told the offset of the newest one, the first time.
         """
-        assert self._timeline is not None
-        history, first_time = self._timeline.history, not self.timeline_read
+        first_time = not self.complete
         # What an earlier call left when it was cancelled comes first.
         own: OwnChanges | None = None
         for events in (self._events, self._timeline.events()):
             self._events = events
             for event in events:
-                own = own or self._own_changes()
-                row = timeline_row(event, history, own=own.count(event), new=not first_time)
-                self.kept.append(row)
-                self.told += 1
-                if self.told % SLICE == 0:
+                own = own or own_changes()
+                row = timeline_row(event, self.history, own=own.count(event), new=not first_time)
+                self._kept.append(row)
+                self.count += 1
+                if self.count % SLICE == 0:
                     if first_time:
                         progress(event.offset)
                     await asyncio.sleep(0)
-        self.timeline_read = True
-
-    def _own_changes(self) -> OwnChanges:
-        # Virtual times cannot be compared with the journal's.
-        return OwnChanges() if self._simulated else OwnChanges(read_runs(self.cluster_id))
+        self.complete = True
 
     def looked_at(self) -> None:
-        self.kept = deque((row._replace(new=False) for row in self.kept), maxlen=KEPT)
+        self._kept = deque((row._replace(new=False) for row in self._kept), maxlen=KEPT)
 
     def rows(self) -> tuple[TimelineRow, ...]:
-        return tuple(self.kept)
-
-    def notes(self) -> tuple[str, ...]:
-        assert self._log is not None
-        virtual = (VIRTUAL,) if self._simulated else ()
-        return virtual + gaps(self._log.history, self._log.snapshot_offset)
+        return tuple(self._kept)

@@ -34,11 +34,18 @@ class Link(StrEnum):
     LOST = "lost"
 
 
+class LogRead(NamedTuple):
+    """A metadata log of so many changes; None: none was read. ``copied``: it may have gone on since."""
+
+    changes: int | None
+    copied: bool
+
+
 class JudgedSurvey(NamedTuple):
-    """The verdicts of one survey, by a metadata log of so many changes."""
+    """The verdicts of one survey, by the metadata log that ``log`` identifies."""
 
     survey: Survey
-    changes: int
+    log: LogRead
     verdicts: PartitionVerdicts
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,13 @@ def read_metadata_dir(path: Path | None) -> CopiedMetadataLog | None:
         raise InputError(f"--metadata-dir {error}") from None
 
 
+def refuse_other_cluster(copy: CopiedMetadataLog, cluster_id: str, topics: Iterable[tuple[str, str]]) -> None:
+    """Raises InputError if the copy is known to be of another cluster; ``topics`` are (name, id)."""
+    problem = other_cluster(copy, cluster_id, topics)
+    if problem is not None:
+        raise InputError(f"--metadata-dir {problem}")
+
+
 async def with_verdicts(
     backend: Backend,
     picture: Picture,
@@ -41,9 +49,7 @@ async def with_verdicts(
     cluster = picture.cluster
     if copy is not None:
         ids = {survey.state.topic: survey.state.topic_id for survey in picture.surveys}
-        problem = other_cluster(copy, cluster.cluster_id, ids.items())
-        if problem is not None:
-            raise InputError(f"--metadata-dir {problem}")
+        refuse_other_cluster(copy, cluster.cluster_id, ids.items())
     source = source or MetadataLogSource()
     told = await judged(
         backend, cluster.elr_enabled, picture.surveys, picture.log_dirs, copy=copy, source=source

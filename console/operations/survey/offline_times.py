@@ -24,14 +24,25 @@ class OfflineTimes(NamedTuple):
     already: Mapping[TopicPartition, float] = MappingProxyType({})
 
 
+AGAIN_SECONDS = 30.0
+
+
+class _Refusal(NamedTuple):
+    """Nothing of the log could be read when these partitions were offline; not asked again before ``until``."""
+
+    wanted: frozenset[TopicPartition]
+    problem: str
+    until: float
+
+
 class OfflineTimesReader:
-    """Reads one cluster's log, as far as is needed and each time further. A log that could not be read is asked for
-    again once other partitions are offline.
+    """Reads one cluster's log, as far as is needed and each time further. A log of which nothing could be read is
+    asked for again :data:`AGAIN_SECONDS` later, or once other partitions are offline.
     """
 
     def __init__(self, source: MetadataLogSource) -> None:
         self.source = source
-        self._refused: tuple[frozenset[TopicPartition], str] | None = None
+        self._refused: _Refusal | None = None
         self._moments: dict[tuple[TopicPartition, int], float] = {}
         self._fenced: dict[tuple[int, int], float] = {}
 
@@ -43,13 +54,15 @@ class OfflineTimesReader:
         wanted = frozenset(state.tp for state in offline)
         if not wanted:
             return OfflineTimes({})
-        if self._refused is not None and wanted <= self._refused[0]:
-            return OfflineTimes({}, self._refused[1])
+        refused = self._refused
+        still = refused is not None and wanted <= refused.wanted and now < refused.until
+        if refused is not None and still and isinstance(self.source.history, Unknown):
+            return OfflineTimes({}, refused.problem)
         unread = await self.source.read(backend)
         problem = "" if unread is None else unread.detail
         found = self.told(backend, self.source.history, offline, now)
-        if problem and not found:
-            self._refused = (wanted, problem)
+        if problem and isinstance(self.source.history, Unknown):
+            self._refused = _Refusal(wanted, problem, now + AGAIN_SECONDS)
         if not problem and len(found) < len(offline):
             problem = "the metadata log does not go back that far"
         others = [state for state in offline if state.tp not in found]

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from backends.base.judged_partitions import CopyUse
+from backends.metadata_log.copied_log import CopiedMetadataLog
 from recovery.wording.quantity_text import age, counted, printable
+
+
+def copy_end(copy: CopiedMetadataLog) -> str:
+    """Up to when it tells, and how long ago that was."""
+    end = datetime.fromtimestamp(copy.end_ms / 1000, UTC)
+    old = age(max(0, copy.read_ms - copy.end_ms) / 1000)
+    return f"{copy.path} ends at {end:%Y-%m-%d %H:%M:%S} UTC, {old} ago"
 
 
 def copied_log_lines(use: CopyUse | None) -> Iterator[str]:
@@ -19,15 +27,10 @@ def copied_log_lines(use: CopyUse | None) -> Iterator[str]:
         yield printable(f"{copy.path} was not needed: the active controller's metadata log was read")
         return
     yield printable(f"the active controller's metadata log was not read: {use.live}")
-    end = datetime.fromtimestamp(copy.end_ms / 1000, UTC)
-    old = age(max(0, copy.read_ms - copy.end_ms) / 1000)
     whose = (
         "" if copy.cluster_id or not use.used else "; that it is of this cluster is known by topic ids only"
     )
-    yield printable(
-        f"{copy.path} ends at {end:%Y-%m-%d %H:%M:%S} UTC, {old} ago, and counts for"
-        f" {counted(use.used, 'offline partition')}{whose}"
-    )
+    yield printable(f"{copy_end(copy)}, and counts for {counted(use.used, 'offline partition')}{whose}")
     if use.refused:
         first = Counter(map(str, use.refused)).most_common(1)[0][0]
         yield printable(
