@@ -19,6 +19,7 @@ from backends.base.answers import (
 )
 from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
 from backends.base.record_writer import RecordWriter
+from backends.base.replica_moves import ReplicaMover, ThrottleReader
 from backends.base.transactions import MarkerWriter, Transactions
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
@@ -198,6 +199,14 @@ class Backend(Protocol):
 
     def marker_writer(self) -> MarkerWriter:
         """Writes transaction markers."""
+        ...
+
+    def throttle_reader(self) -> ThrottleReader:
+        """The throttles of replication that are set."""
+        ...
+
+    def replica_mover(self) -> ReplicaMover:
+        """Writes assignments and throttles, and removes a broker's registration."""
         ...
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:

@@ -33,6 +33,7 @@ from backends.base.membership import (
 )
 from backends.base.protocol import Backend, Progress, Recorder, Stop, VirtualTime
 from backends.base.record_writer import RecordWriter
+from backends.base.replica_moves import ReplicaMover, ThrottleReader
 from backends.base.transactions import MarkerWriter, Transactions
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
@@ -233,4 +234,10 @@ class ReadOnlyBackend:
         return self._backend.transactions()
 
     def marker_writer(self) -> MarkerWriter:
+        refuse_change()
+
+    def throttle_reader(self) -> ThrottleReader:
+        return self._backend.throttle_reader()
+
+    def replica_mover(self) -> ReplicaMover:
         refuse_change()

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from backends.live.consumer_groups import LiveConsumerGroups, LiveOffsetWriter
     from backends.live.membership import LiveMembership
     from backends.live.record_writer import LiveRecordWriter
+    from backends.live.replica_mover import LiveReplicaMover, LiveThrottleReader
     from backends.live.transactions import LiveMarkerWriter, LiveTransactions
 
 T = TypeVar("T")
@@ -296,6 +297,18 @@ class LiveBackend:
         from backends.live.transactions import LiveMarkerWriter  # for transactions only
 
         return LiveMarkerWriter(self._fleet)
+
+    def throttle_reader(self) -> LiveThrottleReader:
+        """Asked of the brokers themselves."""
+        from backends.live.replica_mover import LiveThrottleReader  # for moves of replicas only
+
+        return LiveThrottleReader(self._fleet)
+
+    def replica_mover(self) -> LiveReplicaMover:
+        """Sent to the controller, and throttles to the brokers themselves."""
+        from backends.live.replica_mover import LiveReplicaMover  # for moves of replicas only
+
+        return LiveReplicaMover(self._fleet)
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore the assignment orders that an interrupted run left changed."""

@@ -29,14 +29,16 @@ from recovery.model import Unknown, Why
 
 _CLUSTER_RIGHTS = {
     "DESCRIBE": "log dirs, the quorum, reassignments in progress, hidden topics, all consumer groups",
-    "ALTER": "elections, reordering an assignment, voters, markers of hanging transactions",
-    "DESCRIBE_CONFIGS": "making sure which broker answers at an address",
+    "ALTER": "elections, assignments, voters, transaction markers, unregistering brokers",
+    "DESCRIBE_CONFIGS": "making sure which broker answers at an address, throttles",
+    "ALTER_CONFIGS": "throttles of moved replicas",
     "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
 }
 _TOPIC_RIGHTS = {
     "DESCRIBE": "partitions and log end offsets",
     "READ": "the epoch of the last record, lineage, log start, open transactions",
     "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
+    "ALTER_CONFIGS": "throttles of moved replicas",
 }
 
 

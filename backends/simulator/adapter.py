@@ -44,6 +44,7 @@ from backends.simulator.operate.operator_client import (
     topic_denied,
 )
 from backends.simulator.operate.record_writer import SimulatedRecordWriter
+from backends.simulator.operate.replica_mover import SimulatedReplicaMover, SimulatedThrottleReader
 from backends.simulator.operate.session_store import SessionStore, Shares
 from backends.simulator.operate.survey import SimulatedSurvey
 from backends.simulator.operate.transactions import NO_TRANSACTIONS, SimulatedTransactions
@@ -395,6 +396,13 @@ class SimulatorBackend:
 
     def marker_writer(self) -> MarkerWriter:
         raise NotOffered(NO_TRANSACTIONS.detail)
+
+    def throttle_reader(self) -> SimulatedThrottleReader:
+        return SimulatedThrottleReader()
+
+    def replica_mover(self) -> SimulatedReplicaMover:
+        """What is written is kept in the saved state."""
+        return SimulatedReplicaMover(self._client, self._store)
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore assignment orders that another tool wrote: this adapter writes none."""

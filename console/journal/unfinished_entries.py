@@ -25,11 +25,27 @@ COMMIT_OFFSETS, WRITE_MARKERS = "commit-offsets", "write-markers"
 """Fixes of consumer groups and of hanging transactions: the cluster shows what was done, so the same command goes
 on.
 """
+HEAL = "heal"
+"""One entry around all moves of replicas of a run, open until its throttles are removed."""
+REASSIGN, CANCEL_REASSIGNMENT, UNREGISTER = "reassign", "cancel-reassignment", "unregister-broker"
+"""Moves of replicas: the cluster shows what was done, and the entry around them what is left to do."""
 REPLACE = "replace-controller"
 """One entry around a whole controller replacement: open until its last step is done."""
 CONFIRM = "confirm-steps"
 """An operator said that steps of a replacement are done, which the cluster cannot show."""
-_NOTHING_TO_RESUME = frozenset({RESCUE, NO_RESCUE, RESTORE_RECORDS, PLANNED, COMMIT_OFFSETS, WRITE_MARKERS})
+_NOTHING_TO_RESUME = frozenset(
+    {
+        RESCUE,
+        NO_RESCUE,
+        RESTORE_RECORDS,
+        PLANNED,
+        COMMIT_OFFSETS,
+        WRITE_MARKERS,
+        REASSIGN,
+        CANCEL_REASSIGNMENT,
+        UNREGISTER,
+    }
+)
 
 
 class OpenOrder(NamedTuple):
@@ -62,17 +78,19 @@ class OpenEntry(NamedTuple):
 class Unfinished:
     """What is open. A reader that does not hold the lock may find a run among it that is still going on.
 
-    ``confirmed`` are the steps that an operator said are done, by a replacement's plan.
+    ``confirmed`` are the steps that an operator said are done, by a replacement's plan. ``heals`` are moves of
+    replicas whose throttles may still be set.
     """
 
     orders: tuple[OpenOrder, ...]
     entries: tuple[OpenEntry, ...]
     replacements: tuple[OpenEntry, ...] = ()
     confirmed: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    heals: tuple[OpenEntry, ...] = ()
 
     @property
     def nothing(self) -> bool:
-        return not self.orders and not self.entries and not self.replacements
+        return not (self.orders or self.entries or self.replacements or self.heals)
 
     def beside(self, run_id: str) -> Unfinished:
         """What the other runs left open. The replacement that this run is working on is not counted as
@@ -84,6 +102,7 @@ class Unfinished:
             tuple(entry for entry in self.entries if entry.run_id != run_id),
             () if replaces else self.replacements,
             self.confirmed,
+            tuple(entry for entry in self.heals if entry.run_id != run_id),
         )
 
 
@@ -122,9 +141,11 @@ class _Book:
         for unanswered in self._electing.values():
             self._in_doubt.update((row.tp, unanswered.at) for row in unanswered.rows)
         orders = tuple(self._with_doubt(order) for orders in self._orders.values() for order in orders)
-        entries = tuple(entry for entry in self._entries.values() if entry.action != REPLACE)
-        half_done = tuple(entry for entry in self._entries.values() if entry.action == REPLACE)
-        return Unfinished(orders, entries, half_done, self._confirmed)
+        entries = tuple(entry for entry in self._entries.values() if entry.action not in (REPLACE, HEAL))
+        return Unfinished(orders, entries, self._of(REPLACE), self._confirmed, self._of(HEAL))
+
+    def _of(self, action: str) -> tuple[OpenEntry, ...]:
+        return tuple(entry for entry in self._entries.values() if entry.action == action)
 
     def _with_doubt(self, order: OpenOrder) -> OpenOrder:
         at = self._in_doubt.get(order.written.tp)

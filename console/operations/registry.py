@@ -175,6 +175,7 @@ ACTIONS = (
         "Show transactions that an election left hanging, and end them.",
         changes=True,
     ),
+    _command("heal", "Give partitions new replicas after a broker that does not come back.", changes=True),
     _command("rescue", "Read what an election would cut off, before it is held."),
     Action(
         "restore",

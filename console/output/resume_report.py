@@ -38,6 +38,11 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
     for half_done in found.replacements[-1:]:
         file = half_done.detail.get("file")
         yield f"a controller replacement of an earlier run ({half_done.at}) is not done: {file}"
+    for heal in found.heals:
+        yield (
+            f"an earlier run ({heal.at}) that moved replicas was not finished: copies may be in progress, and"
+            " throttles of replication may be set"
+        )
     for entry in found.entries[:SHOWN]:
         yield f"an earlier run ({entry.at}) sent a request whose end is not known: {entry.action}"
 

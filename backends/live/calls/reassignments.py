@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 ALTER_PARTITION_REASSIGNMENTS = 45
 LIST_PARTITION_REASSIGNMENTS = 46
 
-Orders = Mapping[TopicPartition, tuple[int, ...]]
+Orders = Mapping[TopicPartition, tuple[int, ...] | None]
+"""Assignments; None cancels the reassignment in progress."""
 
 
 async def list_reassignments(

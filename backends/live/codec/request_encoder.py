@@ -29,6 +29,8 @@ _NO_EPOCH = -1
 _NO_OFFSET = -1
 _ONE_BYTE = 1
 _NO_TAGS = b"\0"
+_NULL_ARRAY = b"\0"
+"""Of the compact kind."""
 
 _ZERO = UUID(int=0)
 _topic = attrgetter("topic")
@@ -86,20 +88,20 @@ def pack_fetch_of(questions: Iterable[Question]) -> Packed:
 
 
 def pack_assignments(
-    request: type[RequestPayload], orders: Mapping[TopicPartition, Sequence[int]], *, timeout_ms: int
+    request: type[RequestPayload], orders: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int
 ) -> Packed:
     """``request``: AlterPartitionReassignments v0, or v1, which allows no other replication factor then.
 
-    ``orders`` sorted by topic. Raises struct.error for a bad integer.
+    ``orders`` sorted by topic; None cancels a reassignment. Raises struct.error for a bad integer.
     """
     index = Struct(">i").pack
+
+    def assignment(brokers: Sequence[int] | None) -> bytes:
+        return _NULL_ARRAY if brokers is None else _array([index(broker) for broker in brokers])
+
     topics = [
         _with_partitions(
-            topic,
-            [
-                b"".join((index(tp.partition), _array([index(broker) for broker in orders[tp]]), _NO_TAGS))
-                for tp in group
-            ],
+            topic, [b"".join((index(tp.partition), assignment(orders[tp]), _NO_TAGS)) for tp in group]
         )
         for topic, group in groupby(orders, _topic)
     ]

@@ -11,7 +11,7 @@ from backends.simulator.operator_messages import ClusterDescribed, DescribeClust
 
 CLUSTER_RIGHTS = {
     "DESCRIBE": "log dirs, the quorum, reassignments in progress, hidden topics, all consumer groups",
-    "ALTER": "elections, reordering an assignment, voters, markers of hanging transactions",
+    "ALTER": "elections, assignments, voters, transaction markers, unregistering brokers",
     "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
 }
 TOPIC_RIGHTS = {

@@ -20,7 +20,7 @@ def remind(run: Run, cluster_id: str) -> bool:
     from console.output.resume_report import open_lines  # noqa: PLC0415
 
     found = unfinished(cluster_id)
-    if not found.orders and not found.replacements:
+    if not found.orders and not found.replacements and not found.heals:
         return False
     going_on = running(cluster_id)
     run.screen.say(*open_lines(found, going_on))

@@ -318,13 +318,13 @@ _BYTE_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "m
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)(?:/s)?")
 
 
-def bytes_per_second(rate: str | None) -> int | None:
-    """The value of --rate. Raises InputError."""
+def bytes_per_second(rate: str | None, option: str = "--rate") -> int | None:
+    """The value of ``option``. Raises InputError."""
     if rate is None:
         return None
     found = _RATE.fullmatch(rate.strip().lower())
     unit = _BYTE_UNITS.get(found[2] or "b") if found else None
     bytes_a_second = int(float(found[1]) * unit) if found and unit else 0
     if bytes_a_second < 1:
-        raise InputError(f"--rate {rate!r}: give bytes per second, such as 50MB or 8MiB")
+        raise InputError(f"{option} {rate!r}: give bytes per second, such as 50MB or 8MiB")
     return bytes_a_second

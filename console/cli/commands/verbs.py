@@ -24,7 +24,7 @@ class Verb(NamedTuple):
 
 
 class VerbGroup(TyperGroup):
-    """``default``: the verb if options follow the command directly; "" if a verb must be given."""
+    """``default``: the verb if options or a plan file follow the command directly; "" if a verb must be given."""
 
     default = ""
 
@@ -34,7 +34,8 @@ class VerbGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = args[0] if args else ""
         completes = ctx.resilient_parsing and not args
-        if first not in _HELP and not completes and (not first or first.startswith("-")):
+        omitted = not first or first.startswith("-") or (bool(self.default) and first.endswith(".json"))
+        if first not in _HELP and not completes and omitted:
             if self.default:
                 args = [self.default, *args]
             elif not ctx.resilient_parsing:

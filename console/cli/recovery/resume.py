@@ -11,6 +11,8 @@ from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.operations.elections.restore_orders import RestoreOrders, with_preconditions
 from console.operations.elections.unfinished_orders import Fate, SettledOrders
+from console.operations.replication.finish_heals import FinishHeals
+from console.output.heal_report import finished_heal_lines
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines
 from console.plan_files import read
 from console.replacement_files import any_replacement, is_replacement_file
@@ -62,7 +64,18 @@ def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = Replacemen
         raise NotDone("this host's journal shows no unfinished controller replacement")
     if controllers:
         return _through_controllers(run, plan)
-    return _elections(run, plan)
+    healed = Status.DONE if plan is not None else _heals(run)
+    return max(healed, _elections(run, plan))
+
+
+def _heals(run: Run) -> int:
+    """Waits for the copies of heals that were killed, and removes their throttles; nothing is printed if there
+    are none.
+    """
+    change = FinishHeals()
+    finished = run.change(change, TerminalOperator(run, unfinished_lines))
+    run.screen.say(*finished_heal_lines(finished))
+    return run.conclude(change.conclusion(finished))
 
 
 def _orders_first(run: Run, replacement: Path | None) -> SettledOrders:

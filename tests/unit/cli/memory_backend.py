@@ -29,6 +29,7 @@ from backends.base.check_report import CheckReport
 from backends.base.consumer_groups import Commits, ConsumerGroups, GroupListing, OffsetWriter
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.base.record_writer import RecordWriter
+from backends.base.replica_moves import ReplicaMover, ThrottleReader
 from backends.base.transactions import CoordinatorAnswers, MarkerWriter, Transactions
 from recovery.assignment_order import WrittenOrder
 from recovery.groups.group_values import ConsumerGroup, GroupMembers
@@ -224,6 +225,12 @@ class MemoryBackend:
         return NoTransactions()
 
     def marker_writer(self) -> MarkerWriter:
+        raise AssertionError("not asked for here")
+
+    def throttle_reader(self) -> ThrottleReader:
+        raise AssertionError("not asked for here")
+
+    def replica_mover(self) -> ReplicaMover:
         raise AssertionError("not asked for here")
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:

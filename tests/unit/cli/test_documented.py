@@ -49,6 +49,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("groups", "fix", "plan.json", "--dry-run", *DISK),
     ("transactions", "show", "plan.json", *DISK),
     ("transactions", "fix", "plan.json", "--dry-run", *DISK),
+    ("heal", "show", "--broker-id", "3", "--gone-for-good", *TAIL),
     ("apply", "plan.json", *AGREED, *DISK),
     ("apply", "plan.json", *AGREED, *DISK),
     ("verify", "plan.json", *DISK),

@@ -47,6 +47,12 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "restore": (("saved", "--to-source", *AGREED),),
     "groups": (("show", "plan.json"), ("fix", "plan.json", *AGREED), ("fix", "--undo", *AGREED)),
     "transactions": (("show", "plan.json"), ("fix", "plan.json", *AGREED)),
+    "heal": (
+        ("show", "plan.json", "--gone-for-good"),
+        ("apply", "plan.json", "--gone-for-good", *AGREED),
+        ("undo", *AGREED),
+        ("unregister", "--broker-id", "1", "--gone-for-good", *AGREED),
+    ),
     "recover": (("--all-offline-partitions", "--automated-recovery"),),
     "elect": (
         UNCLEAN,

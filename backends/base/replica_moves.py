@@ -1,0 +1,69 @@
+"""Moving replicas as a backend offers it: assignments, replication throttles, and a broker's registration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from recovery.model import TopicPartition, Unknown
+
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+"""Of a broker: bytes a second, sent by it as a leader and taken as a follower, in throttled replicas only."""
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+"""Of a topic: the throttled replicas, ``partition:broker`` with commas between them."""
+
+
+class ThrottledKind(StrEnum):
+    """What carries a throttle."""
+
+    BROKER = "broker"
+    TOPIC = "topic"
+
+
+class Throttled(NamedTuple):
+    """A broker (its id as text) or a topic."""
+
+    kind: ThrottledKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+Throttles = Mapping[str, str]
+"""The throttle's configurations that are set, by name."""
+
+
+class ReplicaMover(Protocol):
+    """Implemented by each adapter. Every call may raise :mod:`backends.base.errors`."""
+
+    async def reassign(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> Mapping[TopicPartition, str | None]:
+        """Writes the assignments; None cancels the reassignment in progress. For each partition None, or in one
+        line why it was refused. If it raises, any of them may have been carried out. Needs ALTER on the cluster.
+        """
+        ...
+
+    async def set_throttles(
+        self, values: Mapping[Throttled, Mapping[str, str | None]]
+    ) -> Mapping[Throttled, str | None]:
+        """Sets configurations, or removes those whose value is None. For each broker and topic None, or in one line
+        why that failed. Needs ALTER_CONFIGS on the cluster and on the topics.
+        """
+        ...
+
+    async def unregister(self, broker: int) -> None:
+        """Removes a broker's registration. Needs ALTER on the cluster."""
+        ...
+
+
+class ThrottleReader(Protocol):
+    """Implemented by each adapter. Every call may raise :mod:`backends.base.errors`."""
+
+    async def throttles(self, named: Sequence[Throttled]) -> Mapping[Throttled, Throttles | Unknown]:
+        """The throttles that are set now. Needs DESCRIBE_CONFIGS on the cluster and on the topics."""
+        ...

@@ -1,0 +1,21 @@
+"""Removing a broker's registration: UnregisterBroker (KIP-500)."""
+
+from __future__ import annotations
+
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import check, on_cluster
+
+UNREGISTER_BROKER = 64
+
+
+async def unregister_broker(conn: BrokerConnection, broker: int) -> None:
+    """Kafka takes it whether the broker lives or not: ask before. Raises BrokerError (``sent``: it may have been
+    done), NotAllowed, NotOffered, BackendError.
+    """
+    from kio.schema.types import BrokerId
+    from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+    from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+
+    conn.require(UNREGISTER_BROKER, (0,), "UnregisterBroker")
+    answer = await conn.send(UnregisterBrokerRequest(broker_id=BrokerId(broker)), UnregisterBrokerResponse)
+    check(answer.error_code, "UnregisterBroker", on_cluster("ALTER"), answer.error_message)

@@ -1,0 +1,113 @@
+"""The course of ``ktriage heal``: show the plan, export it, carry it out, unregister the broker."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from backends.base.protocol import Backend
+from console.cli.base.run import Run
+from console.cli.base.terminal_operator import TerminalOperator
+from console.errors import InputError
+from console.exit_status import Status
+from console.new_files import write_new
+from console.operations.replication.heal_replicas import HealReplicas, PreparedHeal
+from console.operations.replication.heal_survey import HealReading, HealSelection, read_and_plan
+from console.operations.replication.move_batches import not_moved
+from console.operations.replication.unregister_broker import UnregisterBroker
+from console.output.heal_report import (
+    heal_document,
+    heal_lines,
+    healed_document,
+    healed_lines,
+    prepared_heal_lines,
+    reassignment_json,
+    unregistered_document,
+    unregistered_lines,
+)
+from console.signals import StopRequest
+from recovery.wording.quantity_text import printable
+
+
+def show_heal(run: Run, selection: HealSelection, export: Path | None, batch: int, rows: int) -> int:
+    """Prints the plan, and writes it to ``export``; returns the exit status: 1 if a partition is not healed."""
+
+    async def job(backend: Backend, _stop: StopRequest) -> HealReading:
+        return await read_and_plan(backend, selection)
+
+    reading = run.read(job)
+    files = [] if export is None else _write(reading, export, batch)
+    run.screen.out(heal_document(reading, list(map(str, files))) if run.json else heal_lines(reading, rows))
+    run.screen.say(*_kafkas_commands(run, files))
+    if not reading.plan.moves and not reading.plan.not_healed:
+        for broker in reading.registered:
+            run.next("heal", "unregister", "--broker-id", str(broker), "--gone-for-good")
+    return Status.PARTLY if reading.plan.not_healed else Status.DONE
+
+
+def _write(reading: HealReading, file: Path, batch: int) -> list[Path]:
+    """A file for each batch. Raises InputError, before anything is written where a file exists."""
+    batches = reading.plan.batches(batch)
+    names = [file] if len(batches) == 1 else [_numbered(file, n) for n in range(1, len(batches) + 1)]
+    for name in names:
+        if name.exists():
+            raise InputError(f"{name}: it exists, and is never overwritten")
+    for name, moves in zip(names, batches, strict=True):
+        write_new(name, reassignment_json(moves))
+    return names
+
+
+def _numbered(file: Path, number: int) -> Path:
+    return file.with_name(f"{file.stem}-{number}{file.suffix}")
+
+
+def _kafkas_commands(run: Run, files: list[Path]) -> Iterator[str]:
+    tool = (
+        "kafka-reassign-partitions",
+        "--bootstrap-server",
+        run.target.bootstrap or "HOST:PORT",
+        "--reassignment-json-file",
+    )
+    for file in files:
+        yield f"with Kafka's tool: {shlex.join((*tool, str(file)))} --execute"
+    if files:
+        yield (
+            "then the same with --verify until all are complete; --cancel stops it. Leave --throttle out: the tool"
+            " waits for the dead broker to take the throttle, and fails. ktriage heal apply sets one."
+        )
+
+
+def apply_heal(run: Run, change: HealReplicas, path: Path | None, *, ask: bool, rows: int) -> int:
+    """Moves the replicas, or takes it back, and prints what came of it; returns the exit status."""
+    run.refuse_if_read_only()
+    if ask and not change.dry_run:
+        run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
+
+    def lines(prepared: PreparedHeal) -> Iterable[str]:
+        return prepared_heal_lines(prepared, rows)
+
+    healed = run.change(change, TerminalOperator(run, lines, ask=ask))
+    run.screen.out(healed_document(healed) if run.json else healed_lines(healed))
+    for one in not_moved(healed.ended):
+        run.screen.say(printable(f"{one.end}: {one.move.tp}: {one.why}"))
+    for name, why in (healed.throttled or {}).items():
+        run.screen.say(printable(f"may still have our throttle: {name}: {why}"))
+    if change.undo and not healed.sent and not healed.prepared.moves:
+        run.screen.say("nothing of it can be taken back now")
+    conclusion = change.conclusion(healed)
+    if healed.sent and not change.undo and not healed.open:
+        again = () if path is None else (str(path),)
+        gone = [word for broker in sorted(healed.prepared.gone) for word in ("--broker-id", str(broker))]
+        run.next("heal", "show", *again, *gone, "--gone-for-good")
+    return run.conclude(conclusion)
+
+
+def unregister_broker(run: Run, change: UnregisterBroker, *, ask: bool) -> int:
+    """Removes the registration and prints what came of it; returns the exit status."""
+    run.refuse_if_read_only()
+    if ask and not change.dry_run:
+        run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
+    result = run.change(change, TerminalOperator(run, ask=ask))
+    run.screen.out(unregistered_document(result) if run.json else unregistered_lines(result))
+    return change.conclusion(result).status

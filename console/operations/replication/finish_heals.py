@@ -1,0 +1,92 @@
+"""``ktriage resume`` after a heal that was killed: waits for its copies, then removes its throttles."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from backends.base.protocol import Backend
+from console.exit_status import Status
+from console.journal.unfinished_entries import OpenEntry, Unfinished, unfinished
+from console.operations.access import Access
+from console.operations.change import Change, ChangeRun, Conclusion, Operator
+from console.operations.replication.heal_replicas import journal_throttle, moves_of, throttle_left
+from console.operations.replication.move_batches import MoveBatches, MoveEnd, copies, look_at
+from recovery.wording.quantity_text import counted
+
+
+class FinishedHeal(NamedTuple):
+    """One earlier heal: how many of its moves have ended now, how many were never begun or were changed, how many
+    are still copied, and what may still have its throttle, with the reason.
+    """
+
+    at: str
+    moved: int
+    not_moved: int
+    copying: int
+    throttled: dict[str, str]
+
+    @property
+    def open(self) -> bool:
+        return bool(self.copying or self.throttled)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
+    """Nothing is moved and nothing is cancelled: what the earlier runs sent goes on by itself."""
+
+    reason: str = "resume"
+
+    def without_lock(self, cluster_id: str) -> tuple[FinishedHeal, ...] | None:
+        return None if unfinished(cluster_id).heals else ()
+
+    async def settle(self, access: Access[Backend], run: ChangeRun[Unfinished]) -> None:
+        """This is what settles."""
+
+    async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
+        return unfinished(cluster_id)
+
+    def unsent(self, prepared: Unfinished) -> tuple[FinishedHeal, ...] | None:
+        return None
+
+    async def carry_out(
+        self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
+    ) -> tuple[FinishedHeal, ...]:
+        with run.stop.in_flight():
+            return tuple([await _finished(cluster, entry, run) for entry in prepared.heals])
+
+    def conclusion(self, result: tuple[FinishedHeal, ...]) -> Conclusion:
+        still = any(one.open for one in result)
+        whole = not still and not any(one.not_moved for one in result)
+        status = Status.DONE if whole else Status.PARTLY
+        return Conclusion(status, unfinished=still, next=("resume",) if still else ())
+
+
+async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinished]) -> FinishedHeal:
+    moves = moves_of(entry.detail)
+    work = MoveBatches(cluster, cluster.replica_mover(), run, frozenset())
+    seen = await look_at(cluster, moves) if moves else None
+    moving = [] if seen is None else [move for move in moves if copies(move, seen.moving.get(move.tp))]
+    if moving:
+        run.operator.says(
+            f"still being copied: {counted(len(moving), 'partition')} of the earlier run. Ctrl-C ends the wait, and"
+            " the copies go on (ktriage heal undo cancels them)"
+        )
+    waited = {one.move.tp: one.end for one in await work.wait(moving, "earlier run", cancel=False)}
+    copying = sum(end is MoveEnd.COPYING for end in waited.values())
+    done = (
+        0
+        if seen is None
+        else sum(
+            waited.get(move.tp) is MoveEnd.MOVED
+            or ((state := seen.states.get(move.tp)) is not None and state.replicas == move.after)
+            for move in moves
+        )
+    )
+    throttled = {} if copying else await throttle_left(cluster, journal_throttle(entry.detail))
+    finished = FinishedHeal(entry.at, done, len(moves) - done - copying, copying, throttled)
+    if not finished.open:
+        run.journal.settle("its throttles are removed", entries=[entry.entry])
+    return finished

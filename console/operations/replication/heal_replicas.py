@@ -1,0 +1,303 @@
+"""Gives the partitions of a broker that is gone for good new replicas, and undoes it."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend
+from console.errors import InputError, NotDone
+from console.exit_status import Status
+from console.journal.run_records import EntryBegun, read_runs
+from console.journal.unfinished_entries import HEAL, OpenEntry, unfinished
+from console.operations.access import Access
+from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
+from console.operations.replication.heal_survey import HealReading, HealSelection, read_and_plan
+from console.operations.replication.move_batches import (
+    EndedMove,
+    MoveBatches,
+    MoveEnd,
+    copies,
+    look_at,
+    not_moved,
+)
+from console.operations.replication.replication_throttle import (
+    ReplicationThrottle,
+    refuse_other_throttles,
+    remove_throttle,
+    set_throttle,
+    throttle_of,
+)
+from recovery.heal_plan import NotHealed, ReplicaMove
+from recovery.model import TopicPartition
+from recovery.wording.quantity_text import both, counted, human_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HealLimits:
+    """``rate``: bytes a second of each broker, None: no throttle. ``batch``: partitions at the same time."""
+
+    rate: int | None
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedHeal:
+    """What would be moved. ``cancelled`` are moves in progress that an undo cancels first, ``left`` the partitions
+    that are left as they are. ``reading`` is None where a heal is undone.
+    """
+
+    cluster_id: str
+    gone: frozenset[int]
+    moves: tuple[ReplicaMove, ...]
+    left: tuple[NotHealed, ...]
+    throttle: ReplicationThrottle | None
+    reading: HealReading | None = None
+    cancelled: tuple[ReplicaMove, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HealedReplicas:
+    """The result: an end for each move; ``throttled`` are the brokers and topics that may still have our throttle,
+    with the reason.
+    """
+
+    prepared: PreparedHeal
+    ended: tuple[EndedMove, ...] = ()
+    sent: bool = False
+    throttled: Mapping[str, str] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether ``ktriage resume`` has something left: copies in progress, or a throttle."""
+        return bool(self.throttled) or any(one.end is MoveEnd.COPYING for one in self.ended)
+
+
+@dataclass(frozen=True, slots=True)
+class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
+    """Moves the replicas of brokers that are gone. ``undo``: takes back what the newest run of this command did.
+
+    ``title`` names the cluster in the question.
+    """
+
+    selection: HealSelection
+    title: str
+    reason: str
+    limits: HealLimits
+    undo: bool = False
+    dry_run: bool = False
+
+    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedHeal]) -> None:
+        """Raises NotDone while an earlier run's copies or throttles are open; an undo ends those itself."""
+        found = unfinished(run.cluster_id)
+        run.operator.finds(found)
+        if found.heals and not self.undo:
+            raise NotDone(
+                f"an earlier run is unfinished and nothing was sent; finish it first: {run.resume_command}"
+            )
+
+    async def prepare(
+        self, cluster: Backend, cluster_id: str, operator: Operator[PreparedHeal]
+    ) -> PreparedHeal:
+        if self.undo:
+            return await _taken_back(cluster, cluster_id, self.limits)
+        reading = await read_and_plan(cluster, self.selection)
+        plan = reading.plan
+        gone = frozenset(plan.gone)
+        throttle = await _throttle(cluster, plan.moves, gone, self.limits)
+        return PreparedHeal(cluster_id, gone, plan.moves, plan.not_healed, throttle, reading)
+
+    def unsent(self, prepared: PreparedHeal) -> HealedReplicas | None:
+        nothing = not prepared.moves and not prepared.cancelled
+        return HealedReplicas(prepared) if self.dry_run or nothing else None
+
+    def question(self, prepared: PreparedHeal) -> Question:
+        number = len(prepared.moves) + len(prepared.cancelled)
+        size = human_bytes(sum(move.size * len(move.added) for move in prepared.moves if move.size > 0))
+        what = (
+            f"{counted(number, 'partition')} will be moved back"
+            if self.undo
+            else (f"{counted(number, 'partition')} will get new replicas ({size} to copy)")
+        )
+        text = f"{what} on cluster {prepared.cluster_id} ({self.title}). To go on, type the number of partitions:"
+        return Question.number(text, number, () if self.undo else _warnings(prepared))
+
+    async def compare_again(
+        self,
+        cluster: Backend,
+        prepared: PreparedHeal,
+        answer: str,
+        operator: Operator[PreparedHeal],
+    ) -> PreparedHeal:
+        """Each partition is judged right before its batch is sent."""
+        return prepared
+
+    async def carry_out(
+        self, cluster: Backend, prepared: PreparedHeal, run: ChangeRun[PreparedHeal]
+    ) -> HealedReplicas:
+        mover = cluster.replica_mover()
+        work = MoveBatches(cluster, mover, run, frozenset() if self.undo else prepared.gone)
+        with run.stop.in_flight():
+            earlier = unfinished(run.cluster_id).heals if self.undo else ()
+            entry = run.journal.before(HEAL, _fields(prepared, undo=self.undo))
+            ended: list[EndedMove] = []
+            if prepared.cancelled:
+                ended += await work.cancel(prepared.cancelled)
+            for one in earlier:
+                await _close_earlier(cluster, one, run, ended)
+            if prepared.throttle is not None and (why := await set_throttle(mover, prepared.throttle)):
+                if not await throttle_left(cluster, prepared.throttle):
+                    run.journal.after(entry, {"ended": _ended_fields(ended)})
+                raise NotDone(f"{why}; no replica was moved")
+            size = self.limits.batch
+            moves = prepared.moves
+            ended += await work.carry_out([moves[i : i + size] for i in range(0, len(moves), size)])
+            copying = any(one.end is MoveEnd.COPYING for one in ended)
+            throttled = {} if copying else await throttle_left(cluster, prepared.throttle)
+            result = HealedReplicas(prepared, tuple(ended), True, throttled)
+            if not result.open:
+                run.journal.after(entry, {"ended": _ended_fields(ended)})
+            return result
+
+    def conclusion(self, result: HealedReplicas) -> Conclusion:
+        counts = Counter(str(one.end) for one in result.ended)
+        wanted = MoveEnd.CANCELLED if result.prepared.cancelled else MoveEnd.MOVED
+        failed = [one for one in not_moved(result.ended) if one.end is not wanted]
+        whole = not failed and not result.prepared.left and not result.open
+        status = Status.DONE if whole else Status.PARTLY
+        return Conclusion(status, counts, result.open, ("resume",) if result.open else ())
+
+
+async def _throttle(
+    cluster: Backend, moves: Sequence[ReplicaMove], gone: frozenset[int], limits: HealLimits
+) -> ReplicationThrottle | None:
+    """None where none is wanted, or where nothing is copied, and on a simulated cluster, which has none.
+
+    Raises NotDone where somebody else's stands.
+    """
+    copied = [move for move in moves if move.added]
+    if limits.rate is None or not copied or cluster.simulated:
+        return None
+    throttle = throttle_of(copied, gone, limits.rate)
+    await refuse_other_throttles(cluster, throttle)
+    return throttle
+
+
+async def throttle_left(cluster: Backend, throttle: ReplicationThrottle | None) -> dict[str, str]:
+    """Removes the throttle; returns what may still have it, and why."""
+    if throttle is None:
+        return {}
+    try:
+        left = await remove_throttle(cluster, cluster.replica_mover(), throttle)
+    except BackendError as error:
+        return {str(one): str(error) for one in throttle.values}
+    return {str(one): why for one, why in left.items()}
+
+
+def _warnings(prepared: PreparedHeal) -> tuple[str, ...]:
+    words = [f"broker {both(sorted(prepared.gone))} is taken to be gone for good, with its disks"]
+    if prepared.reading is not None and prepared.reading.cruise_control:
+        words.append("Cruise Control seems to run here: make sure that it does not move the same replicas")
+    return tuple(words)
+
+
+def _fields(prepared: PreparedHeal, *, undo: bool) -> dict[str, object]:
+    return {
+        "undo": undo,
+        "gone": sorted(prepared.gone),
+        "throttle": None if prepared.throttle is None else prepared.throttle.as_fields(),
+        "moves": [
+            {
+                "topic": move.tp.topic,
+                "partition": move.tp.partition,
+                "topicId": move.topic_id,
+                "before": list(move.before),
+                "after": list(move.after),
+                "bytes": move.size,
+            }
+            for move in prepared.moves
+        ],
+    }
+
+
+def moves_of(detail: Mapping[str, Any]) -> tuple[ReplicaMove, ...]:
+    """The moves of an entry of the journal."""
+    return tuple(
+        ReplicaMove(
+            TopicPartition(row["topic"], row["partition"]),
+            row["topicId"],
+            tuple(row["before"]),
+            tuple(row["after"]),
+            row["bytes"],
+        )
+        for row in detail["moves"]
+    )
+
+
+def journal_throttle(detail: Mapping[str, Any]) -> ReplicationThrottle | None:
+    """The throttle of an entry of the journal; None if it set none."""
+    found = detail["throttle"]
+    return None if found is None else ReplicationThrottle.of_fields(found)
+
+
+def _ended_fields(ended: Sequence[EndedMove]) -> list[dict[str, object]]:
+    return [{"partition": str(one.move.tp), "end": str(one.end), "why": one.why} for one in ended]
+
+
+async def _close_earlier(
+    cluster: Backend, entry: OpenEntry, run: ChangeRun[PreparedHeal], ended: Sequence[EndedMove]
+) -> None:
+    """Removes the throttle of a run that did not come to its end, once nothing of it is copied any more."""
+    if any(one.end is MoveEnd.COPYING for one in ended):
+        return
+    if not await throttle_left(cluster, journal_throttle(entry.detail)):
+        run.journal.settle("a later run took it back", entries=[entry.entry])
+
+
+async def _taken_back(cluster: Backend, cluster_id: str, limits: HealLimits) -> PreparedHeal:
+    """The newest heal the other way round: what is in progress is cancelled, what was moved goes back where the
+    broker that was gone is up again.
+    """
+    detail = _newest_heal(cluster_id)
+    moves = moves_of(detail)
+    if not moves:
+        return PreparedHeal(cluster_id, frozenset(), (), (), None)
+    seen = await look_at(cluster, moves)
+    up = {broker.id for broker in (await cluster.cluster()).brokers if not broker.fenced}
+    back: list[ReplicaMove] = []
+    cancelled: list[ReplicaMove] = []
+    left: list[NotHealed] = []
+    for move in moves:
+        state = seen.states.get(move.tp)
+        down = [broker for broker in move.before if broker not in up]
+        if copies(move, seen.moving.get(move.tp)):
+            cancelled.append(move)
+        elif state is None or state.topic_id != move.topic_id or move.tp in seen.moving:
+            left.append(NotHealed(move.tp, "it was changed by somebody else"))
+        elif state.replicas == move.before:
+            continue
+        elif state.replicas != move.after:
+            left.append(NotHealed(move.tp, f"the assignment is {list(state.replicas)} now"))
+        elif down:
+            left.append(
+                NotHealed(move.tp, f"broker {both(down)} is not up, so it cannot take its replica back")
+            )
+        else:
+            back.append(move._replace(before=move.after, after=move.before))
+    gone = frozenset(detail["gone"])
+    throttle = await _throttle(cluster, back, frozenset(), limits)
+    return PreparedHeal(cluster_id, gone, tuple(back), tuple(left), throttle, None, tuple(cancelled))
+
+
+def _newest_heal(cluster_id: str) -> Mapping[str, Any]:
+    """Raises InputError where there is none, JournalError."""
+    for run in reversed(read_runs(cluster_id)):
+        for event in run.events:
+            if isinstance(event, EntryBegun) and event.action == HEAL and not event.detail["undo"]:
+                return event.detail
+    raise InputError("the journal of this host has no heal of this cluster; nothing was sent")

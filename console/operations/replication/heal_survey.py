@@ -1,0 +1,192 @@
+"""Reads what a plan for new replicas needs: damaged partitions with their sizes, brokers with racks and disks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from backends.base.answers import ClusterInfo, LogDir, Partitions, Reassignment
+from backends.base.protocol import Backend
+from console.errors import InputError, NotDone
+from console.operations.elections.plan_file_checks import refuse_other_cluster
+from console.operations.survey.partition_picture import tasks
+from recovery.heal_plan import BrokerRoom, DamagedPartition, HealPlan, heal_plan
+from recovery.membership.quorum import Quorum
+from recovery.min_isr import min_isr_from_config
+from recovery.model import PartitionState, TopicPartition, Unknown
+from recovery.plan.values import BarePlan, Plan
+from recovery.wording.quantity_text import both, some_of
+
+CRUISE_CONTROL = ("__CruiseControlMetrics", "__KafkaCruiseControlPartitionMetricSamples")
+"""Topics that Cruise Control makes in the cluster that it manages."""
+
+LogDirs = Mapping[int, tuple[LogDir, ...] | Unknown]
+
+
+@dataclass(frozen=True, slots=True)
+class HealSelection:
+    """What to heal. ``gone``: the brokers that do not come back; empty: every broker that is not up and has a
+    replica of ``plan``'s partitions. ``confirmed``: an operator said that they are gone for good.
+    """
+
+    gone: frozenset[int] = frozenset()
+    plan: Plan | BarePlan | None = None
+    confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HealReading:
+    """The plan, and what else was seen: ``notes`` are one line each. ``registered`` are those of the gone brokers
+    that the cluster still lists, ``voters`` those that are voters of the quorum (Unknown: it did not tell).
+    ``states`` are the partitions of the plan's moves as they were read, ``cruise_control`` the topic that shows
+    that Cruise Control runs.
+    """
+
+    cluster_id: str
+    plan: HealPlan
+    registered: tuple[int, ...]
+    voters: tuple[int, ...] | Unknown
+    notes: tuple[str, ...]
+    states: Mapping[TopicPartition, PartitionState]
+    cruise_control: str = ""
+
+
+async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReading:
+    """Raises InputError for a broker that is not gone, NotDone where something that matters is not known."""
+    cluster = await backend.open()
+    if selection.plan is not None:
+        refuse_other_cluster(selection.plan, cluster.cluster_id)
+    async with tasks() as group:
+        dirs_task = group.create_task(backend.log_dirs())
+        reassigning = group.create_task(backend.reassignments())
+        quorum = group.create_task(backend.quorum())
+        found = await backend.partitions()
+    gone = selection.gone or _not_up(cluster, _selected(found.states, selection.plan))
+    refuse_up(cluster, gone)
+    if not selection.confirmed:
+        raise InputError(
+            f"give --gone-for-good if broker {both(sorted(gone))} and its disks do not come back; otherwise bring"
+            " it back: that copies less"
+        )
+    moving = reassigning.result()
+    if isinstance(moving, Unknown):
+        raise NotDone(f"whether reassignments are in progress is not known ({moving}); nothing was planned")
+    dirs = dirs_task.result()
+    states = [
+        state for state in _selected(found.states, selection.plan) if not gone.isdisjoint(state.replicas)
+    ]
+    damaged = await _damaged(backend, states, dirs, moving)
+    plan = heal_plan(gone, damaged, tuple(broker_rooms(cluster, found.states, dirs)))
+    seen = {state.topic for state in found.states}
+    by_name = {state.tp: state for state in states}
+    return HealReading(
+        cluster.cluster_id,
+        plan,
+        tuple(sorted(gone.intersection(broker.id for broker in cluster.brokers))),
+        gone_voters(quorum.result(), gone),
+        tuple(_notes(found, dirs, cluster)),
+        {move.tp: by_name[move.tp] for move in plan.moves},
+        next((topic for topic in CRUISE_CONTROL if topic in seen), ""),
+    )
+
+
+def _selected(states: Iterable[PartitionState], plan: Plan | BarePlan | None) -> list[PartitionState]:
+    if plan is None:
+        return list(states)
+    named = {row.tp for row in plan.rows}
+    return [state for state in states if state.tp in named]
+
+
+def _not_up(cluster: ClusterInfo, states: Iterable[PartitionState]) -> frozenset[int]:
+    """The brokers that have a replica and are not up. Raises NotDone if there are none."""
+    up = {broker.id for broker in cluster.brokers if not broker.fenced}
+    gone = frozenset(broker for state in states for broker in state.replicas if broker not in up)
+    if not gone:
+        raise NotDone(
+            "every broker that has a replica of the plan's partitions is up: there is nothing to heal"
+        )
+    return gone
+
+
+def refuse_up(cluster: ClusterInfo, gone: Iterable[int]) -> None:
+    """Raises InputError if one of the brokers is up, or may be."""
+    listed = [broker for broker in cluster.brokers if broker.id in gone]
+    up = sorted(broker.id for broker in listed if broker.fenced is False)
+    if up:
+        raise InputError(f"broker {both(up)} is up (not fenced), so it is not gone; nothing was sent")
+    untold = sorted(broker.id for broker in listed if broker.fenced is None)
+    if untold:
+        raise InputError(
+            f"broker {both(untold)} is registered, and this release does not tell whether it is fenced: stop it"
+            " first; nothing was sent"
+        )
+
+
+def gone_voters(quorum: Quorum | Unknown, gone: frozenset[int]) -> tuple[int, ...] | Unknown:
+    """Which of them are voters of the metadata quorum."""
+    if isinstance(quorum, Unknown):
+        return quorum
+    return tuple(sorted(gone.intersection(key.id for key in quorum.voters.keys)))
+
+
+async def _damaged(
+    backend: Backend, states: Sequence[PartitionState], dirs: LogDirs, moving: Iterable[Reassignment]
+) -> list[DamagedPartition]:
+    topics = list(dict.fromkeys(state.topic for state in states))
+    configs = await backend.topic_configs(topics) if topics else {}
+    busy = {one.tp for one in moving}
+    sizes = log_sizes(dirs)
+    return [
+        DamagedPartition(
+            state, sizes.get(state.tp, -1), _min_isr(state, configs.get(state.topic)), state.tp in busy
+        )
+        for state in states
+    ]
+
+
+def log_sizes(dirs: LogDirs) -> dict[TopicPartition, int]:
+    """The largest log of each partition: a new replica copies the leader's, and that is at most the largest."""
+    found: dict[TopicPartition, int] = {}
+    for listed in dirs.values():
+        for log_dir in () if isinstance(listed, Unknown) else listed:
+            for replica in log_dir.replicas:
+                if not replica.future and replica.size >= 0:
+                    found[replica.tp] = max(replica.size, found.get(replica.tp, 0))
+    return found
+
+
+def _min_isr(state: PartitionState, config: Mapping[str, str] | Unknown | None) -> int | None:
+    found = min_isr_from_config(state, {} if config is None else config)
+    return found if isinstance(found, int) else None
+
+
+def broker_rooms(
+    cluster: ClusterInfo, states: Iterable[PartitionState], dirs: LogDirs
+) -> Iterator[BrokerRoom]:
+    """The brokers that are up and tell all their log dirs; one with a failed dir takes nothing."""
+    replicas = Counter(broker for state in states for broker in state.replicas)
+    for broker in cluster.brokers:
+        listed = dirs.get(broker.id)
+        if broker.fenced or listed is None or isinstance(listed, Unknown):
+            continue
+        if any(one.error is not None for one in listed):
+            continue
+        held = sum(max(replica.size, 0) for one in listed for replica in one.replicas)
+        room = tuple((one.total_bytes, one.usable_bytes) for one in listed)
+        yield BrokerRoom(broker, held, replicas[broker.id], room)
+
+
+def _notes(found: Partitions, dirs: LogDirs, cluster: ClusterInfo) -> Iterator[str]:
+    if found.hidden:
+        yield f"topics that may not be seen are not planned: {some_of(found.hidden)} (needs DESCRIBE)"
+    if found.not_compared is not None:
+        yield f"whether there are topics that may not be seen is not known ({found.not_compared})"
+    for broker in cluster.brokers:
+        listed = dirs.get(broker.id)
+        if broker.fenced:
+            continue
+        if listed is None or isinstance(listed, Unknown):
+            yield f"broker {broker.id} takes no replica: its log dirs are not known ({listed or 'no answer'})"
+        elif any(one.error is not None for one in listed):
+            yield f"broker {broker.id} takes no replica: one of its log dirs failed"

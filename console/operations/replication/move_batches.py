@@ -1,0 +1,289 @@
+"""Moves replicas in batches: judged right before each is sent, watched until copied, cancelled when stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from backends.base.answers import Reassignment
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend
+from backends.base.replica_moves import ReplicaMover
+from console.journal.unfinished_entries import CANCEL_REASSIGNMENT, REASSIGN
+from console.operations.change import ChangeRun
+from console.operations.replication.copy_progress import CopyProgress
+from console.operations.replication.heal_survey import broker_rooms
+from recovery.heal_plan import ReplicaMove, short_of_room
+from recovery.model import PartitionState, TopicPartition, Unknown
+from recovery.wording.quantity_text import both, counted
+
+PAUSE = 1.0
+"""Seconds between two looks at the copies."""
+SETTLED_LOOKS = 5
+"""A broker may show the state before a change that the controller has made: so often an assignment that is neither
+in progress nor as we wrote it has to be seen.
+"""
+CANCEL_LOOKS = 10
+REORDERED = "the replicas are those of before, in another order"
+
+
+class MoveEnd(StrEnum):
+    """How the move of one partition's replicas ended."""
+
+    MOVED = "moved"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    CHANGED = "changed by somebody else"
+    NOT_BEGUN = "not begun"
+    COPYING = "still copying"
+
+
+class EndedMove(NamedTuple):
+    """A move and its end; ``why`` in one line, empty where it went as planned."""
+
+    move: ReplicaMove
+    end: MoveEnd
+    why: str = ""
+
+
+class MoveLook(NamedTuple):
+    """One look at the partitions: their states and the reassignments in progress."""
+
+    states: Mapping[TopicPartition, PartitionState]
+    moving: Mapping[TopicPartition, Reassignment]
+
+
+async def look_at(cluster: Backend, moves: Sequence[ReplicaMove]) -> MoveLook:
+    """What is in progress is asked first, so that a state is never older. Raises BackendError."""
+    names = [move.tp for move in moves]
+    moving = await cluster.reassignments(names)
+    if isinstance(moving, Unknown):
+        raise BackendError(f"reassignments in progress: {moving}")
+    found = await cluster.partitions(tuple(dict.fromkeys(tp.topic for tp in names)))
+    wanted = set(names)
+    return MoveLook(
+        {state.tp: state for state in found.states if state.tp in wanted}, {one.tp: one for one in moving}
+    )
+
+
+def copies(move: ReplicaMove, now: Reassignment | None) -> bool:
+    """Whether that move is in progress, and no other one."""
+    if now is None:
+        return False
+    return tuple(broker for broker in now.replicas if broker not in now.removing) == move.after or (
+        set(now.adding) == set(move.added) and set(move.after).issubset(now.replicas)
+    )
+
+
+@dataclass(slots=True)
+class MoveBatches:
+    """Carries out moves. ``gone``: brokers that must not be up, or nothing more is begun."""
+
+    cluster: Backend
+    mover: ReplicaMover
+    run: ChangeRun[Any]
+    gone: frozenset[int]
+
+    async def carry_out(self, batches: Sequence[Sequence[ReplicaMove]]) -> list[EndedMove]:
+        """One end for each move. A stop cancels the batch in progress and begins no other."""
+        ended: list[EndedMove] = []
+        for number, batch in enumerate(batches, 1):
+            if self.run.stop:
+                ended += [EndedMove(move, MoveEnd.NOT_BEGUN, "stopped before its turn") for move in batch]
+                continue
+            found = await self._batch(batch, f"batch {number} of {len(batches)}")
+            ended += found
+            moved = sum(one.end is MoveEnd.MOVED for one in found)
+            self.run.operator.says(
+                f"batch {number} of {len(batches)}: {moved:,} of {counted(len(batch), 'partition')} moved"
+            )
+        return ended
+
+    async def _batch(self, batch: Sequence[ReplicaMove], title: str) -> list[EndedMove]:
+        try:
+            ready, ended = await self._judged(batch)
+        except BackendError as error:
+            why = f"nothing was sent: {error}"
+            return [EndedMove(move, MoveEnd.NOT_BEGUN, why) for move in batch]
+        if ready:
+            refused = await self._send(ready)
+            ended += [EndedMove(m, MoveEnd.REFUSED, refused[m.tp]) for m in ready if m.tp in refused]
+            sent = [move for move in ready if move.tp not in refused]
+            ended += await self.wait(sent, title, cancel=True)
+        return ended
+
+    async def _judged(self, batch: Sequence[ReplicaMove]) -> tuple[list[ReplicaMove], list[EndedMove]]:
+        """Those that may be sent, and the ends of the others. Raises BackendError."""
+        info = await self.cluster.cluster()
+        up = frozenset(broker.id for broker in info.brokers if not broker.fenced)
+        seen = await look_at(self.cluster, batch)
+        added = sorted({broker for move in batch for broker in move.added})
+        dirs = await self.cluster.log_dirs(added)
+        rooms = list(broker_rooms(info, (), dirs))
+        known = {room.broker.id for room in rooms}
+        full = short_of_room(batch, rooms) | frozenset(added).difference(known)
+        ready, ended = [], []
+        for move in batch:
+            end = _why_not(move, seen, up, self.gone) or _no_room(move, full)
+            if end is None:
+                ready.append(move)
+            else:
+                ended.append(end)
+        return ready, ended
+
+    async def _send(self, moves: Sequence[ReplicaMove]) -> Mapping[TopicPartition, str]:
+        """The refused ones. After an error nobody knows what was done: the cluster shows it afterwards."""
+        entry = self.run.journal.before(REASSIGN, {"partitions": [str(move.tp) for move in moves]})
+        try:
+            told = await self.mover.reassign({move.tp: move.after for move in moves})
+        except BackendError as error:
+            self.run.journal.after(entry, {"unknown": {move.tp: str(error) for move in moves}})
+            return {}
+        refused = {tp: why for tp, why in told.items() if why is not None}
+        applied = [move.tp for move in moves if move.tp not in refused]
+        self.run.journal.after(entry, {"applied": applied, "refused": refused})
+        return refused
+
+    async def wait(self, moves: Sequence[ReplicaMove], title: str, *, cancel: bool) -> list[EndedMove]:
+        """Until each has ended. A stop ends the wait; ``cancel``: after what is in progress was cancelled."""
+        waiting = {move.tp: move for move in moves}
+        ended: list[EndedMove] = []
+        looks: dict[TopicPartition, int] = {}
+        progress = CopyProgress(self.cluster, moves, title, self.run.operator)
+        while waiting and not self.run.stop:
+            found = await self._ended(waiting, looks)
+            ended += found
+            for one in found:
+                del waiting[one.move.tp]
+            if waiting:
+                await progress.show(len(ended))
+                await _pause(self.cluster)
+        if not waiting:
+            return ended
+        left = list(waiting.values())
+        if not cancel:
+            return [*ended, *(EndedMove(move, MoveEnd.COPYING) for move in left)]
+        return [*ended, *await self.cancel(left)]
+
+    async def _ended(
+        self, waiting: Mapping[TopicPartition, ReplicaMove], looks: dict[TopicPartition, int]
+    ) -> list[EndedMove]:
+        try:
+            seen = await look_at(self.cluster, list(waiting.values()))
+        except BackendError as error:
+            self.run.operator.says(f"asked again, because the cluster did not answer: {error}")
+            return []
+        ended = []
+        for tp, move in waiting.items():
+            if copies(move, seen.moving.get(tp)):
+                looks[tp] = 0
+                continue
+            end = _end_of(move, seen)
+            looks[tp] = looks.get(tp, 0) + 1
+            if end.end is MoveEnd.MOVED or looks[tp] >= SETTLED_LOOKS:
+                ended.append(end)
+        return ended
+
+    async def cancel(self, moves: Sequence[ReplicaMove]) -> list[EndedMove]:
+        """Cancels those moves, and says how each ended. Kafka keeps the old replicas then, but not their order, so
+        that is written again.
+        """
+        entry = self.run.journal.before(CANCEL_REASSIGNMENT, {"partitions": [str(move.tp) for move in moves]})
+        try:
+            told = await self.mover.reassign({move.tp: None for move in moves})
+            self.run.journal.after(entry, {"refused": {tp: why for tp, why in told.items() if why}})
+        except BackendError as error:
+            self.run.journal.after(entry, {"unknown": {move.tp: str(error) for move in moves}})
+        ended = await self._look_until(moves, lambda one: one.end is not MoveEnd.COPYING)
+        reordered = [one.move for one in ended if one.why == REORDERED]
+        if not reordered:
+            return ended
+        await self._send([move._replace(after=move.before) for move in reordered])
+        again = await self._look_until(reordered, lambda one: one.why != REORDERED)
+        return [*(one for one in ended if one.why != REORDERED), *again]
+
+    async def _look_until(
+        self, moves: Sequence[ReplicaMove], done: Callable[[EndedMove], bool]
+    ) -> list[EndedMove]:
+        """How each cancelled move ended, once all are ``done``, or after some looks."""
+        last: list[EndedMove] = []
+        for _ in range(CANCEL_LOOKS):
+            try:
+                seen = await look_at(self.cluster, moves)
+                last = [_cancelled(move, seen) for move in moves]
+                if all(map(done, last)):
+                    break
+            except BackendError as error:
+                last = [EndedMove(move, MoveEnd.COPYING, str(error)) for move in moves]
+            await _pause(self.cluster)
+        return last
+
+
+def _why_not(move: ReplicaMove, seen: MoveLook, up: frozenset[int], gone: frozenset[int]) -> EndedMove | None:
+    """Why the move is not sent; None: it may be."""
+    state = seen.states.get(move.tp)
+    back = sorted(gone & up)
+    if state is not None and state.topic_id == move.topic_id and state.replicas == move.after:
+        return EndedMove(move, MoveEnd.MOVED, "it was so already")
+    if state is None or state.topic_id != move.topic_id or state.replicas != move.before:
+        return _end_of(move, seen)
+    down = [broker for broker in move.added if broker not in up]
+    why = ""
+    if back:
+        why = f"broker {both(back)} is back, so it is not gone"
+    elif move.tp in seen.moving:
+        why = "it is being reassigned by somebody else"
+    elif state.offline:
+        why = "it has no leader"
+    elif down:
+        why = f"broker {both(down)} is not up"
+    return EndedMove(move, MoveEnd.NOT_BEGUN, why) if why else None
+
+
+def _no_room(move: ReplicaMove, full: frozenset[int]) -> EndedMove | None:
+    lacking = [broker for broker in move.added if broker in full]
+    if not lacking:
+        return None
+    why = f"broker {both(lacking)} has no room for it any more, or does not tell its log dirs"
+    return EndedMove(move, MoveEnd.NOT_BEGUN, why)
+
+
+def _end_of(move: ReplicaMove, seen: MoveLook) -> EndedMove:
+    """The end of a move that is not in progress."""
+    state = seen.states.get(move.tp)
+    if state is None:
+        return EndedMove(move, MoveEnd.CHANGED, "the partition cannot be seen any more")
+    if state.topic_id != move.topic_id:
+        return EndedMove(move, MoveEnd.CHANGED, "the topic was deleted and made again")
+    if state.replicas == move.after:
+        return EndedMove(move, MoveEnd.MOVED)
+    return EndedMove(move, MoveEnd.CHANGED, f"the assignment is {list(state.replicas)} now")
+
+
+def _cancelled(move: ReplicaMove, seen: MoveLook) -> EndedMove:
+    """A broker that has not seen the cancellation yet still shows the old and the new replicas together."""
+    end, state = _end_of(move, seen), seen.states.get(move.tp)
+    if state is None or state.topic_id != move.topic_id:
+        return end
+    if move.tp in seen.moving or set(state.replicas) == {*move.before, *move.after}:
+        return EndedMove(move, MoveEnd.COPYING, "its reassignment is still in progress")
+    if set(state.replicas) != set(move.before):
+        return end
+    ordered = state.replicas == move.before
+    return EndedMove(move, MoveEnd.CANCELLED, "the assignment is as it was before" if ordered else REORDERED)
+
+
+def not_moved(ended: Iterable[EndedMove]) -> tuple[EndedMove, ...]:
+    """Those that are not as planned."""
+    return tuple(one for one in ended if one.end is not MoveEnd.MOVED)
+
+
+async def _pause(cluster: Backend) -> None:
+    virtual = cluster.virtual_time
+    if virtual is None:
+        await asyncio.sleep(PAUSE)
+    else:
+        await virtual.advance(PAUSE)

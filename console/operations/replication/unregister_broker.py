@@ -1,0 +1,147 @@
+"""Removes the registration of a broker that is gone for good, once nothing depends on it any more."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend
+from console.errors import NotDone
+from console.exit_status import Status
+from console.journal.unfinished_entries import UNREGISTER
+from console.operations.access import Access
+from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
+from console.operations.replication.heal_survey import gone_voters, refuse_up
+from recovery.model import TopicPartition, Unknown
+from recovery.wording.quantity_text import some_of
+
+READ_BACK_LOOKS, PAUSE = 40, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedUnregistration:
+    """``listed``: whether the cluster lists the broker; None: this release lists no fenced broker."""
+
+    cluster_id: str
+    broker: int
+    listed: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisteredBroker:
+    """The result; ``problem`` is None if the broker is not registered any more."""
+
+    prepared: PreparedUnregistration
+    sent: bool = False
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroker]):
+    """Refused while the broker is up, has a replica or a vote, and where one of these is not known."""
+
+    broker: int
+    title: str
+    reason: str
+    dry_run: bool = False
+
+    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedUnregistration]) -> None:
+        """Elections that an earlier run left unfinished do not matter here."""
+
+    async def prepare(
+        self, cluster: Backend, cluster_id: str, operator: Operator[PreparedUnregistration]
+    ) -> PreparedUnregistration:
+        info = await cluster.open()
+        refuse_up(info, {self.broker})
+        await _refuse_used(cluster, self.broker)
+        known = info.broker(self.broker) is not None
+        tells = all(broker.fenced is not None for broker in info.brokers)
+        return PreparedUnregistration(cluster_id, self.broker, known if known or tells else None)
+
+    def unsent(self, prepared: PreparedUnregistration) -> UnregisteredBroker | None:
+        return UnregisteredBroker(prepared) if self.dry_run or prepared.listed is False else None
+
+    def question(self, prepared: PreparedUnregistration) -> Question:
+        text = (
+            f"the registration of broker {prepared.broker} will be removed from cluster {prepared.cluster_id}"
+            f" ({self.title}). A broker with that id registers again when it starts. To go on, type its id:"
+        )
+        return Question.number(text, prepared.broker)
+
+    async def compare_again(
+        self,
+        cluster: Backend,
+        prepared: PreparedUnregistration,
+        answer: str,
+        operator: Operator[PreparedUnregistration],
+    ) -> PreparedUnregistration:
+        return await self.prepare(cluster, prepared.cluster_id, operator)
+
+    async def carry_out(
+        self, cluster: Backend, prepared: PreparedUnregistration, run: ChangeRun[PreparedUnregistration]
+    ) -> UnregisteredBroker:
+        problem: str | None = None
+        with run.stop.in_flight():
+            entry = run.journal.before(UNREGISTER, {"broker": prepared.broker})
+            try:
+                await cluster.replica_mover().unregister(prepared.broker)
+            except BackendError as error:
+                problem = str(error)
+            run.journal.after(entry, {"problem": problem or ""})
+            # What was done without an answer is done all the same.
+            if prepared.listed and await _gone(cluster, prepared.broker):
+                problem = None
+            elif prepared.listed and problem is None:
+                problem = "the cluster still lists it"
+        return UnregisteredBroker(prepared, True, problem)
+
+    def conclusion(self, result: UnregisteredBroker) -> Conclusion:
+        done = result.problem is None
+        counts = {"unregistered": int(done and result.sent), "failed": int(not done)}
+        return Conclusion(Status.DONE if done else Status.PARTLY, counts)
+
+
+async def _refuse_used(cluster: Backend, broker: int) -> None:
+    """Raises NotDone while a replica, a reassignment or a vote of the broker stands, or if that is not known."""
+    found = await cluster.partitions()
+    if found.hidden or found.not_compared is not None:
+        names = some_of(found.hidden) or str(found.not_compared)
+        raise NotDone(
+            f"topics that may not be seen could have replicas on broker {broker} ({names}): unregistering it needs"
+            " DESCRIBE on every topic, and on the cluster; nothing was sent"
+        )
+    held: list[TopicPartition] = [state.tp for state in found.states if broker in state.replicas]
+    if held:
+        raise NotDone(
+            f"broker {broker} still has replicas of {len(held):,} partitions ({some_of(held)}): heal them first"
+            f" (ktriage heal apply --broker-id {broker} --gone-for-good); nothing was sent"
+        )
+    moving = await cluster.reassignments()
+    if isinstance(moving, Unknown):
+        raise NotDone(f"whether reassignments are in progress is not known ({moving}); nothing was sent")
+    busy = [one.tp for one in moving if broker in (*one.replicas, *one.adding, *one.removing)]
+    if busy:
+        raise NotDone(f"a reassignment names broker {broker} ({some_of(busy)}); nothing was sent")
+    voters = gone_voters(await cluster.quorum(), frozenset({broker}))
+    if isinstance(voters, Unknown):
+        raise NotDone(f"whether node {broker} is a voter is not known ({voters}); nothing was sent")
+    if voters:
+        raise NotDone(
+            f"node {broker} is a voter of the metadata quorum: replace it first (ktriage quorum replace {broker}"
+            " --why host); nothing was sent"
+        )
+
+
+async def _gone(cluster: Backend, broker: int) -> bool:
+    """Whether the cluster lists it no more, within ten seconds: brokers learn of it one after the other."""
+    for _ in range(READ_BACK_LOOKS):
+        try:
+            if (await cluster.cluster()).broker(broker) is None:
+                return True
+        except BackendError:
+            pass
+        await asyncio.sleep(PAUSE)
+    return False

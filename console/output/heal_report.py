@@ -1,0 +1,240 @@
+"""A plan for new replicas: as text, as JSON, and as the files that kafka-reassign-partitions takes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from console.operations.replication.finish_heals import FinishedHeal
+from console.operations.replication.heal_replicas import HealedReplicas, PreparedHeal
+from console.operations.replication.heal_survey import HealReading
+from console.operations.replication.unregister_broker import UnregisteredBroker
+from console.output.json_document import document
+from console.output.text_table import TextColumn, table
+from recovery.heal_plan import HealPlan, NotHealed, ReplicaMove
+from recovery.model import Unknown
+from recovery.wording.quantity_text import both, counted, human_bytes, ids, printable, some_of
+
+_MOVES = (
+    TextColumn("PARTITION"),
+    TextColumn("BEFORE"),
+    TextColumn("AFTER"),
+    TextColumn("COPIES TO"),
+    TextColumn("SIZE", right=True),
+)
+_LEFT = (TextColumn("PARTITION"), TextColumn("WHY", below=True))
+
+
+def reassignment_json(moves: Sequence[ReplicaMove]) -> str:
+    """A file of kafka-reassign-partitions, a partition a line."""
+    partitions = ",\n".join(
+        json.dumps({"topic": move.tp.topic, "partition": move.tp.partition, "replicas": list(move.after)})
+        for move in moves
+    )
+    return f'{{"version": 1, "partitions": [\n{partitions}]}}\n'
+
+
+def heal_lines(reading: HealReading, limit: int) -> Iterator[str]:
+    """Counts, then what is not healed, then the moves; ``limit`` rows of each at most (0: all)."""
+    plan = reading.plan
+    gone = both(plan.gone)
+    if not plan.moves and not plan.not_healed:
+        yield f"no partition that may be seen has a replica on broker {gone}"
+    else:
+        yield (
+            f"broker {gone} is gone: new replicas for {counted(len(plan.moves), 'partition')},"
+            f" {len(plan.not_healed):,} left as they are; to be copied: {human_bytes(plan.bytes_copied)}"
+        )
+    shared = sum(move.shares_rack for move in plan.moves)
+    if shared:
+        count = counted(shared, "partition")
+        yield f"in a rack that has a replica already, because no other has room: {count}"
+    if reading.cruise_control:
+        yield from cruise_control_lines(reading)
+    yield from (printable(note) for note in reading.notes)
+    yield from _titled("NOT HEALED", _LEFT, [_left_row(one) for one in plan.not_healed], limit)
+    yield from _titled("NEW REPLICAS", _MOVES, [_move_row(move) for move in plan.moves], limit)
+
+
+def cruise_control_lines(reading: HealReading) -> Iterator[str]:
+    """Where Cruise Control runs it may move the same replicas: what to give it instead."""
+    brokers = ",".join(map(str, reading.plan.gone))
+    yield (
+        f"Cruise Control seems to run here (topic {printable(reading.cruise_control)}). It moves the replicas of"
+        " a dead broker by load and capacity itself; let one of the two do it, not both:"
+    )
+    yield f"  POST /kafkacruisecontrol/remove_broker?brokerid={brokers}&dryrun=true"
+
+
+def _move_row(move: ReplicaMove) -> tuple[str, ...]:
+    return str(move.tp), ids(move.before), ids(move.after), ids(move.added), human_bytes(move.size)
+
+
+def _left_row(one: NotHealed) -> tuple[str, ...]:
+    return str(one.tp), printable(one.why)
+
+
+def _titled(
+    title: str, columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], limit: int
+) -> Iterator[str]:
+    if not rows:
+        return
+    yield ""
+    yield title
+    shown = rows[: limit or None]
+    yield from table(columns, shown)
+    if len(rows) > len(shown):
+        yield f"… and {len(rows) - len(shown):,} more (--rows 0, or --output json, shows all)"
+
+
+def heal_document(reading: HealReading, files: Sequence[str]) -> Iterator[str]:
+    """``ktriage.heal/1``."""
+    return document("heal", {**_plan_members(reading), "files": list(files), **_rows_json(reading.plan)})
+
+
+def _plan_members(reading: HealReading) -> dict[str, object]:
+    return {
+        "clusterId": reading.cluster_id,
+        "gone": list(reading.plan.gone),
+        "registered": list(reading.registered),
+        "voters": None if isinstance(reading.voters, Unknown) else list(reading.voters),
+        "bytesCopied": reading.plan.bytes_copied,
+        "cruiseControl": reading.cruise_control or None,
+        "notes": list(reading.notes),
+    }
+
+
+def _rows_json(plan: HealPlan) -> dict[str, object]:
+    return {
+        "moves": [
+            {
+                "topic": move.tp.topic,
+                "partition": move.tp.partition,
+                "before": list(move.before),
+                "after": list(move.after),
+                "added": list(move.added),
+                "bytes": move.size,
+                "sharesRack": move.shares_rack,
+            }
+            for move in plan.moves
+        ],
+        "notHealed": [
+            {"topic": one.tp.topic, "partition": one.tp.partition, "reason": one.why}
+            for one in plan.not_healed
+        ],
+    }
+
+
+def prepared_heal_lines(prepared: PreparedHeal, limit: int) -> Iterator[str]:
+    """What would be moved, and with which throttle."""
+    if prepared.reading is not None:
+        yield from heal_lines(prepared.reading, limit)
+    else:
+        yield (
+            f"to be taken back: {counted(len(prepared.cancelled), 'partition')} that is being copied, and"
+            f" {counted(len(prepared.moves), 'partition')} that was moved; {len(prepared.left):,} left as they are"
+        )
+        yield from _titled("LEFT AS THEY ARE", _LEFT, [_left_row(one) for one in prepared.left], limit)
+        moves = [_move_row(move) for move in (*prepared.cancelled, *prepared.moves)]
+        yield from _titled("TAKEN BACK", _MOVES, moves, limit)
+    if prepared.moves:
+        yield ""
+        yield _throttle_line(prepared)
+
+
+def _throttle_line(prepared: PreparedHeal) -> str:
+    throttle = prepared.throttle
+    if throttle is None:
+        return "no throttle: the new replicas are copied as fast as the brokers can"
+    return (
+        f"throttle: {human_bytes(throttle.rate)} a second for each broker and direction, of the new replicas only."
+        " It is removed at the end"
+    )
+
+
+def healed_lines(healed: HealedReplicas) -> Iterator[str]:
+    """Counts by how the moves ended."""
+    if not healed.sent:
+        yield "nothing was sent"
+        return
+    counts = Counter(one.end for one in healed.ended)
+    told = ", ".join(f"{number:,} {end}" for end, number in counts.items()) or "none"
+    yield f"{counted(len(healed.ended), 'partition')}: {told}"
+    if healed.throttled:
+        yield f"the throttle may still be set on {some_of(sorted(healed.throttled))}"
+    elif healed.open:
+        yield "the throttle stays until the copies are done"
+    elif healed.prepared.throttle is not None:
+        yield "the throttle is removed"
+
+
+def healed_document(healed: HealedReplicas) -> Iterator[str]:
+    """``ktriage.heal-apply/1``."""
+    prepared = healed.prepared
+    throttle = prepared.throttle
+    return document(
+        "heal-apply",
+        {
+            "clusterId": prepared.cluster_id,
+            "gone": sorted(prepared.gone),
+            "sent": healed.sent,
+            "throttle": None if throttle is None else throttle.rate,
+            "stillThrottled": sorted(healed.throttled or ()),
+            "moves": [
+                {
+                    "topic": one.move.tp.topic,
+                    "partition": one.move.tp.partition,
+                    "before": list(one.move.before),
+                    "after": list(one.move.after),
+                    "end": str(one.end),
+                    "reason": one.why or None,
+                }
+                for one in healed.ended
+            ],
+            "notHealed": [
+                {"topic": one.tp.topic, "partition": one.tp.partition, "reason": one.why}
+                for one in prepared.left
+            ],
+        },
+    )
+
+
+def finished_heal_lines(finished: Sequence[FinishedHeal]) -> Iterator[str]:
+    """A line for each earlier heal, and for what may still have its throttle."""
+    for one in finished:
+        rest = f", {one.not_moved:,} not moved (ktriage heal shows them)" if one.not_moved else ""
+        copying = f", {one.copying:,} still being copied, so its throttle stays" if one.copying else ""
+        yield f"the heal of {one.at}: {counted(one.moved, 'partition')} moved{rest}{copying}"
+        for name, why in one.throttled.items():
+            yield printable(f"may still have its throttle: {name}: {why}")
+        if not one.open:
+            yield "no throttle of it is set any more"
+
+
+def unregistered_lines(result: UnregisteredBroker) -> Iterator[str]:
+    """One line."""
+    broker = result.prepared.broker
+    if result.problem is not None:
+        yield f"broker {broker} may still be registered: {printable(result.problem)}"
+    elif result.sent:
+        yield f"broker {broker} is not registered any more"
+    elif result.prepared.listed is False:
+        yield f"broker {broker} is not registered; nothing was sent"
+    else:
+        yield f"broker {broker} has no replica and no vote: it can be unregistered; nothing was sent"
+
+
+def unregistered_document(result: UnregisteredBroker) -> Iterator[str]:
+    """``ktriage.heal-unregister/1``."""
+    prepared = result.prepared
+    return document(
+        "heal-unregister",
+        {
+            "clusterId": prepared.cluster_id,
+            "broker": prepared.broker,
+            "registered": prepared.listed,
+            "sent": result.sent,
+            "problem": result.problem,
+        },
+    )

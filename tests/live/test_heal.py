@@ -1,0 +1,239 @@
+"""A broker is gone for good: its partitions get new replicas under load, by Kafka's own tool and by ours.
+
+Broker 3 dies first and is healed by the file for kafka-reassign-partitions; broker 4 then dies and is healed by
+ktriage, which is killed once, stopped once and taken back once on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from tests.live import incident_steps
+from tests.live.command_runner import CommandRunner
+from tests.unit.cli.command_process import command_line, environment
+
+CLUSTER = ClusterSpec(controllers=1, brokers=5, racks={1: "a", 2: "b", 3: "c", 4: "c", 5: "c"})
+TOPIC = "orders"
+ASSIGNMENT = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 2, 4], [4, 2, 1], [2, 1, 4]]
+FIRST = 200
+AGREED = ("--yes", "--reason", "a test")
+THROTTLES = ("throttled.rate", "throttled.replicas")
+
+
+class Load:
+    """A producer with acks=all to every partition: what it was told is written has to be there afterwards."""
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        self._cluster = cluster
+        self.acknowledged: dict[int, set[str]] = {number: set() for number in range(len(ASSIGNMENT))}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        turn = 0
+        while not self._stop.is_set():
+            for partition, values in self.acknowledged.items():
+                sent = self._cluster.client.produce(TOPIC, partition, 20, prefix=f"load-{turn}", size=1000)
+                values.update(sent.acknowledged)
+            turn += 1
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            self._thread.join()
+
+    def lost(self) -> dict[int, int]:
+        """By partition, the acknowledged records that a consumer does not find."""
+        found = {}
+        for partition, values in self.acknowledged.items():
+            read = {record.value for record in self._cluster.client.consume(TOPIC, partition)}
+            assert len(read) >= FIRST
+            found[partition] = len(values - read)
+        return found
+
+
+@pytest.fixture(scope="module")
+def console(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> CommandRunner:
+    cluster.client.create_topic(TOPIC, ASSIGNMENT, {"min.insync.replicas": "2"})
+    for partition in range(len(ASSIGNMENT)):
+        cluster.client.produce(TOPIC, partition, FIRST, prefix="first", size=20_000)
+    bootstrap = ",".join(cluster.bootstrap().split(",")[:2])
+    return CommandRunner(tmp_path_factory.mktemp("home"), bootstrap, cluster.metadata.wait_caught_up)
+
+
+def gone(broker: int) -> tuple[str, ...]:
+    return ("--broker-id", str(broker), "--gone-for-good")
+
+
+def kill(cluster: KafkaCluster, broker: int) -> None:
+    incident_steps.kill(cluster, broker)
+    wait_until(
+        lambda: all(broker not in state.isr for state in cluster.metadata.partitions(TOPIC).values()),
+        f"{broker} out of every ISR",
+    )
+
+
+def with_replica_on(cluster: KafkaCluster, broker: int) -> set[int]:
+    states = cluster.metadata.partitions(TOPIC)
+    return {number for number, state in states.items() if broker in state.replicas}
+
+
+def throttles(cluster: KafkaCluster) -> str:
+    """Every throttle that Kafka's own tool finds."""
+    told = []
+    for kind, names in (("brokers", [str(b) for b in cluster.metadata.live_brokers()]), ("topics", [TOPIC])):
+        for name in names:
+            words = ("--describe", "--entity-type", kind, "--entity-name", name)
+            told.append(cluster.tools("kafka-configs", *words).stdout)
+    return "\n".join(line for text in told for line in text.splitlines() if any(t in line for t in THROTTLES))
+
+
+def full_strength(cluster: KafkaCluster) -> bool:
+    states = cluster.metadata.partitions(TOPIC).values()
+    return all(set(state.isr) == set(state.replicas) and len(state.replicas) == 3 for state in states)
+
+
+def test_a_broker_that_is_up_is_not_healed(console: CommandRunner) -> None:
+    ended = console("heal", *gone(3))
+    assert ended.status == 2
+    assert "is up (not fenced), so it is not gone" in ended.err
+
+
+def test_kafkas_own_tool_carries_out_the_file_under_load_and_nothing_is_lost(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
+    kill(cluster, 3)
+    status, told = console.json("heal", *gone(3), "--export", "heal.json", "--batch-size", "2")
+    assert status == 0, told
+    names = [Path(file).name for file in told["files"]]
+    assert names == ["heal-1.json", "heal-2.json"]
+    assert [move["partition"] for move in told["moves"]] == [0, 1, 2]
+    added = {broker for move in told["moves"] for broker in move["added"]}
+    assert added <= {4, 5}, "rack c has no replica of them left"
+    load = Load(cluster)
+    with load.running():
+        for name in names:
+            words = ("--reassignment-json-file", str(console.home / name))
+            cluster.tools("kafka-reassign-partitions", *words, "--execute")
+            wanted = len(json.loads((console.home / name).read_text())["partitions"])
+            wait_until(
+                lambda words=words, wanted=wanted: (  # type: ignore[misc]  # bound now
+                    cluster.tools("kafka-reassign-partitions", *words, "--verify").stdout.count("is complete")
+                    == wanted
+                ),
+                f"{name} to be carried out",
+            )
+    assert with_replica_on(cluster, 3) == set()
+    wait_until(lambda: full_strength(cluster), "every replica in sync")
+    assert sum(map(len, load.acknowledged.values())) > 0
+    assert set(load.lost().values()) == {0}
+    assert throttles(cluster) == ""
+
+
+def test_the_last_step_unregisters_it_and_not_a_broker_that_is_used(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
+    ended = console("heal", "unregister", *gone(4), *AGREED)
+    assert ended.status == 2
+    assert "is up (not fenced)" in ended.err
+    status, told = console.json("heal", "unregister", *gone(3), *AGREED)
+    assert (status, told["sent"], told["problem"]) == (0, True, None)
+    assert 3 not in {broker["broker"] for broker in console.json("check")[1]["brokers"]}
+    status, told = console.json("heal", "unregister", *gone(3), *AGREED)
+    assert (status, told["registered"], told["sent"]) == (0, False, False)
+
+
+def test_a_run_that_was_killed_leaves_no_throttle_after_resume(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
+    kill(cluster, 4)
+    ended = console("heal", "unregister", *gone(4), *AGREED)
+    assert ended.status != 0
+    assert "broker 4 still has replicas of 3 partitions" in ended.err
+    words = ("heal", "apply", *gone(4), "--throttle", "200KB", "--batch-size", "1", *AGREED)
+    running = start(console, *words)
+    wait_until(lambda: moving(console) == 1, "the first copy")
+    running.kill()
+    running.communicate()
+    assert "follower.replication.throttled.rate=200000" in throttles(cluster)
+    refused = console(*words)
+    assert refused.status != 0
+    assert "an earlier run is unfinished" in refused.err
+    ended = console("resume")
+    assert "1 partition moved, 2 not moved" in ended.err, str(ended)
+    assert throttles(cluster) == ""
+    assert len(with_replica_on(cluster, 4)) == 2
+
+
+def test_ctrl_c_cancels_what_is_copied_and_removes_the_throttle(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
+    before = {number: state.replicas for number, state in cluster.metadata.partitions(TOPIC).items()}
+    running = start(console, "heal", "apply", *gone(4), "--throttle", "100KB", "--batch-size", "1", *AGREED)
+    wait_until(lambda: moving(console) == 1, "a copy")
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert "cancelled" in out, err
+    assert "the throttle is removed" in out
+    assert throttles(cluster) == ""
+    assert moving(console) == 0
+    now = {number: state.replicas for number, state in cluster.metadata.partitions(TOPIC).items()}
+    assert now == before, "in the same order, too: the first one is the preferred leader"
+
+
+def test_healed_under_load_nothing_is_lost(cluster: KafkaCluster, console: CommandRunner) -> None:
+    load = Load(cluster)
+    with load.running():
+        status, told = console.json(
+            "heal", "apply", *gone(4), "--throttle", "5MB", "--batch-size", "1", *AGREED
+        )
+    assert status == 0, told
+    assert [move["end"] for move in told["moves"]] == ["moved", "moved"]
+    assert with_replica_on(cluster, 4) == set()
+    wait_until(lambda: full_strength(cluster), "every replica in sync")
+    assert throttles(cluster) == ""
+    assert sum(map(len, load.acknowledged.values())) > 0
+    assert set(load.lost().values()) == {0}
+
+
+def test_it_is_taken_back_once_the_broker_is_there_after_all(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
+    ended = console("heal", "undo", *AGREED)
+    assert "broker 4 is not up, so it cannot take its replica back" in ended.out
+    incident_steps.start(cluster, 4)
+    status, told = console.json("heal", "undo", *AGREED)
+    assert status == 0, told
+    assert len(with_replica_on(cluster, 4)) == 2
+    wait_until(lambda: full_strength(cluster), "every replica in sync")
+    assert throttles(cluster) == ""
+
+
+def start(console: CommandRunner, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*command_line("ktriage", *words), *console.connection],
+        env=environment(console.home),
+        cwd=console.home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def moving(console: CommandRunner) -> int:
+    """Reassignments in progress, as the plan for another heal sees them."""
+    told = console.json("heal", *gone(4))[1]
+    return sum("being reassigned" in one["reason"] for one in told["notHealed"])
