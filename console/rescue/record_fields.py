@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from struct import pack_into
 from typing import NamedTuple
 
 from backends.log_segments.batch_header import CHECKED_FROM, HEADER_SIZE, BatchHeader, parse_header
 from backends.log_segments.checksum import crc32c
+from console.rescue.compression import DamagedCompression, knows, unpacked
 
-LARGEST_RECORDS = 1 << 28
-"""Bytes of a batch's records when they are unpacked."""
 _KEPT_ATTRIBUTES = 0x07
 """Only the compression stays: no transaction, no time of the broker, no delete horizon."""
 _COMPRESSION = 0x07
@@ -26,13 +24,13 @@ class CannotUnpack(Exception):
 
 
 class Record(NamedTuple):
-    """One record: offset, timestamp in ms, key and value (None: none), headers."""
+    """One record: offset, timestamp in ms, key and value (None: none), headers (name, value) as bytes."""
 
     offset: int
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
+    headers: tuple[tuple[bytes, bytes | None], ...]
 
 
 class RecordFieldReader:
@@ -83,31 +81,20 @@ def records_of(data: bytes) -> Iterator[Record]:
         count = fields.varint()
         if count < 0 or count > length:
             raise MalformedRecord(f"{count} headers at byte {fields.at}")
-        headers = tuple((_name(fields.sized()), fields.sized()) for _ in range(count))
+        headers = tuple((fields.sized() or b"", fields.sized()) for _ in range(count))
         if fields.at != end:
             raise MalformedRecord(f"a record ends at byte {fields.at}, and says {end}")
         timestamp = header.max_timestamp if header.is_log_append_time else header.base_timestamp + time
         yield Record(header.base_offset + delta, timestamp, key, value, headers)
 
 
-def _name(data: bytes | None) -> str:
-    return "" if data is None else data.decode("utf-8", "replace")
-
-
 def _unpacked(header: BatchHeader, data: bytes) -> bytes:
-    packed = data[HEADER_SIZE:]
-    if header.compression == "none":
-        return packed
-    if header.compression != "gzip":
+    if not knows(header.compression):
         raise CannotUnpack(f"compressed with {header.compression}, which is not unpacked here")
     try:
-        unpacking = zlib.decompressobj(wbits=31)
-        found = unpacking.decompress(packed, LARGEST_RECORDS)
-    except zlib.error as error:
-        raise MalformedRecord(f"its gzip data is damaged ({error})") from None
-    if unpacking.unconsumed_tail:
-        raise MalformedRecord(f"more than {LARGEST_RECORDS:,} bytes of records")
-    return found
+        return unpacked(header.compression, data[HEADER_SIZE:])
+    except DamagedCompression as error:
+        raise MalformedRecord(str(error)) from None
 
 
 def has_holes(header: BatchHeader) -> bool:

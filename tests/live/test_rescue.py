@@ -75,6 +75,8 @@ def test_every_compression_comes_back_as_it_was(console: CommandRunner, incident
     plan(console, *CODECS)
     status, applied = console.json("apply", "plan.json", "--rescue", "saved", *AGREED)
     assert status == 0, applied
+    shown = console.without_cluster("rescue", "show", "saved", "--records", "2")
+    assert shown.status == 0 and shown.out.count("null  tail-1") == len(CODECS), shown
     for topic in CODECS:
         incident.metadata.wait_isr(topic, 0, (1, 2))
         (segment,) = (console.home / "saved" / f"{topic}-0").glob("*/*.log")

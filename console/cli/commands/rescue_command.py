@@ -112,8 +112,8 @@ def show(
     rows: Rows = 20,
 ) -> int:
     """Shows what a rescue directory holds: offsets, records, bytes, times, compression, and how transactions ended.
-    Every batch's checksum is checked. Keys and values are shown as text, or else in hexadecimal digits; records
-    that are compressed with snappy, lz4 or zstd are counted, and kafka-dump-log shows them. No cluster is asked.
+    Every batch's checksum is checked. Keys, values and headers are shown as text, JSON in one line, or else in
+    hexadecimal digits. No cluster is asked.
 
     \b
     Examples:

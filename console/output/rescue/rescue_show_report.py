@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -66,7 +67,7 @@ def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int
             yield ""
             yield f"{one.rescued.branch.tp}, broker {one.rescued.branch.broker}:"
             for record in one.records:
-                yield f"  {record if isinstance(record, str) else _record_line(record)}"
+                yield f"  {record if isinstance(record, str) else record_line(record)}"
 
 
 def show_document(contents: RescueContents, shown: Sequence[BranchShown]) -> Iterator[str]:
@@ -127,12 +128,13 @@ def _record_fields(record: Record) -> dict[str, object]:
         "timestampMs": record.timestamp,
         "key": _text(record.key),
         "value": _text(record.value),
-        "headers": [{"name": name, "value": _text(value)} for name, value in record.headers],
+        "headers": [{"name": _text(name), "value": _text(value)} for name, value in record.headers],
     }
 
 
-def _record_line(record: Record) -> str:
-    headers = f" headers {len(record.headers)}" if record.headers else ""
+def record_line(record: Record) -> str:
+    """Offset, time, key, value and headers of a record."""
+    headers = "".join(f"  {_short(name)}={_short(value)}" for name, value in record.headers)
     return (
         f"{record.offset:,}  {_time(record.timestamp)}  {_short(record.key)}  {_short(record.value)}{headers}"
     )
@@ -140,7 +142,20 @@ def _record_line(record: Record) -> str:
 
 def _short(data: bytes | None) -> str:
     text = _text(data)
-    return "null" if text is None else printable(text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…")
+    if text is None:
+        return "null"
+    text = _on_one_line(text)
+    return printable(text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…")
+
+
+def _on_one_line(text: str) -> str:
+    """JSON without its line breaks; other text as it is."""
+    if "\n" not in text or not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _text(data: bytes | None) -> str | None:
