@@ -19,8 +19,9 @@ from kio.static.primitive import i8, i32, i32Timedelta
 from benchmarks.ground_truth.disk_records import DiskReplica, read_disk
 from benchmarks.ground_truth.promises import TopicHistory
 from benchmarks.ground_truth.writers import Writers
-from testbed.kafka import KafkaCluster
+from testbed.kafka import KafkaCluster, wait_until
 from testbed.kafka.cluster_metadata import PartitionState
+from testbed.kafka.connection import NoAnswer
 from testbed.kafka.errors import TestbedError
 from tests.live.incident_steps import assign, delete_records, kill, start
 
@@ -35,7 +36,9 @@ class History:
         self.cluster = cluster
         self.random = Random(seed)  # noqa: S311 - the seed determines the history
         self.steps: list[str] = []
-        self.topics = [self._topic(f"s{seed}-{number}") for number in range(topics)]
+        wanted = [self._topic(f"s{seed}-{number}") for number in range(topics)]
+        self.topics = [topic for topic, _ in wanted]
+        self._create([new for _, new in wanted])
         self._writers = Writers(cluster, self.random, f"s{seed}")
         self._paused: set[int] = set()
 
@@ -45,8 +48,8 @@ class History:
 
     def states(self) -> dict[str, PartitionState]:
         """Of each topic that is known."""
-        found = ((topic.name, self.cluster.metadata.partitions(topic.name)) for topic in self.topics)
-        return {name: partitions[0] for name, partitions in found if 0 in partitions}
+        found = self.cluster.metadata.partitions_of(topic.name for topic in self.topics)
+        return {name: partitions[0] for name, partitions in found.items() if 0 in partitions}
 
     def run(self) -> None:
         """To the end: some brokers run, and most partitions have no leader."""
@@ -61,7 +64,17 @@ class History:
                 self._writers.transactions(self.random.sample(led, min(3, len(led))))
         self._blackout()
 
-    def _topic(self, name: str) -> TopicHistory:
+    def _create(self, topics: list[NewTopic]) -> None:
+        for done in self.cluster.admin.create_topics(topics).values():
+            done.result(30.0)
+
+        def led() -> bool:
+            return len(self._led()) == len(self.topics)
+
+        wait_until(led, "the topics to have leaders", 60.0, passing=(NoAnswer,))
+
+    def _topic(self, name: str) -> tuple[TopicHistory, NewTopic]:
+        """With random replicas and a random configuration."""
         replicas = self.random.sample(list(self.cluster.spec.broker_ids), self.random.choice((2, 3, 3, 3, 4)))
         compacted = self.random.random() < 0.2
         config = {
@@ -69,13 +82,11 @@ class History:
             "unclean.leader.election.enable": "true" if self.random.random() < 0.1 else "false",
             **(COMPACT if compacted else {}),
         }
-        made = self.cluster.admin.create_topics(
-            [NewTopic(name, num_partitions=1, replica_assignment=[replicas], config=config)]
-        )
-        made[name].result(30.0)
-        self.cluster.metadata.wait_topic(name, 1, 30.0)
         unclean = config["unclean.leader.election.enable"] == "true"
-        return TopicHistory(name, compacted=compacted, unclean=unclean)
+        return (
+            TopicHistory(name, compacted=compacted, unclean=unclean),
+            NewTopic(name, num_partitions=1, replica_assignment=[replicas], config=config),
+        )
 
     def _event(self) -> None:
         possible: list[tuple[int, Callable[[], str]]] = [
@@ -151,8 +162,9 @@ class History:
 
     def _delete(self) -> str:
         done = 0
+        states = self.states()
         for topic in self._led():
-            leader = self.states()[topic.name].leader
+            leader = states[topic.name].leader
             disk = read_disk(self.cluster.node(leader), topic.name)
             if topic.compacted or disk is None or not disk.places or self.random.random() < 0.6:
                 continue
@@ -168,11 +180,10 @@ class History:
         """Retention takes the closed segments of some topics."""
         chosen = [topic for topic in self._led() if not topic.compacted and self.random.random() < 0.3]
         for topic in chosen:
-            for disk in self.disks(topic).values():
+            for disk in self._disks(topic).values():
                 topic.deleted |= {record.value for record in disk.records.values()}
-            self._configure(topic.name, "retention.ms", "1")
-        for topic in chosen:
-            self._configure(topic.name, "retention.ms", "-1")
+        self._configure(chosen, "retention.ms", "1")
+        self._configure(chosen, "retention.ms", "-1")
         return f"expire {len(chosen)}"
 
     def _empty(self) -> str:
@@ -190,37 +201,40 @@ class History:
         chosen = [topic for topic in self.topics if self.random.random() < 0.4]
         for topic in chosen:
             topic.lowered = True
-            self._configure(topic.name, "min.insync.replicas", "1")
+        self._configure(chosen, "min.insync.replicas", "1")
         self._writers.write(self._led())
-        for topic in chosen:
-            self._configure(topic.name, "min.insync.replicas", "2")
+        self._configure(chosen, "min.insync.replicas", "2")
         return f"lower min ISR of {len(chosen)}"
 
     def _move(self) -> str:
-        done = 0
+        moves: dict[str, set[int]] = {}
+        states = self.states()
         for topic in self._led():
             if self.random.random() < 0.7:
                 continue
-            state = self.states()[topic.name]
+            state = states[topic.name]
             wanted = self.random.sample(list(self.cluster.spec.broker_ids), len(state.replicas))
             if not set(wanted) <= set(self.running) or len(state.isr) < len(state.replicas):
                 continue
             topic.moved = True
             assign(self.cluster, self.running[0], topic.name, 0, wanted)
-            self._wait_moved(topic.name, tuple(wanted))
-            done += 1
-        return f"move {done}"
+            moves[topic.name] = set(wanted)
 
-    def _wait_moved(self, topic: str, wanted: tuple[int, ...]) -> None:
-        def moved(state: PartitionState) -> bool:
-            return state.replicas == wanted and len(state.isr) == len(wanted)
+        def moved() -> bool:
+            found = self.states()
+            return all(set(found[name].replicas) == set(found[name].isr) == to for name, to in moves.items())
 
-        self.cluster.metadata.wait_partition(topic, 0, moved, "moved")
+        wait_until(moved, "the replicas to move", passing=(NoAnswer,))
+        return f"move {len(moves)}"
 
-    def _configure(self, topic: str, key: str, value: str) -> None:
+    def _configure(self, topics: Iterable[TopicHistory], key: str, value: str) -> None:
         entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        for done in self.cluster.admin.incremental_alter_configs([resource]).values():
+        changed = [
+            ConfigResource(ResourceType.TOPIC, topic.name, incremental_configs=[entry]) for topic in topics
+        ]
+        if not changed:
+            return
+        for done in self.cluster.admin.incremental_alter_configs(changed).values():
             done.result(15.0)
         self.cluster.metadata.wait_caught_up()
 
@@ -237,8 +251,7 @@ class History:
         self.cluster.metadata.wait_caught_up()
         self.steps.append(f"blackout, {back} return")
 
-    def disks(self, topic: TopicHistory) -> dict[int, DiskReplica]:
-        """Every replica of the topic as it lies on disk."""
+    def _disks(self, topic: TopicHistory) -> dict[int, DiskReplica]:
         found = ((id, read_disk(node, topic.name)) for id, node in self.cluster.brokers.items())
         return {id: disk for id, disk in found if disk is not None}
 

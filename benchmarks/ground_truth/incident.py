@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,18 @@ class IncidentResult:
     unsettled: int = 0
     seconds: float = 0.0
 
+    def line(self) -> str:
+        return json.dumps({**vars(self), "counts": vars(self.counts)})
+
+
+def incident_result(line: str) -> IncidentResult:
+    """From a line of :meth:`IncidentResult.line`. Raises ValueError for one that was cut off."""
+    told = json.loads(line)
+    counts = told.pop("counts")
+    verdicts, excused = Counter(counts.pop("verdicts")), Counter(counts.pop("excused"))
+    told["decisions"] = Counter(told["decisions"])
+    return IncidentResult(**told, counts=PromiseCounts(**counts, verdicts=verdicts, excused=excused))
+
 
 def run_incident(cluster: KafkaCluster, seed: int, topics: int) -> IncidentResult:
     """All brokers run before and after it; its topics are deleted."""
@@ -75,21 +88,25 @@ def run_incident(cluster: KafkaCluster, seed: int, topics: int) -> IncidentResul
 
 async def _recover(history: History, found: IncidentResult) -> None:
     by_name = {topic.name: topic for topic in history.topics}
-    before = {topic.name: _disks(history, topic) for topic in history.topics}
+    before = _disks(history)
     options = ChoiceOptions(Selection(topics=tuple(by_name)), strategy=Strategy.AGGRESSIVE)
     async with open_backend(history.cluster) as backend:
         told = await survey_and_choose(backend, options)
         # Again with the disks of the brokers that are down: their logs are known then, and losses have a bound.
         read = await survey_and_choose(backend, replace(options, evidence=_evidence(history.cluster)))
-        disks = {topic.name: _disks(history, topic) for topic in history.topics}
+        disks = _disks(history)
         settled = [name for name in by_name if disks[name] == before[name]]
         found.unsettled += len(by_name) - len(settled)
         for choices in (told, read):
             for choice in _offline(choices, settled):
                 topic = by_name[choice.tp.topic]
                 judged = choice.decision.judged
-                found.broken += broken_promises(topic, choice.survey, judged, disks[topic.name], found.counts)
-                found.broken += _broken_decisions(topic, choice, disks[topic.name], found)
+                held = disks[topic.name]
+                broken = list(broken_promises(topic, choice.survey, judged, held, found.counts))
+                broken += _broken_decisions(topic, choice, held, found)
+                if broken:
+                    found.broken += broken
+                    found.details += _details(topic, choice.survey, held)
         offline = _offline(told, settled)
         found.offline += len(offline)
         rows = _any_leader(history, offline)
@@ -176,32 +193,34 @@ def _broken_decisions(
     return wrong
 
 
-def _disks(history: History, topic: TopicHistory) -> dict[int, DiskReplica]:
-    """Every replica's disk; of a running broker from the log start that it serves."""
-    state = history.cluster.metadata.partitions(topic.name)[0]
-    found = {}
-    for broker in state.replicas:
-        node = history.cluster.node(broker)
-        disk = read_disk(node, topic.name, _log_start(node.port, topic.name) if node.is_running else None)
-        if disk is not None:
-            found[broker] = disk
+def _disks(history: History) -> dict[str, dict[int, DiskReplica]]:
+    """Every replica's disk, by topic and broker; of a running broker from the log start that it serves."""
+    states = history.states()
+    found: dict[str, dict[int, DiskReplica]] = {name: {} for name in states}
+    for broker, node in history.cluster.brokers.items():
+        held = [name for name, state in states.items() if broker in state.replicas]
+        starts = _log_starts(node.port, held) if node.is_running else {}
+        for name in held:
+            disk = read_disk(node, name, starts.get(name))
+            if disk is not None:
+                found[name][broker] = disk
     return found
 
 
-def _log_start(port: int, topic: str) -> int | None:
-    """The log start as the broker serves it, leader or not (the debugging replica, -2)."""
+def _log_starts(port: int, topics: Sequence[str]) -> dict[str, int]:
+    """The log starts as the broker serves them, leader or not (the debugging replica, -2)."""
     where = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(-2))
     request = ListOffsetsRequest(
         replica_id=BrokerId(-2),
         isolation_level=i8(0),
-        topics=(ListOffsetsTopic(name=TopicName(topic), partitions=(where,)),),
+        topics=tuple(ListOffsetsTopic(name=TopicName(topic), partitions=(where,)) for topic in topics),
     )
     try:
         with Connection(port, None, 10.0) as connection:
-            [answer] = connection.ask(request, ListOffsetsResponse).topics[0].partitions
+            told = connection.ask(request, ListOffsetsResponse).topics
     except NoAnswer:
-        return None
-    return None if answer.error_code else answer.offset
+        return {}
+    return {str(topic.name): one.offset for topic in told for one in topic.partitions if not one.error_code}
 
 
 def _return(history: History) -> None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from pathlib import Path
 
-from benchmarks.ground_truth.incident import PARTITIONS, IncidentResult, run_incident
+from confluent_kafka import KafkaException
+
+from benchmarks.ground_truth.incident import PARTITIONS, IncidentResult, incident_result, run_incident
 from benchmarks.ground_truth.promises import PromiseCounts
 from benchmarks.soak import SoakOptions
 from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka.connection import NoAnswer
+from testbed.kafka.errors import TestbedError
 
 ROUNDS = 200
 TOPICS = 20
-PER_CLUSTER = 10
+PER_CLUSTER = 25
 """Incidents on one cluster; the next cluster has the ELR if this one had not."""
 
+_FENCED_SOON = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
 _QUICK = {"log.flush.start.offset.checkpoint.interval.ms": "200"}
 
 
@@ -25,6 +31,7 @@ def spec(elr: bool) -> ClusterSpec:
         brokers=4,
         elr=elr,
         broker_config={
+            **_FENCED_SOON,
             "log.initial.task.delay.ms": "100",
             "log.cleaner.backoff.ms": "100",
             "log.retention.check.interval.ms": "300",
@@ -32,26 +39,51 @@ def spec(elr: bool) -> ClusterSpec:
             "transaction.state.log.min.isr": "1",
             PARTITIONS: "3",
         },
+        controller_config=_FENCED_SOON,
         node_config={1: _QUICK, 2: _QUICK},
     )
 
 
 def run(options: SoakOptions) -> int:
-    """Runs the seeds, even ones with the ELR; prints a line for each incident. 0 if no promise was broken."""
+    """Runs the seeds; prints a line for each incident. 0 if no promise was broken.
+
+    With ``--record FILE`` each incident's outcome is appended to the file, and a run that was stopped goes on. An
+    incident that could not be made (a node ended, a wait timed out) is told, and counts for nothing.
+    """
     began = time.monotonic()
-    seeds = list(options.seeds(ROUNDS, first=1))
-    results: list[IncidentResult] = []
-    for at in range(0, len(seeds), PER_CLUSTER):
-        if options.seconds is not None and time.monotonic() - began > options.seconds:
-            break
-        block = seeds[at : at + PER_CLUSTER]
-        with KafkaCluster(spec(elr=block[0] // PER_CLUSTER % 2 == 0)) as cluster:
-            for seed in block:
-                result = run_incident(cluster, seed, TOPICS)
-                results.append(result)
+    results = {} if options.record is None else recorded(options.record)
+    seeds = [seed for seed in options.seeds(ROUNDS, first=1) if seed not in results]
+    while seeds and (options.seconds is None or time.monotonic() - began < options.seconds):
+        block = seeds[0] // PER_CLUSTER
+        with KafkaCluster(spec(elr=block % 2 == 0)) as cluster:
+            while seeds and seeds[0] // PER_CLUSTER == block:
+                seed = seeds.pop(0)
+                try:
+                    result = run_incident(cluster, seed, TOPICS)
+                except (TestbedError, NoAnswer, TimeoutError, KafkaException, AssertionError) as error:
+                    print(f"ground truth: seed {seed} could not be made: {error!r}"[:500], flush=True)
+                    break
+                results[seed] = result
                 _tell(result)
-    _sum_up(results, time.monotonic() - began)
-    return 1 if any(result.broken for result in results) else 0
+                if options.record is not None:
+                    with options.record.open("a") as file:
+                        file.write(result.line() + "\n")
+                if options.seconds is not None and time.monotonic() - began > options.seconds:
+                    break
+    _sum_up(list(results.values()))
+    return 1 if any(result.broken for result in results.values()) else 0
+
+
+def recorded(path: Path) -> dict[int, IncidentResult]:
+    """The incidents in a record, by seed. A last line that was cut off counts as not there."""
+    found = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            result = incident_result(line)
+        except ValueError:
+            continue
+        found[result.seed] = result
+    return found
 
 
 def _tell(result: IncidentResult) -> None:
@@ -65,7 +97,7 @@ def _tell(result: IncidentResult) -> None:
         print(f"  {line}", flush=True)
 
 
-def _sum_up(results: list[IncidentResult], seconds: float) -> None:
+def _sum_up(results: list[IncidentResult]) -> None:
     total = PromiseCounts()
     decisions: Counter[str] = Counter()
     for result in results:
@@ -79,7 +111,7 @@ def _sum_up(results: list[IncidentResult], seconds: float) -> None:
         f"ground truth: {len(results)} incidents, {sum(r.offline for r in results):,} offline partitions,"
         f" {total.choices:,} choices ({total.bounded:,} with a bound, {total.nothing:,} of nothing),"
         f" {sum(r.elected for r in results):,} elected, {sum(r.read for r in results):,} read,"
-        f" {sum(r.unsettled for r in results):,} not settled, {seconds:.0f} s:"
+        f" {sum(r.unsettled for r in results):,} not settled, {sum(r.seconds for r in results):,.0f} s:"
         f" {sum(len(r.broken) for r in results):,} broken promises"
     )
     for name, counter in (("verdicts", total.verdicts), ("excused", total.excused), ("decisions", decisions)):

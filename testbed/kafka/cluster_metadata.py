@@ -71,16 +71,19 @@ class ClusterMetadata:
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         """The topic's partitions by number; empty while the topic is not known. Raises NoAnswer."""
-        states: dict[int, PartitionState] = {}
+        return self.partitions_of([topic])[topic]
+
+    def partitions_of(self, topics: Iterable[str]) -> dict[str, dict[int, PartitionState]]:
+        """The partitions of each topic by number; empty for one that is not known. Raises NoAnswer."""
+        states: dict[str, dict[int, PartitionState]] = {topic: {} for topic in topics}
+        asked = tuple(TopicRequest(name=TopicName(topic)) for topic in sorted(states))
         cursor: Cursor | None = None
         while True:
-            request = DescribeTopicPartitionsRequest(
-                topics=(TopicRequest(name=TopicName(topic)),), cursor=cursor
-            )
+            request = DescribeTopicPartitionsRequest(topics=asked, cursor=cursor)
             page = self.ask(request, DescribeTopicPartitionsResponse)
-            states |= {
-                found.partition_index: _state(found) for part in page.topics for found in part.partitions
-            }
+            for part in page.topics:
+                for found in part.partitions:
+                    states[str(part.name)][found.partition_index] = _state(found)
             if page.next_cursor is None:
                 return states
             cursor = Cursor(
