@@ -84,7 +84,7 @@ def session(name: str, settings: SparkSettings) -> Iterator[Any]:
 
     caller = SparkSession.getActiveSession()
     if caller is not None:
-        with _beside(caller) as spark:
+        with _separate_session(caller) as spark:
             yield spark
         return
     under_submit = submitted()
@@ -103,7 +103,7 @@ def session(name: str, settings: SparkSettings) -> Iterator[Any]:
 
 
 @contextmanager
-def _beside(caller: Any) -> Iterator[Any]:
+def _separate_session(caller: Any) -> Iterator[Any]:
     """A session with settings and views of its own, in the caller's Spark application."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra
 

@@ -17,7 +17,7 @@ class ClusterReading(NamedTuple):
     leaders: Mapping[TopicPartition, int]
 
 
-class SeenChangeKind(StrEnum):
+class ClusterChangeKind(StrEnum):
     """The worst first."""
 
     PARTITIONS_OFFLINE = "partitions offline"
@@ -27,10 +27,10 @@ class SeenChangeKind(StrEnum):
     LEADERS_CHANGED = "leaders changed"
 
 
-class SeenChange(NamedTuple):
+class ClusterChange(NamedTuple):
     """``broker`` is None for a change of partitions."""
 
-    kind: SeenChangeKind
+    kind: ClusterChangeKind
     partitions: tuple[TopicPartition, ...] = ()
     broker: int | None = None
 
@@ -41,30 +41,34 @@ def reading(brokers: Iterable[Broker], states: Iterable[PartitionState]) -> Clus
     return ClusterReading(up, {state.tp: state.leader for state in states})
 
 
-def cluster_changes(before: ClusterReading, after: ClusterReading) -> tuple[SeenChange, ...]:
+def cluster_changes(before: ClusterReading, after: ClusterReading) -> tuple[ClusterChange, ...]:
     """The worst first. Partitions that only one of the readings has were created, deleted, or not seen once."""
-    found: dict[SeenChangeKind, list[TopicPartition]] = {}
+    found: dict[ClusterChangeKind, list[TopicPartition]] = {}
     for tp, leader in after.leaders.items():
         was = before.leaders.get(tp)
         if was is None or was == leader:
             continue
-        kind = SeenChangeKind.LEADERS_CHANGED
+        kind = ClusterChangeKind.LEADERS_CHANGED
         if leader < 0:
-            kind = SeenChangeKind.PARTITIONS_OFFLINE
+            kind = ClusterChangeKind.PARTITIONS_OFFLINE
         elif was < 0:
-            kind = SeenChangeKind.PARTITIONS_ONLINE
+            kind = ClusterChangeKind.PARTITIONS_ONLINE
         found.setdefault(kind, []).append(tp)
-    changes = [SeenChange(kind, tuple(sorted(partitions))) for kind, partitions in found.items()]
-    changes += [SeenChange(SeenChangeKind.BROKER_GONE, broker=one) for one in sorted(before.up - after.up)]
-    changes += [SeenChange(SeenChangeKind.BROKER_BACK, broker=one) for one in sorted(after.up - before.up)]
-    order = list(SeenChangeKind)
+    changes = [ClusterChange(kind, tuple(sorted(partitions))) for kind, partitions in found.items()]
+    changes += [
+        ClusterChange(ClusterChangeKind.BROKER_GONE, broker=one) for one in sorted(before.up - after.up)
+    ]
+    changes += [
+        ClusterChange(ClusterChangeKind.BROKER_BACK, broker=one) for one in sorted(after.up - before.up)
+    ]
+    order = list(ClusterChangeKind)
     return tuple(sorted(changes, key=lambda change: order.index(change.kind)))
 
 
-def seen_change_text(change: SeenChange, after: ClusterReading) -> str:
+def cluster_change_text(change: ClusterChange, after: ClusterReading) -> str:
     """One line; for a single partition with its leader."""
     if change.broker is not None:
-        up = change.kind is SeenChangeKind.BROKER_BACK
+        up = change.kind is ClusterChangeKind.BROKER_BACK
         return f"broker {change.broker} is {'back (unfenced)' if up else 'gone (fenced or not registered)'}"
     names = some_of(change.partitions)
     leader = after.leaders[change.partitions[0]]
@@ -72,7 +76,7 @@ def seen_change_text(change: SeenChange, after: ClusterReading) -> str:
         return f"{names} is OFFLINE" if leader < 0 else f"{names} is led by {leader} now"
     count = counted(len(change.partitions), "partition")
     what = {
-        SeenChangeKind.PARTITIONS_OFFLINE: "are OFFLINE",
-        SeenChangeKind.PARTITIONS_ONLINE: "have a leader again",
+        ClusterChangeKind.PARTITIONS_OFFLINE: "are OFFLINE",
+        ClusterChangeKind.PARTITIONS_ONLINE: "have a leader again",
     }.get(change.kind, "have another leader")
     return f"{count} {what}: {names}"

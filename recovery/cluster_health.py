@@ -54,7 +54,7 @@ def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> Quo
         refused = quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
         return QuorumFinding(QuorumState.UNKNOWN if refused else QuorumState.UNREACHABLE)
     if isinstance(quorum, QuorumWithoutLeader):
-        down = (host for host in quorum.down if not host.unseen and host.key.id >= 0)
+        down = (host for host in quorum.down if not host.may_be_up and host.key.id >= 0)
         state = QuorumState.NO_LEADER if quorum.proved else QuorumState.UNREACHABLE
         return QuorumFinding(state, tuple(sorted(host.key.id for host in down)))
     found = health(quorum, LivenessLimits())
@@ -78,7 +78,7 @@ class ClusterHealth(NamedTuple):
 
     ``offline`` and ``under_min_isr`` count partitions, the second without the first; None: not asked.
     ``self_electing``: topics with an offline partition that elect uncleanly by themselves
-    (unclean.leader.election.enable). ``leaders_not_told``: partitions with a leader that the listener which was
+    (unclean.leader.election.enable). ``unreachable_leaders``: partitions with a leader that the listener which was
     asked does not reach. ``unseen``: there are, or may be, partitions that this caller is not allowed to see.
     ``cut_off``: the broker that described the partitions gets no new metadata; None: no such thing was seen.
     """
@@ -89,7 +89,7 @@ class ClusterHealth(NamedTuple):
     offline: int | None = None
     under_min_isr: int | None = None
     self_electing: tuple[str, ...] = ()
-    leaders_not_told: int = 0
+    unreachable_leaders: int = 0
     unseen: bool = False
     cut_off: int | None = None
     brokers_fenced: tuple[int, ...] = ()
@@ -123,7 +123,7 @@ class ClusterHealth(NamedTuple):
     def sees_all(self) -> bool:
         """Whether a quorum that leads told of every partition: what is not counted is not there."""
         led = self.quorum.state is QuorumState.LED and self.cut_off is None
-        return led and not self.unseen and not self.leaders_not_told
+        return led and not self.unseen and not self.unreachable_leaders
 
 
 class TroubledBrokers(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 
-class KeptBatch(NamedTuple):
+class CompactedBatch(NamedTuple):
     """A record batch: offsets ``base`` to ``last``, both inclusive, of which ``records`` are still there.
 
     ``crc`` is the batch's checksum, which leaves out the leader epoch: two copies with the same one hold the same.
@@ -31,7 +31,7 @@ class CompactedLogs(NamedTuple):
     broker's was not. Both are empty before anything is read.
     """
 
-    batches: Mapping[int, tuple[KeptBatch, ...]]
+    batches: Mapping[int, tuple[CompactedBatch, ...]]
     unread: Mapping[int, str]
 
 
@@ -48,10 +48,12 @@ def compacted_logs(config: Mapping[str, str] | object) -> CompactedLogs | None:
     return NOT_READ
 
 
-def lacking(here: Sequence[KeptBatch], others: Sequence[Sequence[KeptBatch]], low: int, high: int) -> int:
+def lacking(
+    here: Sequence[CompactedBatch], others: Sequence[Sequence[CompactedBatch]], low: int, high: int
+) -> int:
     """At most how many records from ``low`` up to ``high`` the ``others`` hold and ``here`` does not."""
     mine = {batch.base: batch for batch in here}
-    theirs: dict[int, set[KeptBatch]] = {}
+    theirs: dict[int, set[CompactedBatch]] = {}
     for log in others:
         for batch in log:
             if batch.base < high and batch.last >= low and batch != mine.get(batch.base):
@@ -64,6 +66,6 @@ def lacking(here: Sequence[KeptBatch], others: Sequence[Sequence[KeptBatch]], lo
     return found
 
 
-def record_count(batches: Sequence[KeptBatch]) -> int:
+def record_count(batches: Sequence[CompactedBatch]) -> int:
     """How many records are still there, transaction markers among them."""
     return sum(batch.records for batch in batches)

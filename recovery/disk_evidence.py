@@ -84,8 +84,8 @@ def with_disks(
     """
     refused: list[EvidenceRefusal] = []
     found = []
-    for told in surveys:
-        survey = told
+    for reported in surveys:
+        survey = reported
         for reading in readings:
             disk = reading.logs.get(survey.tp)
             if disk is None or reading.broker not in survey.state.replicas:
@@ -96,7 +96,7 @@ def with_disks(
             else:
                 refused.append(EvidenceRefusal(survey.tp, reading.broker, reason))
         # What a broker has forgotten of its epochs a disk may tell.
-        found.append(survey if survey is told else reconciled_survey(survey))
+        found.append(survey if survey is reported else reconciled_survey(survey))
     return tuple(found), tuple(refused)
 
 

@@ -50,7 +50,7 @@ def loss(survey: Survey, leader: int) -> Loss:
     """
     chosen = survey.log(leader)
     if chosen is None:
-        raise ValueError(f"broker {leader} did not tell its log of {survey.tp}")
+        raise ValueError(f"broker {leader} did not report its log of {survey.tp}")
     unknown: list[int] = []
     certain: list[EpochSpan] = []
     doubtful: list[_Doubtful] = []
@@ -229,10 +229,10 @@ def fullness(survey: Survey) -> Mapping[int, int]:
     """
     if survey.compacted is None:
         return {}
-    told = {r.broker: r.log for r in survey.replicas if isinstance(r.log, ReplicaLog)}
-    if told.keys() <= survey.compacted.batches.keys():
-        return {broker: record_count(survey.compacted.batches[broker]) for broker in told}
-    sizes = {broker: log.size for broker, log in told.items()}
+    reported = {r.broker: r.log for r in survey.replicas if isinstance(r.log, ReplicaLog)}
+    if reported.keys() <= survey.compacted.batches.keys():
+        return {broker: record_count(survey.compacted.batches[broker]) for broker in reported}
+    sizes = {broker: log.size for broker, log in reported.items()}
     return {} if min(sizes.values(), default=-1) < 0 else sizes
 
 

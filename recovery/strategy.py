@@ -118,10 +118,10 @@ def _by_verdict(
     # Where Kafka checks the log of who returns, a doubt is reason to wait; elsewhere waiting is as doubtful.
     if verdict is not None and verdict.none and not (verdict.doubtful and returning):
         return None
-    told = "" if verdict is None else f"broker {chosen.broker} {verdict_text(verdict)}"
+    reported = "" if verdict is None else f"broker {chosen.broker} {verdict_text(verdict)}"
     waits_for, why = _better_but_fenced(survey, ranked)
     if waits_for:
-        why = "; ".join(filter(None, (why, told)))
+        why = "; ".join(filter(None, (why, reported)))
         return _no_election(DecisionKind.WAIT, why, waits_for=waits_for, why_not=WhyNot.BETTER_FENCED)
     if verdict is not None and verdict.kind is VerdictKind.SOME:
         why = _both_branches(chosen, ranked, verdict)
@@ -134,24 +134,24 @@ def _by_verdict(
         members = tuple(one.broker for one in judged.self_elections if one.broker in silent)
         if members:
             why = f"bring back {either(members)} (ISR or ELR) with its disk intact"
-            return _no_election(DecisionKind.WAIT, f"{why}; {told}", waits_for=members)
+            return _no_election(DecisionKind.WAIT, f"{why}; {reported}", waits_for=members)
     else:
         answers = [] if verdict is None else verdict.decided_by
         deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
         silent = tuple(broker for broker in survey.state.replicas if broker in deciders)
     if not silent:
-        return _failed_disk(chosen, judged, told)
-    return _no_election(DecisionKind.WAIT, f"{told}; wait for {either(silent)}", waits_for=silent)
+        return _failed_disk(chosen, judged, reported)
+    return _no_election(DecisionKind.WAIT, f"{reported}; wait for {either(silent)}", waits_for=silent)
 
 
-def _failed_disk(chosen: Candidate, judged: PartitionVerdicts, told: str) -> Decision | None:
+def _failed_disk(chosen: Candidate, judged: PartitionVerdicts, reported: str) -> Decision | None:
     """Refuses where only a disk that failed could tell more; None where nothing could: the best is elected."""
     failed = tuple(one.broker for one in judged.self_elections if one.failed_disk)
     if not failed:
         return None
     why = (
-        f"the disk of broker {either(failed)} FAILED, and it returns with an empty one; {told}. Read that disk, or"
-        f" elect {chosen.broker} before (--strategy aggressive)"
+        f"the disk of broker {either(failed)} FAILED, and it returns with an empty one; {reported}. Read that disk,"
+        f" or elect {chosen.broker} before (--strategy aggressive)"
     )
     return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.FAILED_DISK)
 
@@ -278,7 +278,7 @@ def _other_choice(survey: Survey, ranking: Ranking) -> int | None:
 def _reason(survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], ranking: Ranking) -> str:
     what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
     epoch, end = chosen.key
-    best = f"best of {len(ranked)} of {len(survey.replicas)} that answered: {what} {epoch}, log end {end}"
+    best = f"best of {len(ranked)} of {len(survey.replicas)} that answered: {what} {epoch}, log end {end:,}"
     kept = fullness(survey)
     emptier = [
         c.broker for c in ranked if c.key == chosen.key and kept.get(c.broker, 0) < kept.get(chosen.broker, 0)

@@ -16,7 +16,7 @@ from recovery.wording.quantity_text import printable
 from widgets.lifecycle import screen_is_open
 from widgets.navigation_keys import navigation_bindings
 from widgets.text import Content, Line, Piece, width_of
-from widgets.theme import Styles, looks
+from widgets.theme import Styles, tone_styles
 
 
 def strip_of(line: Line, styles: Styles, width: int) -> Strip:
@@ -80,7 +80,7 @@ class Lines(ScrollView, can_focus=True):
             self.call_later(self._make)  # a scroll bar came or went
         number = y + self.scroll_offset.y
         line = self._lines[number] if number < len(self._lines) else ()
-        return strip_of(line, looks(self), self.size.width).apply_style(self.rich_style)
+        return strip_of(line, tone_styles(self), self.size.width).apply_style(self.rich_style)
 
     def _redraw(self) -> None:
         self.refresh()

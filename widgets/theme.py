@@ -169,7 +169,7 @@ def faded(theme: str) -> Styles:
     return dict.fromkeys(Tone, styles(theme)[Tone.DIM])
 
 
-def looks(widget: Widget) -> Styles:
+def tone_styles(widget: Widget) -> Styles:
     """How each tone looks in ``widget``: faded where it has the class ``FADED``."""
     return (faded if widget.has_class(FADED) else styles)(widget.app.theme)
 

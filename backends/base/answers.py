@@ -70,7 +70,7 @@ class Partitions:
     not_compared: Unknown | None = None
 
     @property
-    def leaders_not_told(self) -> Mapping[TopicPartition, Unknown]:
+    def unreachable_leaders(self) -> Mapping[TopicPartition, Unknown]:
         """Partitions that have a leader which the listener that was asked does not reach, and why that is so: they
         are not offline.
         """

@@ -81,15 +81,15 @@ async def judged(
         if number % 200 == 0:
             await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
         key = _likeness(survey, history)
-        told = None if by_copy else alike.get(key)
-        if told is None:
+        reported = None if by_copy else alike.get(key)
+        if reported is None:
             config = configs.get(survey.state.topic, NOT_ASKED)
             in_sync = _in_sync(history, survey, copied=by_copy)
             if by_copy and isinstance(in_sync, Unknown):
                 refused.append(in_sync)
-            told = _verdicts(survey, elr_enabled, config, in_sync, log_dirs)
-            alike[key] = told
-        found[survey.tp] = told
+            reported = _verdicts(survey, elr_enabled, config, in_sync, log_dirs)
+            alike[key] = reported
+        found[survey.tp] = reported
     why = live if isinstance(live, Unknown) else None
     used = len(found) - len(refused) if by_copy else 0
     copied = None if copy is None else CopyUse(copy, why, used, tuple(refused))

@@ -24,17 +24,17 @@ def epoch_spans(
         return _without_holes(
             kept, start, end
         ), "it has no leader-epoch-checkpoint: its batches tell the epochs"
-    told = _told(epochs, start, end)
-    if all(_holds(told, extent) for extent in kept):
+    reported = _checkpoint_spans(epochs, start, end)
+    if all(_holds(reported, extent) for extent in kept):
         # A replica that copied a compacted log from its first batch on knows no epoch below it.
-        (epoch, _, beyond), *later = told
+        (epoch, _, beyond), *later = reported
         return ((epoch, start, beyond), *later), None
     return _without_holes(
         kept, start, end
     ), "its leader-epoch-checkpoint differs from the epochs of its batches"
 
 
-def _told(epochs: Sequence[tuple[int, int]], start: int, end: int) -> list[tuple[int, int, int]]:
+def _checkpoint_spans(epochs: Sequence[tuple[int, int]], start: int, end: int) -> list[tuple[int, int, int]]:
     """The checkpoint's spans; an epoch whose leader wrote nothing has none."""
     spans = []
     for number, (epoch, first) in enumerate(epochs):

@@ -140,18 +140,18 @@ class LiveBackend:
         """Partition states from a broker with the latest metadata; all topics are compared with the log dirs."""
         if topics is None:
             return await self._listing.everything()
-        told = await self._fleet.any(lambda conn: describe_partitions(conn, topics))
-        return told.value
+        reported = await self._fleet.any(lambda conn: describe_partitions(conn, topics))
+        return reported.value
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
         """Effective topic configurations; Unknown for each topic that may not be asked about."""
         if not topics:
             return {}
         try:
-            told = await self._fleet.any(lambda conn: describe_topic_configs(conn, topics))
+            reported = await self._fleet.any(lambda conn: describe_topic_configs(conn, topics))
         except BackendError as error:
             return dict.fromkeys(topics, as_unknown(error))
-        return told.value
+        return reported.value
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
         """Ask every replica's broker; min ISR and reassignments are asked for meanwhile."""
@@ -164,9 +164,9 @@ class LiveBackend:
         )
         brokers = {broker.id: broker for broker in self._fleet.brokers}
         held = self._listing.sizes() if request.log_dirs else {}
-        told = replicas(run, brokers, held)
+        reported = replicas(run, brokers, held)
         contacts = tuple(run.contacts[broker] for broker in sorted(run.contacts))
-        return SurveyResult(surveys(request.partitions, told, configs, reassigning), contacts)
+        return SurveyResult(surveys(request.partitions, reported, configs, reassigning), contacts)
 
     def _survey_run(
         self, request: SurveyRequest, cluster: ClusterInfo, progress: Progress | None = None
@@ -176,7 +176,7 @@ class LiveBackend:
             request,
             cluster,
             look_again=self.cluster,
-            beside=self._listing.note_dirs if request.log_dirs else _nothing_beside,
+            note_log_dirs=self._listing.note_dirs if request.log_dirs else _no_log_dirs,
             progress=progress,
             ends=self._ends,
         )
@@ -242,10 +242,12 @@ class LiveBackend:
     ) -> tuple[Reassignment, ...] | Unknown:
         """Reassignments in progress."""
         try:
-            told = await self._fleet.any(lambda conn: list_reassignments(conn, partitions), forwarded=True)
+            reported = await self._fleet.any(
+                lambda conn: list_reassignments(conn, partitions), forwarded=True
+            )
         except BackendError as error:
             return as_unknown(error)
-        return told.value
+        return reported.value
 
     async def elect(
         self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
@@ -329,7 +331,7 @@ class _Connections:
         return "address not known" if address is None else str(address)
 
 
-async def _nothing_beside(broker: int, connection: BrokerConnection) -> None:
+async def _no_log_dirs(broker: int, connection: BrokerConnection) -> None:
     """No log dirs wanted."""
 
 

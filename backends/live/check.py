@@ -16,7 +16,7 @@ from backends.live.calls.authorized_operations import Operations
 from backends.live.calls.describe_cluster import cluster_info, describe_cluster
 from backends.live.calls.describe_configs import describe_broker_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
-from backends.live.calls.describe_partitions import topic_operations, unseen_topics, with_hidden
+from backends.live.calls.describe_partitions import topic_operations, topics_only_in_log_dirs, with_hidden
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.client.addresses import Address
 from backends.live.codec.offered_versions import GET_REPLICA_LOG_INFO, capabilities
@@ -44,7 +44,7 @@ _TOPIC_RIGHTS = {
 
 async def check(fleet: BrokerFleet) -> CheckReport:
     """Look at the cluster of an open fleet. Raises BackendError only where no broker can be asked at all."""
-    told = await fleet.refresh()
+    reported = await fleet.refresh()
     ids = sorted({b.id for b in fleet.brokers} | set(fleet.overrides))
     quorum = await fleet.quorum()
     reach = await asyncio.gather(*(_reach(fleet, broker, up_to_date_brokers(quorum)) for broker in ids))
@@ -57,7 +57,11 @@ async def check(fleet: BrokerFleet) -> CheckReport:
     hidden = await _hidden(fleet, conn, reached, operations)
     rights = [*await _cluster_rights(conn, _native(served)), *_topic_rights(operations, hidden)]
     return CheckReport(
-        cluster_info(told.value, told.broker, conn.features), tuple(reach), offered, tuple(rights), hidden
+        cluster_info(reported.value, reported.broker, conn.features),
+        tuple(reach),
+        offered,
+        tuple(rights),
+        hidden,
     )
 
 
@@ -116,7 +120,7 @@ async def _hidden(
     refused = [answer for answer in held.values() if isinstance(answer, Unknown)]
     if len(refused) == len(held):
         return refused[0] if refused else Unknown(Why.NOT_ANSWERED, "no broker was asked for its log dirs")
-    unseen = [topic for topic in unseen_topics(Partitions(()), held) if topic not in operations]
+    unseen = [topic for topic in topics_only_in_log_dirs(Partitions(()), held) if topic not in operations]
     try:
         return (await with_hidden(conn, Partitions(()), unseen)).hidden
     except BackendError as error:
@@ -127,8 +131,10 @@ async def _cluster_rights(conn: BrokerConnection, native: bool) -> list[Permissi
     try:
         allowed = (await describe_cluster(conn, operations=True)).operations
     except BackendError as error:
-        told: bool | Unknown = as_unknown(error)
-        return [PermissionCheck(name, CLUSTER_RESOURCE, use, told) for name, use in _CLUSTER_RIGHTS.items()]
+        reported: bool | Unknown = as_unknown(error)
+        return [
+            PermissionCheck(name, CLUSTER_RESOURCE, use, reported) for name, use in _CLUSTER_RIGHTS.items()
+        ]
     rights = []
     for name, use in _CLUSTER_RIGHTS.items():
         if name == "CLUSTER_ACTION" and not native:

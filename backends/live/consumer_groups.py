@@ -72,10 +72,10 @@ class LiveConsumerGroups:
 
     async def _sees_all(self) -> bool | Unknown:
         try:
-            told = (await self._fleet.any(partial(describe_cluster, operations=True))).value
+            reported = (await self._fleet.any(partial(describe_cluster, operations=True))).value
         except BackendError as error:
             return as_unknown(error)
-        return told.operations is not None and told.operations.allows("DESCRIBE")
+        return reported.operations is not None and reported.operations.allows("DESCRIBE")
 
     async def committed(
         self, groups: Sequence[ConsumerGroup], partitions: Iterable[TopicPartition] | None
@@ -99,8 +99,8 @@ class LiveConsumerGroups:
     async def members(self, groups: Sequence[ConsumerGroup]) -> Mapping[str, GroupMembers | Unknown]:
         classic = [group for group in groups if group.kind is GroupKind.CLASSIC]
         newer = [group for group in groups if group.kind is GroupKind.CONSUMER]
-        untold = Unknown(Why.NOT_OFFERED, "the members of this kind of group are not asked for")
-        found: dict[str, GroupMembers | Unknown] = {group.name: untold for group in groups}
+        unreported = Unknown(Why.NOT_OFFERED, "the members of this kind of group are not asked for")
+        found: dict[str, GroupMembers | Unknown] = {group.name: unreported for group in groups}
         found.update(await self._ask_coordinators(classic, describe_classic))
         found.update(await self._ask_coordinators(newer, describe_consumer))
         return found

@@ -131,8 +131,8 @@ def check(code: ErrorCode, call: str, need: Permission, message: str | None = No
         return
     if code in _NOT_ALLOWED:
         raise NotAllowed(need.operation, need.resource, f"call {call}")
-    told = unknown(code, call, need, message)
-    raise (NotOffered if told.why is Why.NOT_OFFERED else BackendError)(told.detail)
+    reported = unknown(code, call, need, message)
+    raise (NotOffered if reported.why is Why.NOT_OFFERED else BackendError)(reported.detail)
 
 
 def as_unknown(error: BackendError) -> Unknown:

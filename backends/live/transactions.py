@@ -75,15 +75,15 @@ class LiveTransactions:
         open_ones = await describe_producers(conn, partitions)
         stable = await latest_offsets(conn, partitions, COMMITTED)
         marks = await latest_offsets(conn, partitions, UNCOMMITTED)
-        untold = Unknown(Why.NOT_ANSWERED, f"broker {leader} left the partition out")
+        unreported = Unknown(Why.NOT_ANSWERED, f"broker {leader} left the partition out")
         found: dict[TopicPartition, PartitionTransactions | Unknown] = {}
         for tp in partitions:
-            told = (open_ones.get(tp, untold), stable.get(tp, untold), marks.get(tp, untold))
-            match told:
+            reported = (open_ones.get(tp, unreported), stable.get(tp, unreported), marks.get(tp, unreported))
+            match reported:
                 case (tuple() as rows, int() as last_stable, int() as mark) if not isinstance(rows, Unknown):
                     found[tp] = PartitionTransactions(leader, rows, last_stable, mark)
                 case _:
-                    found[tp] = next(one for one in told if isinstance(one, Unknown))
+                    found[tp] = next(one for one in reported if isinstance(one, Unknown))
         return found
 
     async def coordinated(self, producers: Sequence[int]) -> CoordinatorAnswers:

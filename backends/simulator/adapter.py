@@ -190,15 +190,15 @@ class SimulatorBackend:
         return await self._done(self._cluster())
 
     def _cluster(self) -> ClusterInfo:
-        asked, told = self._client.caught_up()
+        asked, reported = self._client.caught_up()
         specs = self.simulation.world.specs
         brokers = tuple(
             Broker(number, f"broker-{number}.simulated", 9092, specs[number].rack, fenced)
-            for number, fenced in told.brokers
+            for number, fenced in reported.brokers
         )
         missing = self.simulation.world.context.denied
         may_alter = RIGHTS_NOT_TOLD if "DESCRIBE cluster" in missing else "ALTER cluster" not in missing
-        return ClusterInfo(self.cluster_id, brokers, asked, told.elr_enabled, "simulated", may_alter)
+        return ClusterInfo(self.cluster_id, brokers, asked, reported.elr_enabled, "simulated", may_alter)
 
     async def capabilities(self) -> Capabilities:
         """Every scenario offers the native calls of the recovery tool's specification, whatever its release."""
@@ -228,7 +228,7 @@ class SimulatorBackend:
             states, refused, asked = self._client.describe(topics)
         not_compared = None
         if topics is None and self.simulation.world.context.denied.permissions:
-            unseen, not_compared = self._unseen({state.topic for state in states})
+            unseen, not_compared = self._topics_only_in_log_dirs({state.topic for state in states})
             refused = {**refused, **dict.fromkeys(unseen, Error.TOPIC_AUTHORIZATION_FAILED)}
         unknown = {
             TopicPartition(topic, WHOLE_TOPIC): topic_denied(topic, why) for topic, why in refused.items()
@@ -237,15 +237,15 @@ class SimulatorBackend:
         found = Partitions(states, unknown, tuple(hidden), topics is None, asked, not_compared)
         return await self._done(found)
 
-    def _unseen(self, seen: set[str]) -> tuple[list[str], Unknown | None]:
+    def _topics_only_in_log_dirs(self, seen: set[str]) -> tuple[list[str], Unknown | None]:
         """The topics that only the log dirs show to a caller who may not see all topics; or why log dirs cannot
         be compared.
         """
-        told = described_log_dirs(
+        reported = described_log_dirs(
             self._client, [broker.id for broker in self._cluster().brokers if not broker.fenced]
         )
         held: dict[str, None] = {}
-        for answer in told.values():
+        for answer in reported.values():
             if isinstance(answer, Unknown):
                 if answer.why is Why.NOT_ALLOWED:
                     return [], answer
@@ -265,10 +265,10 @@ class SimulatorBackend:
         if not isinstance(answer, ConfigsDescribed):
             return dict.fromkeys(topics, silence(answer))
         return {
-            topic: denied(told, "DESCRIBE_CONFIGS", f"topic {topic}", "its configuration")
-            if isinstance(told, Error)
-            else dict(told)
-            for topic, told in answer.topics
+            topic: denied(reported, "DESCRIBE_CONFIGS", f"topic {topic}", "its configuration")
+            if isinstance(reported, Error)
+            else dict(reported)
+            for topic, reported in answer.topics
         }
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
@@ -297,8 +297,8 @@ class SimulatorBackend:
         found: dict[tuple[TopicPartition, Witness], tuple[int, int]] = {}
         for mine, answer in zip(by_broker.values(), self._client.all(questions), strict=True):
             if isinstance(answer, TimesRead):
-                told = zip(mine, answer.times, strict=True)
-                found.update({record: times for record, times in told if times is not None})
+                reported = zip(mine, answer.times, strict=True)
+                found.update({record: times for record, times in reported if times is not None})
         return await self._done(found)
 
     async def read_batches(
@@ -326,9 +326,9 @@ class SimulatorBackend:
             return Unknown(Why.NOT_ALLOWED, "DescribeQuorum needs DESCRIBE on the cluster")
         controllers = self._scenario.topology.every_controller
         answers = self._client.all([(controller(number), DescribeQuorum()) for number in controllers])
-        told = [answer for answer in answers if isinstance(answer, Quorum)]
-        if told:
-            return await self._done(max(told, key=lambda quorum: quorum.leader_epoch))
+        reported = [answer for answer in answers if isinstance(answer, Quorum)]
+        if reported:
+            return await self._done(max(reported, key=lambda quorum: quorum.leader_epoch))
         answered = sum(isinstance(answer, NotController) for answer in answers)
         silent = Unknown(Why.NOT_ANSWERED, "no controller answers")
         unled = Unknown(

@@ -68,7 +68,7 @@ def judged_run(made: Topology, seed: int, seconds: int, faults: Faults) -> FuzzR
     def judge() -> None:
         checker.settle()
         checker.broken.extend(
-            BrokenInvariant(world.loop.now, name, detail) for name, detail in soundness.look()
+            BrokenInvariant(world.loop.now, name, detail) for name, detail in soundness.judge_all()
         )
 
     error = ""

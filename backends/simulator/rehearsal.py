@@ -188,10 +188,10 @@ async def _recover(
     if not offline:
         return
     surveyed = await backend.survey(SurveyRequest(offline, SURVEY_SECONDS))
-    told = await judged(backend, (await backend.cluster()).elr_enabled, surveyed.surveys)
+    reported = await judged(backend, (await backend.cluster()).elr_enabled, surveyed.surveys)
     rows = []
     for survey in surveyed.surveys:
-        decision = decide(survey, ranking, strategy, told.verdicts.get(survey.tp))
+        decision = decide(survey, ranking, strategy, reported.verdicts.get(survey.tp))
         verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1
         if decision.verdict is DecisionKind.ELECT:
             rows.append(plan_row(survey, decision, ranking))

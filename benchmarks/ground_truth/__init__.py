@@ -1,1 +1,1 @@
-"""Random histories on a real cluster: what ktriage promises, held against the disks and an independent consumer."""
+"""Random histories on a real cluster: checks what ktriage claims against the disks and an independent consumer."""

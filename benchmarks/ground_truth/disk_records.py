@@ -1,4 +1,4 @@
-"""Every record of a replica as it lies on its disk, read without any of the product's code."""
+"""Every record of a replica on its disk, read without the product's code."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Place = tuple[int, int]
 
 
 class DiskRecord(NamedTuple):
-    """``key`` and ``value`` are "" where there is none, as in the control records of transactions."""
+    """``key`` and ``value`` are "" if there is none, as in the control records of transactions."""
 
     key: str
     value: str
 
 
 class DiskReplica(NamedTuple):
-    """``start`` is the log start offset; ``places`` has every offset that a batch spans from there on, ``records``
-    those that are left after compaction.
+    """``start`` is the log start offset; ``places`` has every offset from there on that a batch covers, ``records``
+    those that compaction left.
     """
 
     start: int

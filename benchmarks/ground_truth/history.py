@@ -1,4 +1,4 @@
-"""One random history: what happens to the brokers is shared by its topics, what is written to each is not."""
+"""One random history of several topics: the same faults of brokers for all, different records in each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPACT = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dir
 
 
 class History:
-    """Topics of one partition each, and what is done to them and to the brokers. ``steps`` says what was done."""
+    """Topics of one partition each, and what happens to them and to the brokers. ``steps`` lists it in words."""
 
     def __init__(self, cluster: KafkaCluster, seed: int, topics: int) -> None:
         self.cluster = cluster
@@ -105,7 +105,7 @@ class History:
         [(_, event)] = self.random.choices(possible, weights)
         with suppress(
             TestbedError, KafkaException, AssertionError
-        ):  # it could not be done now, or not for all
+        ):  # it was not possible now, or not for all topics
             self.steps.append(event() or event.__name__)
 
     def _led(self) -> list[TopicHistory]:
@@ -128,7 +128,7 @@ class History:
         return f"stop {broker}"
 
     def _pause(self) -> str:
-        """The broker hangs until others lead, and takes up again where it was."""
+        """The broker hangs until others lead, and then continues."""
         if len(self.running) < 2:
             return self._start()
         broker = self.random.choice(self.running)
@@ -152,7 +152,7 @@ class History:
         return f"start {brokers}"
 
     def _elect(self) -> str:
-        """As an operator of today does: whoever is alive first in the order leads."""
+        """An unclean election as operators do it today: the first live replica in the assignment leads."""
         offline = [topic for topic in self.topics if topic not in self._led()]
         chosen = [topic for topic in offline if self.random.random() < 0.7]
         for topic in chosen:
@@ -169,7 +169,7 @@ class History:
             if topic.compacted or disk is None or not disk.places or self.random.random() < 0.6:
                 continue
             before = self.random.randint(disk.start, max(offset for _, offset in disk.places) + 1)
-            # From now on, whether the answer comes or not.
+            # From now on, also if no answer comes.
             topic.deleted |= {r.value for (_, offset), r in disk.records.items() if offset < before}
             with suppress(AssertionError, TestbedError):
                 delete_records(self.cluster, topic.name, before)
@@ -259,7 +259,7 @@ class History:
 def elect_whoever_is_alive(
     cluster: KafkaCluster, topics: Iterable[str], partitions: Iterable[int] = (0,)
 ) -> None:
-    """An unclean election of all of them; those that have a leader, or nobody alive, stay as they are."""
+    """An unclean election of all of them; those with a leader, or without a live replica, do not change."""
     numbers = tuple(i32(number) for number in partitions)
     request = ElectLeadersRequest(
         election_type=UNCLEAN,

@@ -1,4 +1,4 @@
-"""One incident: a random history, every promise about every candidate, an election, and a consumer."""
+"""One incident: a random history, every claim about every candidate, an election, and a consumer."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ INTERNAL = "__transaction_state"
 
 @dataclass
 class IncidentResult:
-    """``broken`` has one line for each promise that was not true, and ``details`` what was told and what is there.
-    ``offline`` partitions had no leader, ``elected`` got one by ktriage, and ``read`` were read by the consumer.
-    ``unsettled`` are topics whose disks changed while they were looked at. ``decisions`` counts what each strategy
-    decided.
+    """``broken`` has one line for each claim that was not true, ``details`` what was claimed and what the disks
+    have. ``offline`` partitions had no leader, ``elected`` got one by ktriage, and ``read`` were read by the
+    consumer. ``unsettled`` are topics whose disks changed while they were read. ``decisions`` counts the decisions
+    of each strategy.
     """
 
     seed: int
@@ -91,13 +91,13 @@ async def _recover(history: History, found: IncidentResult) -> None:
     before = _disks(history)
     options = ChoiceOptions(Selection(topics=tuple(by_name)), strategy=Strategy.AGGRESSIVE)
     async with open_backend(history.cluster) as backend:
-        told = await survey_and_choose(backend, options)
+        reported = await survey_and_choose(backend, options)
         # Again with the disks of the brokers that are down: their logs are known then, and losses have a bound.
         read = await survey_and_choose(backend, replace(options, evidence=_evidence(history.cluster)))
         disks = _disks(history)
         settled = [name for name in by_name if disks[name] == before[name]]
         found.unsettled += len(by_name) - len(settled)
-        for choices in (told, read):
+        for choices in (reported, read):
             for choice in _offline(choices, settled):
                 topic = by_name[choice.tp.topic]
                 judged = choice.decision.judged
@@ -125,12 +125,12 @@ async def _recover(history: History, found: IncidentResult) -> None:
 
 
 def _details(topic: TopicHistory, survey: Survey, disks: Mapping[int, DiskReplica]) -> list[str]:
-    """What was told of each log, and what lies on its disk."""
+    """What was reported about each log, and what its disk has."""
     lines = [f"{survey.state}; {replace(topic, acknowledged=set(), deleted=set())}"]
     for broker, disk in disks.items():
         epochs = {epoch: sorted(at for e, at in disk.places if e == epoch) for epoch, _ in disk.places}
         spans = [(epoch, offsets[0], offsets[-1] + 1) for epoch, offsets in sorted(epochs.items())]
-        lines.append(f"{broker}: told {survey.log(broker)}; on disk from {disk.start} {spans}")
+        lines.append(f"{broker}: reported {survey.log(broker)}; on disk from {disk.start} {spans}")
     return lines
 
 
@@ -139,7 +139,7 @@ def _offline(choices: Choices, settled: Sequence[str]) -> list[LeaderChoice]:
 
 
 def _any_leader(history: History, offline: Sequence[LeaderChoice]) -> list[PlanRow]:
-    """The plan to elect any electable replica of each, the worst too."""
+    """Plans that elect each electable replica, also the worst."""
     rows = []
     for survey, decision in offline:
         electable = [replica.broker for replica in survey.replicas if replica.electable]
@@ -153,7 +153,7 @@ def _any_leader(history: History, offline: Sequence[LeaderChoice]) -> list[PlanR
 
 
 def _evidence(cluster: KafkaCluster) -> tuple[DiskReading, ...]:
-    """What stands on the disks of the brokers that are down, as ``ktriage disk scan`` reads it."""
+    """The disks of the brokers that are down, as ``ktriage disk scan`` reads them."""
     files = []
     for broker, node in cluster.brokers.items():
         if not node.is_running:
@@ -168,7 +168,7 @@ def _broken_decisions(
     topic: TopicHistory, choice: LeaderChoice, disks: Mapping[int, DiskReplica], found: IncidentResult
 ) -> list[str]:
     """What each strategy elects by each ranking: ``complete`` never with a replica that is silent, and ``balanced``
-    nobody that loses acknowledged records, unless its verdict names what it took for granted.
+    nobody that loses acknowledged records, unless its verdict names the condition that it assumed.
     """
     wrong = []
     survey, judged = choice.survey, choice.decision.judged
@@ -224,7 +224,7 @@ def _log_starts(port: int, topics: Sequence[str]) -> dict[str, int]:
 
 
 def _return(history: History) -> None:
-    """Every broker comes back, and follows."""
+    """Starts every broker; waits until its replicas follow."""
     cluster = history.cluster
     cluster.bring_all_up()
     elect_whoever_is_alive(cluster, [INTERNAL], range(int(cluster.spec.broker_config.get(PARTITIONS, 1))))
@@ -246,7 +246,7 @@ async def _broken_reading(
     expected: Mapping[str, DiskReplica],
     found: IncidentResult,
 ) -> list[str]:
-    """A consumer reads what the elected disk held: nothing less, nothing else."""
+    """A consumer must read exactly what the elected disk had."""
     wrong: list[str] = []
     visible: dict[str, dict[str, list[str]]] = {}
     for isolation in ISOLATIONS:

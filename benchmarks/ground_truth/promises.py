@@ -1,4 +1,4 @@
-"""What was promised of each choice of leader, held against what the disks hold."""
+"""Checks what was claimed about each choice of leader against the disks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TopicHistory:
     moved: bool = False
 
     def holds(self, condition: Condition) -> bool:
-        """Whether what a verdict takes for granted is true of this history."""
+        """Whether the condition of a verdict is true in this history."""
         emptied = self.emptied & set(condition.brokers)
         match condition.kind:
             case ConditionKind.RECORDS_KEPT:
@@ -69,19 +69,19 @@ def broken_promises(
     disks: Mapping[int, DiskReplica],
     counts: PromiseCounts,
 ) -> Iterator[str]:
-    """One line for each promise about one of the candidates that is not true. ``disks``: of every replica, the
-    silent ones too.
+    """One line for each claim about a candidate that is not true. ``disks`` has every replica, also the silent
+    ones.
     """
     for broker, chosen in disks.items():
         if survey.log(broker) is None:
             continue
         counts.choices += 1
         others = {other: disk for other, disk in disks.items() if other != broker}
-        told = loss(survey, broker)
-        counts.bounded += told.at_most is not None
-        counts.nothing += told.none
+        reported = loss(survey, broker)
+        counts.bounded += reported.at_most is not None
+        counts.nothing += reported.none
         answered = {other for other in others if survey.log(other) is not None}
-        for line in _broken_loss(topic, told, chosen, others, answered):
+        for line in _broken_loss(topic, reported, chosen, others, answered):
             yield f"{survey.tp}, choice {broker}: {line}"
         verdict = judged.candidates.get(broker) if judged is not None else None
         if verdict is None:
@@ -98,29 +98,29 @@ def broken_promises(
 
 def _broken_loss(
     topic: TopicHistory,
-    told: Loss,
+    reported: Loss,
     chosen: DiskReplica,
     others: Mapping[int, DiskReplica],
     answered: set[int],
 ) -> Iterator[str]:
     kept = lost_records(topic, chosen, others)
-    if told.at_most is not None and told.at_most < len(kept):
-        yield f"loses {len(kept)} records, at most {told.at_most} promised: {sorted(kept)[:3]}"
+    if reported.at_most is not None and reported.at_most < len(kept):
+        yield f"loses {len(kept)} records, at most {reported.at_most} promised: {sorted(kept)[:3]}"
     if topic.compacted:
-        return  # its losses are told as offsets, which compaction leaves holes in
+        return  # its losses are reported as offsets, and compaction leaves gaps in them
     lost = set[Place]().union(*(others[broker].places for broker in answered)) - chosen.places
-    if told.at_least > len(lost):
-        yield f"loses {len(lost)} offsets of the disks that answered, at least {told.at_least} told"
+    if reported.at_least > len(lost):
+        yield f"loses {len(lost)} offsets of the disks that answered, at least {reported.at_least} told"
     held = sum(len(disk.places) for disk in others.values())
-    if told.at_most is not None and told.at_most > held:
-        yield f"at most {told.at_most} offsets told, and the other disks hold {held}"
+    if reported.at_most is not None and reported.at_most > held:
+        yield f"at most {reported.at_most} offsets told, and the other disks hold {held}"
 
 
 def _broken_verdict(
     topic: TopicHistory, chosen: DiskReplica, others: Mapping[int, DiskReplica], verdict: Verdict
 ) -> Iterator[str]:
     lost = lost_records(topic, chosen, others)
-    # What retention or DeleteRecords took is told as expired.
+    # What retention or DeleteRecords removed is reported as expired.
     acknowledged = {
         place for place, value in lost.items() if value in topic.acknowledged and place[1] >= chosen.start
     }

@@ -1,4 +1,4 @@
-"""Writes values that are there once, and remembers which of them were acknowledged."""
+"""Writes unique values, and records which of them were acknowledged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOUR_MS = 3_600_000
 
 
 class Writers:
-    """Producers of one incident. Each value is written once, and nothing is sent again."""
+    """Producers of one incident. Each value is sent once, without retries."""
 
     def __init__(self, cluster: KafkaCluster, random: Random, name: str) -> None:
         self._cluster = cluster
@@ -37,8 +37,8 @@ class Writers:
             producer.flush(2 * ANSWER_MS / 1000)
 
     def transactions(self, topics: Sequence[TopicHistory]) -> None:
-        """One transaction over the topics: committed, aborted, or left open. No promise is taken from one whose
-        coordinator does not answer.
+        """One transaction over the topics: committed, aborted, or left open. If its
+        coordinator does not answer, its records do not count as acknowledged.
         """
         name = f"{self._name}-{next(self._numbers)}"
         producer = self._producer({"transactional.id": name, "transaction.timeout.ms": 600_000})
@@ -47,15 +47,15 @@ class Writers:
         try:
             producer.init_transactions(seconds)
             producer.begin_transaction()
-            for topic, told in written:
+            for topic, reported in written:
                 for _ in range(self._random.randrange(1, 15)):
-                    self._send(producer, topic, told)
+                    self._send(producer, topic, reported)
             producer.flush(seconds)
             ending = self._random.choice(("commit", "commit", "abort", "open"))
             if ending == "commit":
                 producer.commit_transaction(seconds)
-                for topic, told in written:
-                    topic.acknowledged |= told
+                for topic, reported in written:
+                    topic.acknowledged |= reported
             elif ending == "abort":
                 producer.abort_transaction(seconds)
         except KafkaException:
@@ -67,12 +67,12 @@ class Writers:
             once["retries"] = 0
         return Producer({**self._cluster.superuser_config(), **once, **config})
 
-    def _send(self, producer: Producer, topic: TopicHistory, told: set[str]) -> None:
+    def _send(self, producer: Producer, topic: TopicHistory, reported: set[str]) -> None:
         value = f"v{next(self._numbers)}"
 
         def delivered(error: KafkaError | None, _message: Message) -> None:
             if error is None:
-                told.add(value)
+                reported.add(value)
 
         key = f"k{self._random.randrange(KEYS)}".encode()
         # An hour later now and then, so that a new segment begins, and the older can be compacted or expire.

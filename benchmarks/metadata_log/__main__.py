@@ -130,10 +130,10 @@ def _row(what: str, found: dict[str, float], most: float, how: str, most_mib: fl
     met = found["cpu"] <= most and (most_mib is None or found["mib"] <= most_mib)
     target = f"{most:g} s" + ("" if most_mib is None else f", {most_mib:g} MiB")
     times = f"{found['seconds']:.2f} s | {found['cpu']:.2f} s"
-    return f"| {what} | {times} | {found['mib']:,.0f} MiB {how} | {target}: {_said(met)} |"
+    return f"| {what} | {times} | {found['mib']:,.0f} MiB {how} | {target}: {_met_text(met)} |"
 
 
-def _said(met: bool) -> str:
+def _met_text(met: bool) -> str:
     return "met" if met else "**missed**"
 
 

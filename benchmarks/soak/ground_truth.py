@@ -1,4 +1,4 @@
-"""Random incidents on real Kafka: every promise about every candidate, held against the disks and a consumer."""
+"""Random incidents on real Kafka: checks every claim about every candidate against the disks and a consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every interleaving of a designated election with another actor: one thing in every setting, two in some."""
+"""Every interleaving of a designated election with another actor: one event in every setting, two in some."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.live.interleavings import explore
 from tests.unit.live.other_actor import settings
 
 TWICE_EVERY = 100
-"""In every so many settings two things happen."""
+"""In every n-th setting two events happen."""
 
 
 def run(options: SoakOptions) -> int:

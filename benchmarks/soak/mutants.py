@@ -26,13 +26,13 @@ from benchmarks.soak import SoakOptions
 ROOT = Path(__file__).parents[2]
 CHANGES = Path(__file__).with_suffix(".yaml")
 SECONDS = 120
-"""Of one change's tests; what hangs longer has been noticed."""
+"""The time limit of one change's tests; tests that hang longer have noticed it."""
 _NOTICED = 1
 """pytest's exit status for tests that failed; others are no verdict."""
 
 
 class Mutant(NamedTuple):
-    """One change: ``old`` stands once in ``file``, and becomes ``new``; ``why`` is what would go wrong."""
+    """One change: ``old`` occurs once in ``file`` and becomes ``new``; ``why`` says what would go wrong."""
 
     file: str
     old: str
@@ -42,7 +42,7 @@ class Mutant(NamedTuple):
 
 
 class Verdict(StrEnum):
-    """What the tests said."""
+    """The result of the tests."""
 
     NOTICED = "noticed"
     SURVIVED = "SURVIVED"
@@ -83,7 +83,7 @@ def _mutant(file: str, change: Mapping[str, Any], tests: Sequence[str]) -> Mutan
 
 
 def changed(source: str, mutant: Mutant) -> str:
-    """The file's text with the change. Raises BadChange where the old text does not stand in it once."""
+    """The file's text with the change. Raises BadChange if the old text does not occur exactly once."""
     times = source.count(mutant.old)
     if times != 1:
         raise BadChange(f"{mutant.file}: the old text stands there {times} times: {mutant.old!r}")
@@ -106,14 +106,14 @@ def run(options: SoakOptions) -> int:
             print(f"mutants: the tests fail without any change: {broken}")
             return 1
         with ThreadPoolExecutor(jobs) as pool:
-            results = [_told(result) for result in pool.map(lambda m: _tried(m, copies), selected)]
+            results = [_print_result(result) for result in pool.map(lambda m: _tried(m, copies), selected)]
     bad = [result for result in results if result.verdict is not Verdict.NOTICED]
     took = time.monotonic() - began
     print(f"mutants: {len(results)} changes in {took:.0f} s, {jobs} at a time: {len(bad)} not noticed")
     return 1 if bad else 0
 
 
-def _told(result: MutantResult) -> MutantResult:
+def _print_result(result: MutantResult) -> MutantResult:
     mutant = result.mutant
     print(f"{result.verdict}  {result.seconds:5.1f} s  {mutant.file}: {mutant.why}", flush=True)
     print(f"    {result.by}", flush=True)

@@ -146,8 +146,8 @@ class Console(App[int], inherit_bindings=False):
         opening = Opening(
             target, lambda: make(target, say), self.options.clock, why, self.options.beats, copy
         )
-        told = self.options.hints and not self.options.guide and is_first_run(state_dir())
-        desk = MainScreen(self, opening, guide=self.options.guide, hint=HINT if told else "")
+        hinted = self.options.hints and not self.options.guide and is_first_run(state_dir())
+        desk = MainScreen(self, opening, guide=self.options.guide, hint=HINT if hinted else "")
         session = self.session = desk.session
         await self.push_screen(desk)
         session.start()

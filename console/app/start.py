@@ -9,7 +9,7 @@ import sys
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.app import Console, Options
 from console.app.halt import ConsoleSupervisor
-from console.app.terminal import Kept
+from console.app.terminal import SavedTerminal
 from console.program import Program
 from console.signals import StopRequest
 from console.target import Target
@@ -33,7 +33,7 @@ def start(
     sys.setswitchinterval(SWITCH_SECONDS)
     # A full collection stops every thread while it walks millions of frozen values, and finds nothing.
     gc.set_threshold(100_000, 50, 1_000)
-    terminal = Kept()
+    terminal = SavedTerminal()
     earlier = program.supervisor
 
     def last_words(signum: int) -> str:

@@ -118,7 +118,7 @@ class ConsoleDriver(LinuxDriver):
                 self._app.call_later(lost)
 
 
-class Kept:
+class SavedTerminal:
     """The terminal's settings from before the console, for an exit that bypasses Textual."""
 
     def __init__(self) -> None:

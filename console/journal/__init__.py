@@ -1,1 +1,1 @@
-"""The journal: what was about to be sent and how it ended, on disk before it goes out."""
+"""The journal: each request is on disk before it is sent, and its result afterwards."""

@@ -1,10 +1,10 @@
 """One run at a time may change a cluster.
 
-Between runs on one host, of any users, a lock on a file (flock) decides: the kernel lets go of it however the run
-ends. Whether flock reaches other hosts depends on the mount (NFS 4 does it; others do not, or do not say). So in a
-state directory that several hosts may use there is a second file, made by whoever has the lock, and made only where
-it is not there, which every network file system does as one step. The run removes it at its end. What a run on
-another host left of it is never taken over: nobody here can know whether that run has ended.
+On one host, for all users, the lock is flock on a file: the kernel releases it however the run ends. Whether flock
+works across hosts depends on the mount (NFS 4: yes; others: no, or unknown). So a state directory that several
+hosts may use has a second file, the owner file. The run that has the lock creates it with O_EXCL, which is atomic
+on every network file system, and deletes it at its end. An owner file of another host is never deleted: this host
+cannot know whether that run has ended.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from typing import NamedTuple
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.state_access import PRIVATE, StateAccess, make_file
 
-UNNAMED = "it has not said who it is"
+UNNAMED = "its name is not in the lock file yet"
 ATTEMPTS, BETWEEN = 5, 0.01
-"""A reader that asks who holds the lock (:func:`holder`) has it for an instant itself; seconds between."""
+"""Seconds between two attempts: a reader that asks who has the lock (:func:`holder`) has it for an instant
+itself.
+"""
 
 
 class LockHolder(NamedTuple):
-    """The run that holds the lock of a cluster, from what it wrote into the lock file."""
+    """The run that has the lock of a cluster, as it wrote itself into the lock file."""
 
     run_id: str
     pid: int
@@ -44,11 +46,11 @@ class LockHolder(NamedTuple):
 
 
 OWNER = "lock.owner"
-"""The file next to the lock that keeps out runs on other hosts."""
+"""The owner file: next to the lock, it keeps out runs on other hosts."""
 
 
 class ClusterLock:
-    """Held from :meth:`take` until :meth:`release`, or until the process ends however it ends."""
+    """A cluster's lock, from :meth:`take` until :meth:`release` or the end of the process."""
 
     def __init__(self, path: Path, descriptor: int, owner: Path | None) -> None:
         self._path = path
@@ -57,7 +59,7 @@ class ClusterLock:
 
     @classmethod
     def take(cls, path: Path, holder: Mapping[str, object], access: StateAccess = PRIVATE) -> ClusterLock:
-        """Takes the lock, and writes who holds it. Raises JournalLocked, JournalError."""
+        """Takes the lock and writes who has it. Raises JournalLocked, JournalError."""
         try:
             descriptor = make_file(path, os.O_RDWR, access)
         except OSError as error:
@@ -96,7 +98,7 @@ class ClusterLock:
 
 
 def _own(path: Path, holder: Mapping[str, object], access: StateAccess) -> None:
-    """Makes the owner's file; whoever calls has the lock of this host. Raises JournalLocked, OSError."""
+    """Creates the owner file; the caller has the lock of this host. Raises JournalLocked, OSError."""
     try:
         descriptor = make_file(path, os.O_WRONLY | os.O_EXCL, access)
     except FileExistsError:
@@ -106,7 +108,7 @@ def _own(path: Path, holder: Mapping[str, object], access: StateAccess) -> None:
                 f"a run on another host may be changing this cluster: {left or UNNAMED}; nothing was sent. Once you"
                 f" know that it has ended, remove {path}"
             ) from None
-        # A run of this host that was killed: the kernel has let go of its lock, which we have now.
+        # A killed run of this host: the kernel released its lock, and this run has it now.
         path.unlink()
         descriptor = make_file(path, os.O_WRONLY | os.O_EXCL, access)
     try:
@@ -117,8 +119,8 @@ def _own(path: Path, holder: Mapping[str, object], access: StateAccess) -> None:
 
 
 def holder(path: Path) -> LockHolder | None:
-    """The run that holds the lock at this moment, as far as can be seen from this host. None: none does, or it has
-    not said yet who it is.
+    """The run that has the lock now, as far as this host can see; None if there is none, or if it has not written
+    its name yet.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -127,7 +129,7 @@ def holder(path: Path) -> LockHolder | None:
     try:
         found = _holder(descriptor)
         # A killed run is still named in the file, but the kernel has released its lock.
-        if found is not None and _is_held(descriptor):
+        if found is not None and _is_locked(descriptor):
             return found
     finally:
         os.close(descriptor)
@@ -136,7 +138,7 @@ def holder(path: Path) -> LockHolder | None:
 
 
 def _owner(path: Path) -> LockHolder | None:
-    """Who the owner's file names. None: it does not say, or cannot be read."""
+    """The run that the owner file names; None if it names nobody or cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -156,7 +158,7 @@ def _lock(descriptor: int) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _is_held(descriptor: int) -> bool:
+def _is_locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the journal raises."""
+"""Errors of the journal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from console.errors import NotDone
 
 
 class JournalError(NotDone):
-    """The journal cannot be written or read. What was to be recorded must not be sent."""
+    """The journal cannot be written or read. A request that is not recorded must not be sent."""
 
 
 class JournalLocked(JournalError):

@@ -45,8 +45,8 @@ class JournalRun:
 LOCK = "lock"
 """The lock file, in the directory of the cluster's runs."""
 AHEAD = 8
-"""How many lines as long as that of a reorder must find room on the disk: its own, the election's and the way
-back's, of several parts at once.
+"""The disk must have room for so many lines as long as a reorder's: the reorder, the election and the restore, for
+several batches at once.
 """
 
 
@@ -74,11 +74,11 @@ class Journal:
         root: Path | None = None,
         access: StateAccess | None = None,
     ) -> Journal:
-        """Takes the cluster's lock and starts a file.
+        """Takes the cluster's lock and creates the run's file.
 
         ``root`` is the state directory, by default the one that this process uses (:mod:`console.paths`), and
-        ``access`` who may use it. Raises JournalLocked where another run holds the lock, JournalError where nothing
-        can be recorded.
+        ``access`` who may use it. Raises JournalLocked if another run has the lock, JournalError if nothing can be
+        recorded.
         """
         directory = cluster_directory(cluster_id, root)
         if access is None:
@@ -113,18 +113,18 @@ class Journal:
         return self._file.path
 
     def now(self) -> datetime:
-        """The time by the clock that its lines are written with."""
+        """The current time, from the clock that stamps the lines."""
         return self._clock()
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:
         """Records an intention and returns the entry's id once it is on disk.
 
-        Raises JournalError where it is not; then nothing may be sent.
+        Raises JournalError if it cannot be written; then nothing may be sent.
         """
         entry = f"{self._run.run_id}/{self._entries + 1}"
         line = encode("before", self._clock(), before_members(entry, action, detail))
         if action == REORDER:
-            # The election and the way back name the same rows: without room they would be stuck half-way.
+            # The election and the restore name the same rows: without room for them the run would stop half-way.
             self._file.require_room(AHEAD * len(line))
         self._file.append(self._unwritten + line)
         self._unwritten = b""
@@ -134,14 +134,14 @@ class Journal:
     def after(self, entry: str, result: Mapping[str, object]) -> None:
         """Records how an entry ended.
 
-        Does not raise on a full disk, for what was sent was sent and something may have to be undone: the line
-        goes out before the next one. Until then the entry reads as unfinished; so it does after a power loss, for
-        the disk is waited for only with the next intention, or at the end.
+        Does not raise on a full disk: the request was sent, and something may have to be undone. The line is
+        written before the next one. Until then the entry counts as unfinished. It also does after a power loss,
+        because only the next intention, or the end of the run, waits for the disk.
         """
         self._write_or_keep(encode("after", self._clock(), after_members(entry, result)), sync=False)
 
     def settle(self, why: str, entries: Iterable[str] = (), rows: Iterable[TopicPartition] = ()) -> None:
-        """Records that entries, and reorders of ``rows``, of earlier runs have no open end any more."""
+        """Records that entries of earlier runs, and their reorders of ``rows``, are finished."""
         members: dict[str, object] = {
             "why": redact(why),
             "entries": list(entries),
@@ -150,7 +150,7 @@ class Journal:
         self._write_or_keep(encode("settled", self._clock(), members))
 
     def reason(self, reason: str) -> None:
-        """Records the reason of the run, where it was asked for after the run had begun. Raises JournalError."""
+        """Records the reason of the run, if it was asked for after the start. Raises JournalError."""
         line = encode("reason", self._clock(), {"reason": redact(reason)})
         self._file.append(self._unwritten + line)
         self._unwritten = b""
@@ -164,7 +164,7 @@ class Journal:
         """Ends the run's file with its exit status (default: that of :meth:`conclude`), and releases the
         lock.
 
-        May be called twice. Raises JournalError where the last lines could not be written.
+        May be called twice. Raises JournalError if the last lines could not be written.
         """
         if self._file.closed:
             return
@@ -195,7 +195,8 @@ class Journal:
 
 
 class _LineFile:
-    """A file that only grows by whole lines, each on disk when :meth:`append` returns, but for ``sync`` False."""
+    """A file to which only whole lines are appended. They are on disk when :meth:`append` returns, unless ``sync``
+    is False."""
 
     def __init__(self, path: Path, access: StateAccess = PRIVATE) -> None:
         """Creates the file. Raises JournalError."""
@@ -214,7 +215,7 @@ class _LineFile:
         return self._descriptor is None
 
     def require_room(self, size: int) -> None:
-        """Raises JournalError where the disk has less left than ``size`` bytes."""
+        """Raises JournalError if the disk has fewer than ``size`` bytes free."""
         try:
             disk = os.statvfs(self.path)
         except OSError:
@@ -222,7 +223,7 @@ class _LineFile:
         left = disk.f_bavail * disk.f_frsize
         if left < size:
             raise JournalError(
-                f"{self.path}: {left:,} bytes are left on its disk, and {size:,} may be needed"
+                f"{self.path}: its disk has {left:,} bytes free, and up to {size:,} are needed"
             )
 
     def append(self, lines: bytes, *, sync: bool = True) -> None:
@@ -255,18 +256,20 @@ class _LineFile:
             left = left[os.write(descriptor, left) :]
 
     def _cut(self, descriptor: int) -> None:
-        """Removes a partly written line: only the last line of a file may be broken."""
+        """Removes a half-written line: only the last line of a file may be broken."""
         try:
             os.ftruncate(descriptor, self._size)
         except OSError as error:
-            self._torn = f"a broken line could not be taken back ({error.strerror})"
+            self._torn = f"a half-written line could not be removed ({error.strerror})"
 
 
 def cluster_directory(cluster_id: str, root: Path | None = None) -> Path:
-    """Where a cluster's journal lives, under ``root`` (default: the state directory that this process uses)."""
+    """The directory of a cluster's journal, under ``root`` (default: the state directory that this process
+    uses).
+    """
     name = cluster_name(cluster_id)
     if not name:
-        raise JournalError("the cluster has no id: what is sent to it cannot be recorded")
+        raise JournalError("the cluster has no id, so nothing that is sent to it can be recorded")
     return (root or records_dir()) / name
 
 

@@ -1,4 +1,4 @@
-"""A journal line: one JSON object. Secrets are taken out here, whatever the caller hands in."""
+"""A journal line: one JSON object. Secrets are removed here, whatever the caller passes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SECRET_KEY = re.compile(r"(?i)passw|passphrase|secret|token|jaas|credential|pri
 
 REORDER, ELECT, RESTORE = "reorder", "elect", "restore"
 FOUND_ORDER = "found-order"
-"""Sends nothing: orders that a run on another host wrote, at the moment when they were first seen."""
+"""Sends nothing: records when orders that a run on another host wrote were first read."""
 ROW_LISTS = ("applied", "refused", "unknown")
-"""How the rows of an entry ended; a row in none of them is unknown."""
+"""The results of an entry's rows; the result of a row in none of them is unknown."""
 
 
 def encode(kind: str, at: datetime, members: Mapping[str, object]) -> bytes:
@@ -33,17 +33,17 @@ def encode(kind: str, at: datetime, members: Mapping[str, object]) -> bytes:
     line = {"v": FORMAT_VERSION, "kind": kind, "at": moment(at), **members}
     try:
         return orjson.dumps(line, default=tuple, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # half of a surrogate pair, which a file name may hold
+    except TypeError:  # half of a surrogate pair, as a file name may contain
         return json.dumps(line, separators=(",", ":")).encode() + b"\n"
 
 
 def moment(at: datetime) -> str:
-    """A time as the journal writes it: UTC, in milliseconds."""
+    """A time as the journal writes it: UTC, with milliseconds."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def command_line(arguments: Sequence[str]) -> list[str]:
-    """The arguments without what may be a secret: in one argument, or behind an option's name."""
+    """The arguments without possible secrets, in one argument or after an option's name."""
     shown = []
     previous = ""
     for argument in arguments:
@@ -54,7 +54,7 @@ def command_line(arguments: Sequence[str]) -> list[str]:
 
 
 def before_members(entry: str, action: str, detail: Mapping[str, object]) -> dict[str, object]:
-    """An intention; WrittenOrder rows are kept exactly, so that they can be restored from it."""
+    """An intention. WrittenOrder rows are written in full, so that they can be restored from it."""
     rest = dict(detail)
     rows = rest.get("rows")
     members: dict[str, object] = {"entry": entry, "action": action}
@@ -65,7 +65,7 @@ def before_members(entry: str, action: str, detail: Mapping[str, object]) -> dic
 
 
 def after_members(entry: str, result: Mapping[str, object]) -> dict[str, object]:
-    """An end: ``applied`` is a list of partitions, ``refused`` and ``unknown`` map partitions to the reason."""
+    """A result: ``applied`` is a list of partitions, ``refused`` and ``unknown`` map partitions to the reason."""
     rest = dict(result)
     members: dict[str, object] = {"entry": entry}
     for key in ROW_LISTS:
@@ -83,7 +83,7 @@ def partition_list(rows: Iterable[TopicPartition]) -> list[list[object]]:
 
 
 def order_fields(row: WrittenOrder) -> dict[str, object]:
-    """A row as a line holds it; :func:`written_order` reads it back."""
+    """A row as JSON; :func:`written_order` reads it back."""
     return {
         "topic": row.tp.topic,
         "partition": row.tp.partition,
@@ -94,7 +94,7 @@ def order_fields(row: WrittenOrder) -> dict[str, object]:
 
 
 def written_order(members: Mapping[str, Any]) -> WrittenOrder:
-    """The row of a line. Raises JournalError where it is not one."""
+    """The row of a line. Raises JournalError if it is not one."""
     try:
         row = WrittenOrder(
             TopicPartition(members["topic"], members["partition"]),
@@ -105,7 +105,7 @@ def written_order(members: Mapping[str, Any]) -> WrittenOrder:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise JournalError(f"a row that cannot be read ({error})") from None
     if not row.order or sorted(row.order) != sorted(row.replicas):
-        raise JournalError(f"a row of {row.tp} whose order is not its replicas")
+        raise JournalError(f"a row of {row.tp} whose order does not have the same replicas")
     return row
 
 

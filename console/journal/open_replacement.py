@@ -1,4 +1,4 @@
-"""A controller replacement in the journal: one entry around the whole of it, from its first step to its last."""
+"""A controller replacement in the journal: one entry from its first step to its last."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OpenReplacement(NamedTuple):
 
 
 def open_replacement(found: Unfinished) -> OpenReplacement | None:
-    """The newest replacement that is half done."""
+    """The newest unfinished replacement."""
     if not found.replacements:
         return None
     newest = found.replacements[-1]

@@ -1,6 +1,6 @@
-"""The journal's entry on a run's elections: the leaders that were chosen, what that loses, and who leads now.
+"""The journal's entry about a run's elections: the chosen leaders, what the choice loses, and who leads now.
 
-It sends nothing. The requests have entries of their own, which name no loss and no plan.
+It sends nothing. The requests have their own entries, without loss and plan.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class PlannedElection(NamedTuple):
     """One election. ``planned_leader`` is NO_LEADER where Kafka chose. ``at_least`` and ``at_most`` are the offsets
     that the choice loses (None: no bound known), ``acknowledged`` the short verdict on the acknowledged records.
 
-    ``outcome`` is "" where the run did not say how it ended. ``leader_before``, ``leader`` and ``leader_epoch``
-    (the new one's) are -1 where nobody led, or where it was not read.
+    ``outcome`` is "" if the run recorded none. ``leader_before``, ``leader`` and ``leader_epoch`` (the new
+    leader's) are -1 if nobody led or it was not read.
     """
 
     tp: TopicPartition
@@ -38,7 +38,7 @@ class PlannedElection(NamedTuple):
 
 
 class ElectionResult(NamedTuple):
-    """How one election ended, as the journal keeps it."""
+    """The result of one election, as the journal records it."""
 
     tp: TopicPartition
     outcome: str
@@ -48,7 +48,7 @@ class ElectionResult(NamedTuple):
 
 
 def planned_detail(plan: Plan, file: str) -> dict[str, object]:
-    """What is recorded before the elections of a plan; ``file`` is "" where the plan is in no file.
+    """What is recorded before the elections of a plan; ``file`` is "" if the plan is in no file.
 
     Partitions are numbers grouped by topic: a plan may have 200,000 of them.
     """
@@ -86,12 +86,12 @@ def results_detail(results: Iterable[ElectionResult]) -> dict[str, object]:
 
 
 def _by_topic(topics: Mapping[str, list[list[object]]]) -> list[dict[str, object]]:
-    # A list, because a topic's name as a key could look like that of a secret.
+    # A list, because a topic name as a key could look like the name of a secret.
     return [{"topic": topic, "partitions": rows} for topic, rows in topics.items()]
 
 
 def planned_elections(begun: EntryBegun, ended: EntryEnded | None) -> tuple[PlannedElection, ...]:
-    """The elections of an entry, in the order of the plan; what is damaged or of a later version is left out."""
+    """The elections of an entry, in the order of the plan, without those that are damaged or of a later version."""
     found = {election.tp: election for election in _planned(begun.detail)}
     if ended is not None:
         for result in _results(ended.result):

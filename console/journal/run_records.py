@@ -1,4 +1,4 @@
-"""Reading the journal: fields that are not known are passed over, a broken line is not, unless it is the last."""
+"""Reads the journal. Unknown fields are ignored; a broken line is an error, unless it is the last one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recovery.model import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class EntryBegun:
-    """Something that was about to be sent. ``rows`` are its designated elections, if it was about any."""
+    """Something that was about to be sent. ``rows`` are its designated elections, if there are any."""
 
     entry: str
     at: str
@@ -31,7 +31,7 @@ class EntryBegun:
 
 @dataclass(frozen=True, slots=True)
 class EntryEnded:
-    """How an entry ended."""
+    """The result of an entry."""
 
     entry: str
     at: str
@@ -43,7 +43,7 @@ class EntryEnded:
 
 @dataclass(frozen=True, slots=True)
 class EntriesSettled:
-    """Entries that a later run found finished, or changed by somebody else."""
+    """Entries that are finished, or changed by somebody else, as a later run found."""
 
     at: str
     why: str
@@ -58,8 +58,8 @@ Event = EntryBegun | EntryEnded | EntriesSettled
 class RunRecord:
     """One run, read from its file. ``header`` is empty for a run that ended before its first line.
 
-    ``ended`` tells whether the run closed its file; ``status`` is its exit status, None where not said, and
-    ``counts`` how many rows ended how, empty where that is not said.
+    ``ended``: whether the run closed its file. ``status`` is its exit status, None if not recorded. ``counts`` is
+    the number of rows with each result, empty if not recorded.
     """
 
     path: Path
@@ -77,7 +77,7 @@ class RunRecord:
 def read_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
     """Every run recorded for the cluster in the state directory, oldest first.
 
-    Raises JournalError, and InputError where a state directory was named that is missing or not safe.
+    Raises JournalError, and InputError if the named state directory is missing or not safe.
     """
     return tuple(read_run(path) for path in _run_files(cluster_id, root))
 
@@ -89,11 +89,11 @@ def _run_files(cluster_id: str, root: Path | None) -> list[Path]:
 
 
 SETTLED = "settled"
-"""The file that names the newest run before which nothing is open."""
+"""The file that names a run: no older run left anything open."""
 
 
 def read_unsettled_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
-    """As :func:`read_runs`, without those that were found to have left nothing open. Raises as it does."""
+    """As :func:`read_runs`, without old runs that left nothing open. Raises the same errors."""
     directory = cluster_directory(cluster_id, root)
     paths = _run_files(cluster_id, root)
     names = [path.name for path in paths]
@@ -101,15 +101,15 @@ def read_unsettled_runs(cluster_id: str, root: Path | None = None) -> tuple[RunR
         through = (directory / SETTLED).read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
         through = ""
-    # Where the run that is named is gone, so may be the numbering that it stood in: then all are read.
+    # If the named run's file is gone, the numbering may have changed too: then all runs are read.
     first = names.index(through) + 1 if through in names else 0
     return tuple(read_run(path) for path in paths[first:])
 
 
 def remember_settled(own: Path) -> None:
-    """Notes that nothing is open of all runs before the one whose file is ``own``, which holds the lock.
+    """Writes down that no run before the one with the file ``own``, which has the lock, left anything open.
 
-    Only saves reading: where it cannot be written, the next run reads more.
+    It only saves reading: if it cannot be written, the next run reads more.
     """
     earlier = [path.name for path in own.parent.glob("*.jsonl") if path.name < own.name]
     if not earlier:
@@ -156,9 +156,9 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
         try:
             yield number, orjson.loads(line)
         except ValueError:
-            # A power loss can leave the last line broken: it never counted as written.
+            # A power loss can break the last line; then nothing was sent after it.
             if number < len(lines) or torn:
-                advice = "where nothing of that run is open, move the file away"
+                advice = "if you know that this run left nothing unfinished, move the file away"
                 raise JournalError(f"{path}: line {number}: broken, it is not JSON; {advice}") from None
 
 

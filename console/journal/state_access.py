@@ -12,9 +12,9 @@ from console.paths import named_state_dir, use_state_dir
 
 
 class StateAccess(NamedTuple):
-    """The modes of what is made in a state directory, whatever the umask.
+    """The modes of files and directories in a state directory, whatever the umask.
 
-    ``other_hosts``: runs on other hosts may use the directory too, and are kept out by a file of their own
+    ``other_hosts``: runs on other hosts may use the directory too; an owner file keeps them out
     (:mod:`console.journal.cluster_lock`).
     """
 
@@ -31,11 +31,11 @@ SHARED = StateAccess(0o2770, 0o660, other_hosts=True)
 
 
 def access_of(root: Path) -> StateAccess:
-    """How a state directory that was named is shared, by its mode. Raises InputError where it is not safe."""
+    """Who may use the named state directory, by its mode. Raises InputError if it is not safe."""
     try:
         found = root.stat()
     except OSError as error:
-        raise InputError(f"{root}: {error.strerror}; an administrator makes it: {_make(root)}") from None
+        raise InputError(f"{root}: {error.strerror}; an administrator can create it: {_make(root)}") from None
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISDIR(found.st_mode):
         raise InputError(
@@ -43,32 +43,32 @@ def access_of(root: Path) -> StateAccess:
         )
     if mode & stat.S_IWOTH:
         raise InputError(
-            f"{root}: everybody may write there (mode {mode:04o}): {_instead(root, found, 'o-rwx')}"
+            f"{root}: everybody can write there (mode {mode:04o}): {_instead(root, found, 'o-rwx')}"
         )
     if not mode & stat.S_IWGRP:
         return OWN
     if not mode & stat.S_ISGID:
         raise InputError(
-            f"{root}: its group may write there, but what one makes the others could not read:"
+            f"{root}: its group can write there, but members could not read each other's files:"
             f" {_instead(root, found, '2770')}"
         )
     return SHARED
 
 
 def name_state_dir(path: Path | None) -> None:
-    """Names the state directory of this process; None: the environment does, if anything. Raises InputError."""
+    """Sets the state directory of this process; None: the one from the environment, if any. Raises InputError."""
     use_state_dir(path)
     records_access()
 
 
 def records_access() -> StateAccess:
-    """Who may use the state directory of this process. Raises InputError where one was named that is not safe."""
+    """Who may use the state directory of this process. Raises InputError if a named one is not safe."""
     named = named_state_dir()
     return PRIVATE if named is None else access_of(named)
 
 
 def _instead(root: Path, found: os.stat_result, mode: str) -> str:
-    """What to do about a mode that is not safe: a directory that others use too, as /tmp, must keep its mode."""
+    """What to do about an unsafe mode: a directory that others use too, such as /tmp, must keep its mode."""
     if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX:
         return f"chmod {mode} {root}"
     return f"name a directory of your own, for example: install -d -m 0700 {root / 'ktriage'}"
@@ -79,7 +79,7 @@ def _make(root: Path) -> str:
 
 
 def make_file(path: Path, flags: int, access: StateAccess) -> int:
-    """Opens a file, made where it is not there, never through a symbolic link. Raises OSError."""
+    """Opens a file, or creates it; never through a symbolic link. Raises OSError."""
     descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, access.file_mode)
     try:
         if access.file_mode & ~stat.S_IMODE(os.fstat(descriptor).st_mode):
@@ -91,7 +91,7 @@ def make_file(path: Path, flags: int, access: StateAccess) -> int:
 
 
 def make_directory(path: Path, access: StateAccess) -> None:
-    """Makes one directory. Raises OSError, FileExistsError among them."""
+    """Creates one directory. Raises OSError, also FileExistsError."""
     path.mkdir(mode=0o700)
     if access.directory_mode != 0o700:
         path.chmod(access.directory_mode)

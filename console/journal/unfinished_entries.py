@@ -18,21 +18,21 @@ from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
 RESCUE, NO_RESCUE, RESTORE_RECORDS = "rescue", "no-rescue", "restore-records"
-"""Reading what elections cut off, electing without it, and writing it back, which has a journal of its own beside
-the rescue: there is nothing for a resume to finish.
+"""Rescues, elections without a rescue, and restores of rescued records (which have a journal of their own in the
+rescue directory): ``resume`` has nothing to finish here.
 """
 COMMIT_OFFSETS, WRITE_MARKERS = "commit-offsets", "write-markers"
-"""Fixes of consumer groups and of hanging transactions: the cluster shows what was done, so the same command goes
-on.
+"""Fixes of consumer groups and of hanging transactions: the cluster shows what was done, so the same command
+continues them.
 """
 HEAL = "heal"
 """One entry around all moves of replicas of a run, open until its throttles are removed."""
 REASSIGN, CANCEL_REASSIGNMENT, UNREGISTER = "reassign", "cancel-reassignment", "unregister-broker"
 """Moves of replicas: the cluster shows what was done, and the entry around them what is left to do."""
 REPLACE = "replace-controller"
-"""One entry around a whole controller replacement: open until its last step is done."""
+"""One entry for a whole controller replacement: open until its last step is done."""
 CONFIRM = "confirm-steps"
-"""An operator said that steps of a replacement are done, which the cluster cannot show."""
+"""An operator confirmed steps of a replacement that the cluster cannot show."""
 _NOTHING_TO_RESUME = frozenset(
     {
         RESCUE,
@@ -49,11 +49,11 @@ _NOTHING_TO_RESUME = frozenset(
 
 
 class OpenOrder(NamedTuple):
-    """An assignment that may still stand in the order written for an election.
+    """An assignment that may still have the order that was written for an election.
 
-    ``applied``: whether the cluster said that it took the order; None: it is not known. ``election_at``: since when
-    an election of the partition is in doubt (sent without an answer, it may still be carried out); None: none is.
-    For the order of a run on another host, whose journal is not here, that is the moment when it was first seen.
+    ``applied``: whether the cluster accepted the order; None: not known. ``election_at``: since when an election
+    of the partition is in doubt (it was not answered and may still be carried out); None: there is none. If a run
+    on another host wrote the order, its journal is not here, and this is the time when the order was first read.
     """
 
     run_id: str
@@ -76,9 +76,9 @@ class OpenEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What is open. A reader that does not hold the lock may find a run among it that is still going on.
+    """Everything that is open. Without the lock, a run that is still going on may be among it.
 
-    ``confirmed`` are the steps that an operator said are done, by a replacement's plan. ``heals`` are moves of
+    ``confirmed`` are the steps that an operator confirmed, by the replacement's plan. ``heals`` are moves of
     replicas whose throttles may still be set.
     """
 
@@ -92,7 +92,7 @@ class Unfinished:
     def nothing(self) -> bool:
         return not (self.orders or self.entries or self.replacements or self.heals)
 
-    def beside(self, run_id: str) -> Unfinished:
+    def of_other_runs(self, run_id: str) -> Unfinished:
         """What the other runs left open. The replacement that this run is working on is not counted as
         theirs.
         """
@@ -107,13 +107,13 @@ class Unfinished:
 
 
 def unfinished(cluster_id: str, root: Path | None = None) -> Unfinished:
-    """What the runs recorded for the cluster on this host left open. Raises JournalError."""
+    """What the runs in the cluster's journal left open. Raises JournalError."""
     with without_collection():
         return left_open(read_unsettled_runs(cluster_id, root))
 
 
 def left_open(runs: Iterable[RunRecord]) -> Unfinished:
-    """What those runs, oldest first, left open between them."""
+    """What those runs, oldest first, left open together."""
     book = _Book()
     for run in runs:
         for event in run.events:
@@ -127,7 +127,7 @@ def left_open(runs: Iterable[RunRecord]) -> Unfinished:
 
 
 class _Book:
-    """What is open so far; orders by partition, for a partition may have been reordered by several runs."""
+    """What is open so far; orders by partition, because several runs may have reordered one partition."""
 
     def __init__(self) -> None:
         self._orders: dict[TopicPartition, list[OpenOrder]] = {}
@@ -190,7 +190,7 @@ class _Book:
             self._orders.pop(tp, None)
 
     def _restored(self, row: WrittenOrder) -> None:
-        # A later run may have taken our order for the original: its restore does not undo ours.
+        # A later run may have taken our order for the original one: then its restore does not undo ours.
         written = (row.order, row.replicas)
         self._keep(row.tp, lambda order: (order.written.order, order.written.replicas) != written)
 

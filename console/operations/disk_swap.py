@@ -5,29 +5,36 @@ from __future__ import annotations
 from backends.base.protocol import Backend
 from console.errors import InputError
 from console.last_healthy import recall, remember
-from console.operations.survey.log_dir_survey import KEPT, Disks, keep, kept_from, reckon, survey_log_dirs
+from console.operations.survey.log_dir_survey import (
+    KEPT,
+    Disks,
+    dirs_from_json,
+    keep,
+    reckon,
+    survey_log_dirs,
+)
 from recovery.disks.disk_swap import DiskSwap, swap
 from recovery.disks.failure_preview import check
 from recovery.disks.values import DiskError, LogDirPlace
 
 
-async def looked(backend: Backend, *, again: bool = False) -> Disks:
+async def read_log_dirs(backend: Backend, *, again: bool = False) -> Disks:
     """All dirs; their replicas are saved, because a dir that fails can no longer list them. Raises
     BackendError.
 
     ``again``: the backend is already open.
     """
     cluster = await (backend.cluster() if again else backend.open())
-    kept = kept_from(recall(cluster.cluster_id, KEPT))
+    kept = dirs_from_json(recall(cluster.cluster_id, KEPT))
     disks = await survey_log_dirs(backend, cluster, kept)
-    if not disks.as_kept:
+    if not disks.as_last_in_sync:
         remember(cluster.cluster_id, KEPT, keep(disks))
     return disks
 
 
 def is_back(disks: Disks, where: LogDirPlace) -> bool:
     """Whether the dir is online again."""
-    return where.path in disks.held.get(where.broker, {})
+    return where.path in disks.replica_dirs.get(where.broker, {})
 
 
 async def disk_swap(backend: Backend, disks: Disks, where: LogDirPlace) -> DiskSwap:
@@ -35,13 +42,13 @@ async def disk_swap(backend: Backend, disks: Disks, where: LogDirPlace) -> DiskS
     that does not exist.
     """
     cluster = await reckon(backend, disks)
-    partitions = set(disks.kept.get(where.broker, {}).get(where.path, frozenset()))
-    partitions |= set(disks.held.get(where.broker, {}).get(where.path, frozenset()))
+    partitions = set(disks.last_in_sync_dirs.get(where.broker, {}).get(where.path, frozenset()))
+    partitions |= set(disks.replica_dirs.get(where.broker, {}).get(where.path, frozenset()))
     if where in disks.failed:
         states = disks.partitions.states
-        healthy = {tp for tps in disks.held.get(where.broker, {}).values() for tp in tps}
+        healthy = {tp for tps in disks.replica_dirs.get(where.broker, {}).values() for tp in tps}
         partitions |= {s.tp for s in states if where.broker in s.offline_replicas and s.tp not in healthy}
-    elif not partitions and _told(disks, where):
+    elif not partitions and _dirs_known(disks, where):
         try:
             check(cluster, where)
         except DiskError as error:
@@ -49,7 +56,7 @@ async def disk_swap(backend: Backend, disks: Disks, where: LogDirPlace) -> DiskS
     return swap(cluster, where, partitions)
 
 
-def _told(disks: Disks, where: LogDirPlace) -> bool:
+def _dirs_known(disks: Disks, where: LogDirPlace) -> bool:
     """Whether the dirs of that broker are known: it listed them, or no broker with that id is known."""
     hosts = any(where.broker in state.replicas for state in disks.partitions.states)
-    return where.broker in disks.held or not (where.broker in disks.dirs or hosts)
+    return where.broker in disks.replica_dirs or not (where.broker in disks.dirs or hosts)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from console.journal.cluster_lock import LockHolder
 from console.journal.unfinished_entries import Unfinished
-from console.operations.elections.unfinished_orders import Fate, SettledOrders
+from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.output.json_document import document
 from console.output.plan.plan_json import tp_json
 from console.output.text_table import TextColumn, table
@@ -23,8 +23,8 @@ def open_lines(found: Unfinished, running: LockHolder | None) -> Iterator[str]:
     if running is None:
         yield from unfinished_lines(found)
         return
-    yield printable(f"a run is still going on, and may be changing this cluster: {running}")
-    yield from unfinished_lines(found.beside(running.run_id))
+    yield printable(f"a run is still going on and may be changing this cluster: {running}")
+    yield from unfinished_lines(found.of_other_runs(running.run_id))
 
 
 def unfinished_lines(found: Unfinished) -> Iterator[str]:
@@ -54,11 +54,11 @@ def settled_lines(settled: SettledOrders) -> Iterator[str]:
         yield "nothing is unfinished, according to this journal (--plan FILE finishes a run of another journal)"
         return
     if settled.rows:
-        named = ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate])
+        named = ", ".join(f"{counts[fate]:,} {fate}" for fate in OrderOutcome if counts[fate])
         yield f"{counted(len(settled.rows), 'assignment')}: {named}"
     if settled.entries:
         yield f"{counted(settled.entries, 'request')} of earlier runs closed"
-    open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)
+    open_rows = settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN)
     if open_rows:
         yield ""
         columns = (TextColumn("PARTITION"), TextColumn("ORDER"), TextColumn("WHY", below=True))
@@ -71,7 +71,7 @@ def settled_document(settled: SettledOrders) -> Iterator[str]:
     return document(
         "resume",
         {
-            "counts": {fate.value: counts[fate] for fate in Fate},
+            "counts": {fate.value: counts[fate] for fate in OrderOutcome},
             "requestsClosed": settled.entries,
             "assignments": [
                 {**tp_json(row.tp), "order": row.fate.value, "reason": row.why} for row in settled.rows

@@ -12,10 +12,10 @@ from recovery.wording.quantity_text import printable
 
 
 def event_line(event: ClusterEvent, source: TimelineSource) -> str:
-    return printable(f"{time_text(event.time_ms)} {_told(event, source)}")
+    return printable(f"{time_text(event.time_ms)} {_event_with_owner(event, source)}")
 
 
-def _told(event: ClusterEvent, source: TimelineSource) -> str:
+def _event_with_owner(event: ClusterEvent, source: TimelineSource) -> str:
     own = source.own.count(event)
     whose = "" if not own else " [ours]" if own == len(event.moves) else f" [{own:,} of them ours]"
     return event_text(event, source.timeline.history) + whose
@@ -38,7 +38,7 @@ def timeline_markdown(source: TimelineSource, events: Sequence[ClusterEvent], le
     if left_out:
         yield f"- … {left_out:,} older events"
     for event in events:
-        yield f"- `{time_text(event.time_ms)}` {_escaped(printable(_told(event, source)))}"
+        yield f"- `{time_text(event.time_ms)}` {_escaped(printable(_event_with_owner(event, source)))}"
     if source.notes:
         yield ""
         yield from (f"_{_escaped(note)}_" for note in source.notes)

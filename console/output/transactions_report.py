@@ -62,8 +62,8 @@ def _summary(found: PartitionsTransactions) -> Iterator[str]:
     endings = Counter(
         "not known" if isinstance(row.judgement, Unknown) else str(row.judgement.ending) for row in found.rows
     )
-    told = ", ".join(f"{number:,} {ending}" for ending, number in endings.items()) or "none is open"
-    yield f"transactions in {counted(len(found.partitions), 'partition')}: {told}"
+    reported = ", ".join(f"{number:,} {ending}" for ending, number in endings.items()) or "none is open"
+    yield f"transactions in {counted(len(found.partitions), 'partition')}: {reported}"
     if found.unread:
         tp, why = next(iter(found.unread.items()))
         yield f"{counted(len(found.unread), 'partition')} could not be read ({tp}: {printable(str(why))})"

@@ -137,9 +137,9 @@ async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int
             return {DecisionKind.ELECT.value: len(states)}
         surveyed = await backend.survey(SurveyRequest(states, SURVEY_SECONDS))
         elr = (await backend.cluster()).elr_enabled
-        told = await judged(backend, elr, surveyed.surveys, await backend.log_dirs())
+        reported = await judged(backend, elr, surveyed.surveys, await backend.log_dirs())
         chosen = [
-            (survey, decide(survey, way.ranking, way.strategy, told.verdicts.get(survey.tp)))
+            (survey, decide(survey, way.ranking, way.strategy, reported.verdicts.get(survey.tp)))
             for survey in surveyed.surveys
         ]
         rows = [

@@ -30,8 +30,8 @@ _FLAW = f"""
     CASE WHEN coalesce(topic, '') = '' OR partition IS NULL OR partition < 0 THEN '{_NAMELESS}'
     WHEN copies IS NOT NULL THEN {duplicate_rows.REASON}
     WHEN deleted THEN NULL
-    WHEN leader IS NULL OR leader < -1 THEN 'no leader, epoch or id is told'
-    WHEN isr IS NULL OR exists(isr, broker -> broker IS NULL) THEN 'ISR is not told, or broken' END"""
+    WHEN leader IS NULL OR leader < -1 THEN 'no leader, epoch or id is given'
+    WHEN isr IS NULL OR exists(isr, broker -> broker IS NULL) THEN 'ISR is missing or broken' END"""
 """Some of the checks of :mod:`pipeline.plan.row_checks`, with the same reasons."""
 
 ACTIONS = "cluster_id string, topic string, partition int, at timestamp, who string, how string"

@@ -57,8 +57,8 @@ def losses(replicas: ReplicaColumns, candidates: Array, compacted: Array) -> Any
         {
             "at_least": pa.array(_sum(lost, count)),
             "at_most": pa.array(at_most, mask=~bounded),
-            "tail": _told(clip(lost, start[lost.of], everything), count),
-            "head": _told(clip(lost, nothing, start[lost.of]), count),
+            "tail": _span_lists(clip(lost, start[lost.of], everything), count),
+            "head": _span_lists(clip(lost, nothing, start[lost.of]), count),
             "unanswered": brokers(owner, unheard, count),
         }
     )
@@ -70,7 +70,7 @@ def _sum(pieces: SpanArrays, count: int) -> Array:
     return total
 
 
-def _told(pieces: SpanArrays, count: int) -> Any:
+def _span_lists(pieces: SpanArrays, count: int) -> Any:
     spans = {
         "epoch": pa.array(pieces.epoch.astype(np.int32)),
         "start": pa.array(pieces.start),

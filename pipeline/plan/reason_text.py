@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.plan.nested_arrays import Array, fields, joined, lists, text
+from pipeline.plan.nested_arrays import Array, fields, joined, lists, text, thousands
 from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns
 from recovery.ranking import Ranking
 from recovery.strategy import REASSIGNING
@@ -32,7 +32,7 @@ def elected(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array, ranki
         f" that answered: {what} ",
         ranked.epoch[best],
         ", log end ",
-        replicas.log_end[best],
+        thousands(replicas.log_end[best]),
     )
 
 

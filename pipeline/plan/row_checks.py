@@ -69,7 +69,7 @@ def _checked(batch: Any) -> Iterator[tuple[str, Array]]:
         (pc.binary_length(topic).to_numpy(zero_copy_only=False) == 0) | (numbers(batch["partition"], -1) < 0),
     )
     no_leader = (numbers(batch["leader"], -2) < -1) | (numbers(batch["leader_epoch"], -2) < -1)
-    yield "no leader, epoch or id is told", no_leader | ~valid(batch["topic_id"])
+    yield "no leader, epoch or id is given", no_leader | ~valid(batch["topic_id"])
     assignment = items(batch["assignment"])
     brokers = numbers(assignment.values, -1)
     yield "no assignment, or a broker in it twice", _no_assignment(assignment, brokers)
@@ -80,7 +80,7 @@ def _checked(batch: Any) -> Iterator[tuple[str, Array]]:
         if name != "last_known_elr":
             outside = ~within(members.owner, numbers(members.values, -1), assignment)
             stranger |= any_of(members.owner, outside, rows)
-    yield "ISR is not told, or broken", nobody
+    yield "ISR is missing or broken", nobody
     yield "a leader, or a member of ISR or ELR, outside the assignment", stranger
     doubt = valid(fields(batch["reassigning_unknown"])["why"])
     yield (
@@ -110,7 +110,7 @@ def _of_replicas(replicas: Items, assignment: Items, brokers: Array) -> Iterator
     rows = len(replicas.present)
     columns = fields(replicas.values)
     named = valid(columns["broker"])
-    yield "replicas are not told", ~replicas.present | any_of(replicas.owner, ~named, rows)
+    yield "replicas are missing", ~replicas.present | any_of(replicas.owner, ~named, rows)
     yield from _other_replicas(replicas, numbers(columns["broker"], -1), assignment, brokers)
     known = truths(pc.is_in(columns["standing"], value_set=_STANDINGS))
     yield "a replica of unknown standing", any_of(replicas.owner, ~known, rows)

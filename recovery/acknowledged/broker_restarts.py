@@ -55,6 +55,6 @@ def shut_down(history: MetadataHistory, broker: int) -> bool:
     return began
 
 
-def unseen_restart(history: MetadataHistory) -> BrokerRestart:
+def restart_after_copy(history: MetadataHistory) -> BrokerRestart:
     """What a copied log cannot show: any broker may have started again after its end."""
     return BrokerRestart(history.end_offset, history.end_ms or 0, True, frozenset(), frozenset())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.acknowledged.broker_restarts import broker_restarts, shut_down, unseen_restart
+from recovery.acknowledged.broker_restarts import broker_restarts, restart_after_copy, shut_down
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.min_isr_over_time import BEFORE_THE_LOG, min_isr_over_time
 from recovery.controller.registration import Registration
@@ -33,7 +33,7 @@ def in_sync_history(
     if first.batch == IN_SNAPSHOT:
         intervals = (intervals[0]._replace(offset=BEFORE_THE_LOG), *intervals[1:])
     brokers = sorted({broker for one in intervals for broker in one.registration.replicas})
-    unseen = (unseen_restart(history),) if copied else ()
+    unseen = (restart_after_copy(history),) if copied else ()
     return InSyncHistory(
         intervals,
         min_isr_over_time(history, state.topic, brokers, survey.min_isr),

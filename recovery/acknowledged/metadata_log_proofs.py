@@ -26,13 +26,13 @@ def proofs_from_history(
     files = (Condition(ConditionKind.MIN_ISR_NEVER_LOWER),) if history.rests_on_files else ()
     proofs = []
     for broker, found in whole.items():
-        kept = _kept(facts, {broker: found}, tolerated=0)
+        kept = _logs_not_shortened(facts, {broker: found}, tolerated=0)
         proofs.append(
             CompleteLog(broker, (_evidence(history, {broker: found}),), (*files, *kept), earlier, ranks)
         )
     if ranks and len(whole) > 1:
         best = max(whole, key=lambda broker: key(logs[broker]))
-        kept = _kept(facts, whole, tolerated=len(whole) - 1)
+        kept = _logs_not_shortened(facts, whole, tolerated=len(whole) - 1)
         proofs.append(CompleteLog(best, (_evidence(history, whole),), (*files, *kept), earlier, ranks))
     return proofs
 
@@ -74,7 +74,9 @@ def _evidence(history: InSyncHistory, whole: Mapping[int, Whole]) -> Evidence:
     return Evidence(EvidenceKind.NEVER_MIN_ISR_WITHOUT, tuple(whole), since_ms=until)
 
 
-def _kept(facts: PartitionFacts, whole: Mapping[int, Whole], *, tolerated: int) -> tuple[Condition, ...]:
+def _logs_not_shortened(
+    facts: PartitionFacts, whole: Mapping[int, Whole], *, tolerated: int
+) -> tuple[Condition, ...]:
     """The condition that one of these logs was not shortened; none where one certainly was not.
 
     A log that was read from a disk may lack what its host had not written to it when it lost power.
@@ -94,7 +96,7 @@ def _earlier_branches(
         yield EarlierBranch(
             election.epoch,
             tuple(_may_hold_branch(history, election, silent)),
-            None if election.unclean else _leader_kept(election),
+            None if election.unclean else _leader_log_not_shortened(election),
             Evidence(EvidenceKind.UNCLEAN_ELECTION, (election.leader,), since_ms=election.since_ms),
         )
     if not history.from_creation:
@@ -116,6 +118,6 @@ def _may_hold_branch(
             yield broker
 
 
-def _leader_kept(election: ElectionInDoubt) -> Condition:
+def _leader_log_not_shortened(election: ElectionInDoubt) -> Condition:
     doubtful = any(not restart.after_shutdown for restart in election.restarts)
     return Condition(ConditionKind.RECORDS_KEPT, (election.leader,), doubtful=doubtful)

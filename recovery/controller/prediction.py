@@ -91,7 +91,7 @@ def waiting_for(view: PartitionView) -> LeaderWait:
     partition = view.partition
     if partition.has_leader:
         return LeaderWait(LeaderWaitReason.NOTHING, (), False, f"led by {partition.leader}")
-    now = _look(partition, view.acceptable, view)
+    now = _checked_registration(partition, view.acceptable, view)
     if now.leader != NO_LEADER:
         unclean = _unclean(partition, now.leader)
         how = "uncleanly, " if unclean else ""
@@ -120,10 +120,10 @@ def if_back(view: PartitionView, brokers: Iterable[int], unclean: frozenset[int]
     lossy = False
     for broker in brokers:
         if broker in unclean and view.rules.elr:
-            partition = _look(partition, acceptable, view, broker, unclean_shutdown=True)
+            partition = _checked_registration(partition, acceptable, view, broker, unclean_shutdown=True)
         acceptable |= {broker}
         if not partition.has_leader:
-            after = _look(partition, acceptable, view)
+            after = _checked_registration(partition, acceptable, view)
             lossy = lossy or _unclean(partition, after.leader)
             partition = after
     return _prediction(partition, lossy, view)
@@ -137,7 +137,7 @@ def if_fails(view: PartitionView, brokers: Iterable[int]) -> Prediction:
     for broker in brokers:
         acceptable -= {broker}
         if broker in partition.isr:
-            after = _look(partition, acceptable, view, broker)
+            after = _checked_registration(partition, acceptable, view, broker)
             lossy = lossy or _unclean(partition, after.leader)
             partition = after
     return _prediction(partition, lossy, view)
@@ -147,7 +147,9 @@ def _returns(view: PartitionView) -> LeaderWait:
     partition = view.partition
     absent = tuple(replica for replica in partition.replicas if replica not in view.acceptable)
     elects = tuple(
-        broker for broker in absent if _look(partition, view.acceptable | {broker}, view).leader == broker
+        broker
+        for broker in absent
+        if _checked_registration(partition, view.acceptable | {broker}, view).leader == broker
     )
     clean = tuple(broker for broker in elects if not _unclean(partition, broker))
     if not elects:
@@ -187,7 +189,7 @@ def _manager_waits(view: PartitionView) -> LeaderWait:
     )
 
 
-def _look(
+def _checked_registration(
     partition: Registration,
     acceptable: frozenset[int],
     view: PartitionView,

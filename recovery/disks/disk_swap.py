@@ -163,8 +163,8 @@ def _steps(cluster: DiskCluster, place: LogDirPlace, dangers: bool) -> Iterator[
     )
     yield SwapStep(SwapStepKind.START, "start it", "kafka-server-start.sh -daemon broker.properties")
     if (cluster.metadata_dirs or {}).get(node) == place.path:
-        told = "the metadata log was on it: the broker fetches a snapshot before it is unfenced"
-        yield SwapStep(SwapStepKind.METADATA, told)
+        reported = "the metadata log was on it: the broker fetches a snapshot before it is unfenced"
+        yield SwapStep(SwapStepKind.METADATA, reported)
     wait = f"ktriage log-dirs --swap {node}:{place.path} --wait"
     yield SwapStep(SwapStepKind.WAIT, "wait until every replica is back in the ISR", wait)
     preferred = "ktriage elect --election-type preferred --all-topic-partitions"

@@ -72,8 +72,8 @@ def failed_dirs(
     """What was in each failed log dir, from the last healthy listing and from the replicas that are offline now.
 
     A listed replica that is not offline is either on a disk whose failure its broker has not noticed, or in another
-    log dir by now; the latter is left out. ``cluster.held`` has the healthy log dirs only. An offline replica that
-    is in no listing is reported with each failed log dir of its broker.
+    log dir by now; the latter is left out. ``cluster.replica_dirs`` has the healthy log dirs only. An offline
+    replica that is in no listing is reported with each failed log dir of its broker.
     """
     offline = _offline(cluster)
     count = Counter(place.broker for place in failed)
@@ -128,7 +128,7 @@ def _unnoticed(
     here: frozenset[TopicPartition],
     offline: Mapping[TopicPartition, PartitionState],
 ) -> list[LostReplica]:
-    healthy = {tp for tps in cluster.held.get(place.broker, {}).values() for tp in tps}
+    healthy = {tp for tps in cluster.replica_dirs.get(place.broker, {}).values() for tp in tps}
     return [
         LostReplica(state, (place.broker,), RemainingWork.UNNOTICED, EvidenceSource.LISTED)
         for state in cluster.states

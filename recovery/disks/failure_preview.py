@@ -99,20 +99,20 @@ def if_places_fail(cluster: DiskCluster, places: Sequence[LogDirPlace]) -> Failu
     for place in places:
         check(cluster, place)
     stopped = tuple(dict.fromkeys(p.broker for p in places if stops(cluster, p, places)))
-    fates = [_fate(cluster, state, places, stopped) for state in cluster.states]
+    fates = [_failure_effect(cluster, state, places, stopped) for state in cluster.states]
     hit = (fate for fate in fates if fate is not None)
     return FailurePreview(tuple(places), stopped, tuple(sorted(hit, key=_worst_first)))
 
 
 def check(cluster: DiskCluster, place: LogDirPlace) -> None:
     """Raises DiskError if the broker, or the log dir, does not exist."""
-    dirs = cluster.held.get(place.broker)
+    dirs = cluster.replica_dirs.get(place.broker)
     failed = [f"{other.path} (failed)" for other in cluster.failed if other.broker == place.broker]
     every = ", ".join(sorted([*(dirs or ()), *failed]))
     if dirs is None and failed:
         raise DiskError(f"broker {place.broker} has no log dir that works: {every}")
     if dirs is None:
-        known = ", ".join(map(str, sorted(cluster.held))) or "none"
+        known = ", ".join(map(str, sorted(cluster.replica_dirs))) or "none"
         raise DiskError(f"broker {place.broker} told no log dirs; there are those of {known}")
     if place.path != WHOLE_BROKER and place.path not in dirs:
         raise DiskError(f"broker {place.broker} has no log dir {place.path}; it has {every}")
@@ -123,10 +123,10 @@ def stops(cluster: DiskCluster, place: LogDirPlace, places: Iterable[LogDirPlace
     if place.path == WHOLE_BROKER or (cluster.metadata_dirs or {}).get(place.broker) == place.path:
         return True
     failed = {other.path for other in places if other.broker == place.broker}
-    return set(cluster.held[place.broker]) <= failed
+    return set(cluster.replica_dirs[place.broker]) <= failed
 
 
-def _fate(
+def _failure_effect(
     cluster: DiskCluster, state: PartitionState, places: Sequence[LogDirPlace], stopped: tuple[int, ...]
 ) -> FailureEffect | None:
     hit = tuple(dict.fromkeys(p.broker for p in places if _hits(cluster, state.tp, p, stopped)))
@@ -136,7 +136,9 @@ def _fate(
     view = cluster.view(state)
     after = if_fails(view, hit)
     # A broker that stops keeps what is on its other disks.
-    on_disk = (p.broker for p in places if state.tp in cluster.held[p.broker].get(p.path, frozenset()))
+    on_disk = (
+        p.broker for p in places if state.tp in cluster.replica_dirs[p.broker].get(p.path, frozenset())
+    )
     without = _without_copy(view.standings)
     gone = frozenset(on_disk) | without
     copies = sum(1 for broker in state.replicas if broker not in gone)
@@ -156,7 +158,7 @@ def _fate(
 
 
 def _hits(cluster: DiskCluster, tp: TopicPartition, place: LogDirPlace, stopped: tuple[int, ...]) -> bool:
-    dirs = cluster.held[place.broker]
+    dirs = cluster.replica_dirs[place.broker]
     if place.broker in stopped:
         return True
     return tp in dirs.get(place.path, frozenset())

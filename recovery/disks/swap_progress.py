@@ -67,5 +67,5 @@ def already_swapped(missing: int, failed: bool, back: bool) -> bool:
     return back and not failed and missing > 0
 
 
-def said_with(said: Collection[SwapStepKind], kind: SwapStepKind) -> frozenset[SwapStepKind]:
+def with_confirmed(said: Collection[SwapStepKind], kind: SwapStepKind) -> frozenset[SwapStepKind]:
     return frozenset((*said, kind))

@@ -44,7 +44,7 @@ class DiskCluster:
 
     states: tuple[PartitionState, ...]
     brokers: Mapping[int, Broker]
-    held: PartitionsByDir
+    replica_dirs: PartitionsByDir
     min_isr: Mapping[str, int | Unknown]
     rules: ControllerRules
     unclean: frozenset[str] = frozenset()

@@ -32,7 +32,7 @@ HARMLESS = frozenset({LastReadPlace.COMMON, LastReadPlace.KEPT})
 """Nothing has to be done: the group reads on where it should."""
 
 
-class KeptLog(NamedTuple):
+class SurvivingLog(NamedTuple):
     """The log that stays, or will stay: the leader's, or that of the chosen candidate."""
 
     lineage: Lineage
@@ -70,7 +70,7 @@ class OffsetJudgement(NamedTuple):
 
 def judge_offset(
     committed: CommittedOffset,
-    kept: KeptLog,
+    kept: SurvivingLog,
     cut_off: Sequence[EpochSpan],
     *,
     all_logs_known: bool,
@@ -96,7 +96,7 @@ def judge_offset(
 
 
 def _with_epoch(
-    committed: CommittedOffset, kept: KeptLog, cut_off: Sequence[EpochSpan]
+    committed: CommittedOffset, kept: SurvivingLog, cut_off: Sequence[EpochSpan]
 ) -> OffsetJudgement | None:
     """None where the epoch does not tell which branch the last record is on."""
     offset, epoch, _ = committed
@@ -116,7 +116,7 @@ def _with_epoch(
 
 
 def _without_epoch(
-    offset: int, kept: KeptLog, cut_off: Sequence[EpochSpan], all_logs_known: bool
+    offset: int, kept: SurvivingLog, cut_off: Sequence[EpochSpan], all_logs_known: bool
 ) -> OffsetJudgement:
     on_cut = [span for span in cut_off if span.start < offset <= span.end]
     in_kept = offset <= kept.end
@@ -137,7 +137,7 @@ def _uncut(offset: int, cut_off: Sequence[EpochSpan]) -> OffsetJudgement:
     return OffsetJudgement(LastReadPlace.COMMON if offset <= parting else LastReadPlace.KEPT)
 
 
-def _cut(offset: int, kept: KeptLog, back: int, *, exact: bool = True) -> OffsetJudgement:
+def _cut(offset: int, kept: SurvivingLog, back: int, *, exact: bool = True) -> OffsetJudgement:
     back = max(back, kept.start)
     return OffsetJudgement(
         LastReadPlace.CUT_OFF,

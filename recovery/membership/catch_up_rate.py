@@ -19,7 +19,7 @@ class CatchUpRate(NamedTuple):
 
     samples: tuple[CatchUpSample, ...] = ()
 
-    def seen(self, seconds: float, missing: int) -> CatchUpRate:
+    def with_sample(self, seconds: float, missing: int) -> CatchUpRate:
         """The rate with one more sample."""
         return CatchUpRate((*self.samples[-KEPT + 1 :], CatchUpSample(seconds, missing)))
 

@@ -47,7 +47,7 @@ def compare_copies(copies: Iterable[MetadataCopy]) -> tuple[ComparedCopy, ...]:
     )
 
 
-def held_by_most(compared: tuple[ComparedCopy, ...]) -> int | None:
+def on_majority(compared: tuple[ComparedCopy, ...]) -> int | None:
     """The offset below which a majority of these copies agree with the longest; None: not known."""
     ends = sorted((one.agrees_to for one in compared if one.agrees_to is not None), reverse=True)
     majority = len(compared) // 2 + 1

@@ -29,7 +29,7 @@ class VoterHost(NamedTuple):
     stopped: bool = False
 
     @property
-    def unseen(self) -> bool:
+    def may_be_up(self) -> bool:
         """Whether it may be up, and lead, where this side of the network does not reach it."""
         return not self.answers and not self.stopped
 
@@ -81,7 +81,7 @@ class QuorumWithoutLeader:
     @property
     def proved(self) -> bool:
         """Whether nobody leads for certain: each that could be the leader was seen, or too few run to elect one."""
-        if not any(host.unseen for host in self.hosts):
+        if not any(host.may_be_up for host in self.hosts):
             return bool(self.hosts)
         return self.certain and sum(not host.stopped for host in self.hosts) < self.majority
 
@@ -118,7 +118,7 @@ class QuorumWithoutLeader:
         """What else it can be, where a leader may be on the other side of a cut."""
         if self.proved:
             return ""
-        which = ", ".join(str(host.key.id) for host in self.hosts if host.unseen)
+        which = ", ".join(str(host.key.id) for host in self.hosts if host.may_be_up)
         return (
             f". If {which} run, the quorum may be well and the brokers that answer cut off from it: look on those"
             " hosts first"
@@ -138,7 +138,7 @@ class QuorumWithoutLeader:
             return ""
         which = ", ".join(str(host.key.id) for host in empty)
         return (
-            f". {which} tells no metadata: started since then, or with a new disk; with a new disk it does not"
+            f". {which} reports no metadata: started since then, or with a new disk; with a new disk it does not"
             f" count, and {len(empty)} more must come back"
         )
 
@@ -153,15 +153,14 @@ class QuorumWithoutLeader:
 
     @property
     def _enough_answer(self) -> str:
-        told = f"{len(self.up)} of {len(self.hosts)} controllers answer and nobody leads: an election is under way"
+        up = f"{len(self.up)} of {len(self.hosts)} controllers answer"
+        reported = f"{up} and nobody leads: an election is under way"
         empty, left = self.without_metadata, len(self.up) - len(self.without_metadata)
-        causes = (
-            f"{told}, they cannot reach each other, or one of them has a new disk and is no voter any more"
-        )
+        causes = f"{reported}, they cannot reach each other, or one of them has a new disk and is no voter any more"
         which = ", ".join(str(host.key.id) for host in empty)
         if empty and left < self.majority:
             causes += (
-                f" ({which} tells no metadata: started since then, or with a new disk; with a new disk, {left} of"
+                f" ({which} reports no metadata: started since then, or with a new disk; with a new disk, {left} of"
                 f" {len(self.hosts)} voters answer and {self.majority} are needed)"
             )
         compare = "directory.id in meta.properties of its metadata log dir"

@@ -39,7 +39,7 @@ class StepKind(StrEnum):
         return self in (StepKind.ADD, StepKind.REMOVE)
 
     @property
-    def said(self) -> bool:
+    def operator_confirms(self) -> bool:
         """Whether the operator may have to confirm that the step is done: the cluster does not always show
         it.
         """

@@ -167,9 +167,9 @@ def _joined(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> Ste
 
 
 def _stays_out(step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
-    told = picture.joins.get(step.node)
+    reported = picture.joins.get(step.node)
     gone = step.key not in picture.quorum.voters.keys
-    if gone or told is False or step.number in picture.confirmed:
+    if gone or reported is False or step.number in picture.confirmed:
         return DONE
     mute = any(name.rpartition(" ")[2] == str(step.node) for name in picture.mute)
     return StepSituation(False, step.waits_for, unseen=mute)
@@ -185,12 +185,12 @@ def _removed(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
 def _not_yet(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> tuple[str, ...]:
     """Why a removal must not be sent yet, although it is the next step."""
     wanted, key, quorum = plan.wanted, step.key, picture.quorum
-    told = any(s.kind is StepKind.STAY_OUT and s.node == step.node for s in plan.steps)
+    reported = any(s.kind is StepKind.STAY_OUT and s.node == step.node for s in plan.steps)
     if key is None or key not in quorum.voters.keys:
         return ()
     held = quorum.progress_of(key)
     runs = held is not None and held.last_fetch_ms > 0 and quorum.now_ms - held.last_fetch_ms <= STOPPED_MS
-    if wanted.auto_join and not told and (runs or key == quorum.leader):
+    if wanted.auto_join and not reported and (runs or key == quorum.leader):
         return (f"controller {key.id} runs, and would add itself again: stop it first",)
     return before_removing(quorum, key, LivenessLimits()).refused
 
@@ -227,7 +227,7 @@ def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:
     return _with_hosts(plan.wanted, quorum).servers
 
 
-def told(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> ReplacementStep:
+def step_to_show(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> ReplacementStep:
     """The step to show when it is the next one: its commands name hosts that are known by now."""
     wanted = _with_hosts(plan.wanted, quorum)
     return step._replace(commands=words.of(wanted, step.kind, step.node, step.key).commands)

@@ -63,5 +63,5 @@ def _wrong_directory(quorum: Quorum, node_id: int, directory_id: str, mine: list
     if ReplicaKey(node_id, directory_id) in quorum.voters.keys:
         return f"{node_id} with directory {directory_id} is a voter already"
     seen = ", ".join(held.key.directory_id for held in mine)
-    told = f"; what fetches as node {node_id} has {seen}" if seen else ""
-    return f"nothing with directory {directory_id} fetches as node {node_id}{told}"
+    reported = f"; what fetches as node {node_id} has {seen}" if seen else ""
+    return f"nothing with directory {directory_id} fetches as node {node_id}{reported}"

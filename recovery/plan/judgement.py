@@ -63,12 +63,12 @@ class Reason(StrEnum):
     # Asking again may help.
     NOT_ELECTABLE = "not electable now"
     NO_ANSWER = "did not answer now"
-    RETURNED_SILENT = "returned and does not tell its log"
+    RETURNED_SILENT = "returned and does not report its log"
     NOT_RESCUED = "its rescue is not whole"
     STATE_UNKNOWN = "state not known"
     # Asking again does not help.
     NOT_ALLOWED = "not allowed"
-    NEVER_ANSWERED = "its log was never seen"
+    NEVER_ANSWERED = "its log was never read"
     UNREGISTERED_BROKER = "broker not registered"
     LAST_KNOWN_LEADER = "blocked by the last-known leader"
 
@@ -157,12 +157,10 @@ def judge(
     if now is None:
         return _stale(row, Reason.PARTITION, "the partition does not exist or may not be seen")
     if isinstance(now, Unknown):
-        return _unknown(row, now, Reason.STATE_UNKNOWN, f"its state cannot be had: {now}")
+        return _unknown(row, now, Reason.STATE_UNKNOWN, f"its state could not be read: {now}")
     state = now.state
     if state.topic_id != row.topic_id:
-        what = (
-            f"the topic was deleted and made again since the plan (id {state.topic_id}, was {row.topic_id})"
-        )
+        what = f"the topic was deleted and created again since the plan (id {state.topic_id}, was {row.topic_id})"
         return _stale(row, Reason.TOPIC_ID, what)
     if not state.offline:
         return judge_leader(row, now)
@@ -243,8 +241,8 @@ def _changed_log(row: PlanRow, now: Survey) -> Judgement | None:
         if log is None:
             continue
         if log.log_end_offset != candidate.log_end:
-            what = f"the log of broker {candidate.broker} ended at {candidate.log_end}"
-            return _stale(row, Reason.CANDIDATE_LOG, f"{what}, now at {log.log_end_offset}")
+            what = f"the log of broker {candidate.broker} ended at {candidate.log_end:,}"
+            return _stale(row, Reason.CANDIDATE_LOG, f"{what}, now at {log.log_end_offset:,}")
         last = log.lineage.last_epoch if isinstance(log.lineage, Lineage) else None
         if last is not None and candidate.last_epoch is not None and last != candidate.last_epoch:
             before, after = (
@@ -270,8 +268,8 @@ def _better_log_of_silent(row: PlanRow, now: Survey, ranking: Ranking) -> Judgem
         else:
             continue
         if key > chosen:
-            what = f"broker {broker} was silent when the plan was made and answers now with a better log"
-            return _stale(row, Reason.BETTER_LOG, f"{what}: epoch {key[0]}, log end {key[1]}")
+            what = f"broker {broker} did not answer when the plan was made, and now answers with a better log"
+            return _stale(row, Reason.BETTER_LOG, f"{what}: epoch {key[0]}, log end {key[1]:,}")
     return None
 
 
@@ -309,12 +307,12 @@ def _larger_loss(row: PlanRow, now: Survey) -> Judgement | None:
     found = count(loss(now, row.leader).tail)
     if found <= bound:
         return None
-    what = f"electing broker {row.leader} loses at least {found}, and at most {bound} in the plan"
+    what = f"electing broker {row.leader} loses at least {found:,}, and at most {bound:,} in the plan"
     return _stale(row, Reason.LOSS, what)
 
 
 def _not_electable(row: PlanRow, now: Survey) -> Judgement | None:
-    """The chosen one cannot be elected now, or does not tell its log."""
+    """The chosen one cannot be elected now, or does not report its log."""
     leader, planned = row.leader, row.candidate(row.leader)
     replica = now.replica(leader)
     if replica is None or not replica.electable:
@@ -322,13 +320,13 @@ def _not_electable(row: PlanRow, now: Survey) -> Judgement | None:
         detail = f"broker {leader} is {standing}"
         return Judgement(row.tp, RowDecision.TRY_AGAIN, Reason.NOT_ELECTABLE, detail)
     if planned is None:
-        detail = f"broker {leader} did not tell its log when the plan was made"
+        detail = f"broker {leader} did not report its log when the plan was made"
         return Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.NEVER_ANSWERED, detail)
     if isinstance(replica.log, Unknown):
         return _unknown(row, replica.log, Reason.NO_ANSWER, f"broker {leader}: {replica.log}")
     lineage = replica.log.lineage
     if planned.last_epoch is not None and isinstance(lineage, Unknown):
-        detail = f"broker {leader} did not tell its last record's epoch: {lineage}"
+        detail = f"broker {leader} did not report its last record's epoch: {lineage}"
         return _unknown(row, lineage, Reason.NO_ANSWER, detail)
     return None
 
@@ -341,7 +339,7 @@ def _returned_silent(row: PlanRow, now: Survey) -> Judgement | None:
             continue
         if isinstance(replica.log, Unknown):
             what = f"broker {broker} was {standing_words(standing)} when the plan was made"
-            detail = f"{what}, can be elected now, and does not tell its log: {replica.log}"
+            detail = f"{what}, can be elected now, and does not report its log: {replica.log}"
             return Judgement(row.tp, RowDecision.TRY_AGAIN, Reason.RETURNED_SILENT, detail)
     return None
 
@@ -384,7 +382,7 @@ def notes(row: PlanRow, now: Survey) -> tuple[str, ...]:
         if log is None:
             found.append(f"broker {candidate.broker} does not answer now")
         elif candidate.broker == row.leader and log.log_start_offset > candidate.log_start >= 0:
-            rise = f"rose from {candidate.log_start} to {log.log_start_offset}"
+            rise = f"rose from {candidate.log_start:,} to {log.log_start_offset:,}"
             found.append(f"the log start of broker {candidate.broker} {rise}: more of the head may be lost")
     then, successor = row.successor, _successor_now(row, now)
     if then is not None and successor != then.broker:

@@ -109,7 +109,7 @@ def _cannot_lead(survey: Survey, ranked: tuple[Candidate, ...], leader: int) -> 
     if replica is None:
         return f"broker {leader} has no replica; the replicas are on {list(survey.state.replicas)}"
     if leader not in {candidate.broker for candidate in ranked}:
-        silent = f"broker {leader} did not tell its log ({replica.log})"
+        silent = f"broker {leader} did not report its log ({replica.log})"
         return silent if replica.electable else f"{_not_electable(replica)}; {silent}"
     return "" if replica.electable else _not_electable(replica)
 
@@ -132,12 +132,12 @@ def one_line(text: str) -> str:
 def plan_row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[Mark, ...] = ()) -> PlanRow:
     """The election of ``decision``'s leader, with what was seen of the partition as its preconditions.
 
-    Raises PlanError where that leader did not tell its log.
+    Raises PlanError where that leader did not report its log.
     """
     ranked = rank(survey, ranking)
-    told = set() if isinstance(ranked, Unknown) else {candidate.broker for candidate in ranked}
-    if isinstance(ranked, Unknown) or decision.leader not in told:
-        raise PlanError(f"{survey.tp}: broker {decision.leader} did not tell its log")
+    reported = set() if isinstance(ranked, Unknown) else {candidate.broker for candidate in ranked}
+    if isinstance(ranked, Unknown) or decision.leader not in reported:
+        raise PlanError(f"{survey.tp}: broker {decision.leader} did not report its log")
     state = survey.state
     losses: _Losses = {}
     return PlanRow(
@@ -147,7 +147,7 @@ def plan_row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[
         state.replicas,
         decision.order,
         tuple([_candidate(survey, candidate, losses, decision.judged) for candidate in ranked]),
-        tuple([Silent(r.broker, r.standing) for r in survey.replicas if r.broker not in told]),
+        tuple([Silent(r.broker, r.standing) for r in survey.replicas if r.broker not in reported]),
         one_line(decision.reason),
         marks,
         decision.other_ranking_leader,

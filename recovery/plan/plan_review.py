@@ -84,14 +84,14 @@ class OfflineFor(NamedTuple):
 
 def offline_for(plan: Plan) -> OfflineFor | None:
     """None: the metadata log told of none of them."""
-    told = {row.tp: row.offline_since_ms for row in plan.rows}
-    told |= {row.tp: row.offline_since_ms for row in plan.not_elected if row.leader == NO_LEADER}
-    since = {tp: ms for tp, ms in told.items() if ms is not None}
+    reported = {row.tp: row.offline_since_ms for row in plan.rows}
+    reported |= {row.tp: row.offline_since_ms for row in plan.not_elected if row.leader == NO_LEADER}
+    since = {tp: ms for tp, ms in reported.items() if ms is not None}
     if not since:
         return None
     first = min(since, key=lambda tp: (since[tp], tp))
     seconds = plan.header.made_at.timestamp() - since[first] / 1000
-    return OfflineFor(first, max(0.0, seconds), len(told) - len(since))
+    return OfflineFor(first, max(0.0, seconds), len(reported) - len(since))
 
 
 class ReviewRow(NamedTuple):

@@ -213,16 +213,16 @@ def _led(index: int, designated: _Designated, ranking: Ranking) -> PlanRow:
 def _check_each_once(
     replicas: tuple[int, ...], candidates: tuple[PlanCandidate, ...], unanswered: tuple[Silent, ...]
 ) -> None:
-    told = [candidate.broker for candidate in candidates]
-    told += [silent.broker for silent in unanswered]
-    if len(told) == len(replicas) and set(told) == set(replicas):
+    reported = [candidate.broker for candidate in candidates]
+    reported += [silent.broker for silent in unanswered]
+    if len(reported) == len(replicas) and set(reported) == set(replicas):
         return
-    for broker in told:
+    for broker in reported:
         if broker not in replicas:
             raise FieldError(".candidates", f"broker {broker} is not in the replica set {list(replicas)}")
-        if told.count(broker) > 1:
+        if reported.count(broker) > 1:
             raise FieldError(".candidates", f"broker {broker} stands twice among candidates and silent")
-    missing = next(broker for broker in replicas if broker not in told)
+    missing = next(broker for broker in replicas if broker not in reported)
     raise FieldError(".candidates", f"replica {missing} is neither a candidate nor silent")
 
 

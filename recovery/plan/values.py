@@ -180,8 +180,8 @@ class PlanRow(NamedTuple):
     @property
     def standings(self) -> dict[int, Standing]:
         """Each replica as the controller saw it when the plan was made."""
-        told = {candidate.broker: candidate.standing for candidate in self.candidates}
-        return told | dict(self.unanswered)
+        reported = {candidate.broker: candidate.standing for candidate in self.candidates}
+        return reported | dict(self.unanswered)
 
     @property
     def silent(self) -> tuple[int, ...]:

@@ -81,7 +81,9 @@ def verify(plan: Plan | BarePlan, surveys: Iterable[Survey]) -> tuple[RowState, 
 
 def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
     if survey is None or (isinstance(row, PlanRow) and survey.state.topic_id != row.topic_id):
-        what = "the partition is not to be seen" if survey is None else "the topic was deleted and made again"
+        what = (
+            "the partition is not to be seen" if survey is None else "the topic was deleted and created again"
+        )
         unseen = Unknown(Why.NOT_ANSWERED, what)
         return RowState(row.tp, NO_LEADER, Leading.NOT_SEEN, unseen, False, Order.NOT_KNOWN, unseen, (what,))
     leading = _leading(row, survey)
@@ -139,7 +141,7 @@ def _gap(row: PlanRow | BareRow, survey: Survey) -> int | Unknown:
     if candidate is None:
         return Unknown(Why.NOT_ANSWERED, f"broker {leader} did not answer when the plan was made")
     if log is None:
-        return Unknown(Why.NOT_ANSWERED, f"broker {leader} does not tell its log")
+        return Unknown(Why.NOT_ANSWERED, f"broker {leader} does not report its log")
     return _shortfall(candidate, log, row.leader_epoch)
 
 

@@ -123,11 +123,11 @@ def _candidate(candidate: PlanCandidate) -> str:
     broker, standing, leader_epoch, last_epoch, log_end, log_start, high_watermark, loss, *_ = candidate
     read_ms, verdict = candidate.disk_read_ms, candidate.verdict
     disk = "" if read_ms is None else f', "diskReadAtMs": {read_ms}'
-    told = "" if verdict is None else f', "acknowledged": {verdict_as_text(verdict)}'
+    reported = "" if verdict is None else f', "acknowledged": {verdict_as_text(verdict)}'
     return (
         f'{{"broker": {broker}, "standing": "{standing.value}", "leaderEpoch": {leader_epoch},'
         f' "lastEpoch": {_optional(last_epoch)}, "logEnd": {log_end}, "logStart": {log_start},'
-        f' "highWatermark": {high_watermark}, "loss": {_loss(loss)}{disk}{told}}}'
+        f' "highWatermark": {high_watermark}, "loss": {_loss(loss)}{disk}{reported}}}'
     )
 
 

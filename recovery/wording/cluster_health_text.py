@@ -139,8 +139,8 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:
     if health.under_min_isr:
         text = f"{health.under_min_isr:,} under min ISR"
         yield _Part(text, text, 6)
-    if health.leaders_not_told:
-        text = f"{health.leaders_not_told:,} with a leader not on this listener"
+    if health.unreachable_leaders:
+        text = f"{health.unreachable_leaders:,} with a leader not on this listener"
         yield _Part(text, text, 7)
 
 

@@ -26,8 +26,8 @@ class PartitionNow(NamedTuple):
 
 def meaning_now(term: str, now: PartitionNow) -> str:
     """One or two sentences; "" for a term that says nothing about a partition."""
-    told = _NOW.get(term)
-    return "" if told is None else f"{now.survey.tp}: {told(now)}"
+    reported = _NOW.get(term)
+    return "" if reported is None else f"{now.survey.tp}: {reported(now)}"
 
 
 def _isr(now: PartitionNow) -> str:

@@ -18,10 +18,10 @@ from recovery.wording.quantity_text import both, either
 
 def verdict_text(verdict: Verdict) -> str:
     """What is lost of the acknowledged records, the worst first, with what it rests on that was not checked."""
-    told = _loss(verdict)
+    reported = _loss(verdict)
     if verdict.conditions and verdict.kind is not VerdictKind.SOME:
-        told += f", if {' and '.join(map(_condition, verdict.conditions))}"
-    parts = [told]
+        reported += f", if {' and '.join(map(_condition, verdict.conditions))}"
+    parts = [reported]
     if verdict.appended:
         parts.append(f"{verdict.appended:,} offsets that were only appended are lost")
     parts.extend(_records_lost(verdict))

@@ -111,16 +111,16 @@ class ClusterMetadata:
             )
             return True
 
-        def numbers_seen() -> dict[int, float]:
+        def applied_numbers() -> dict[int, float]:
             answers = self.ask_all(metadata_barrier.read_request(), DescribeClientQuotasResponse)
-            return {broker: metadata_barrier.last_seen(answer) for broker, answer in answers.items()}
+            return {broker: metadata_barrier.last_applied(answer) for broker, answer in answers.items()}
 
-        self._wait(barrier_set, "the metadata barrier to be set", timeout, numbers_seen)
+        self._wait(barrier_set, "the metadata barrier to be set", timeout, applied_numbers)
         self._wait(
-            lambda: all(seen >= number for seen in numbers_seen().values()),
+            lambda: all(seen >= number for seen in applied_numbers().values()),
             f"all brokers to apply metadata barrier {self._barrier}",
             timeout,
-            numbers_seen,
+            applied_numbers,
         )
         return self
 
@@ -151,7 +151,7 @@ class ClusterMetadata:
             self._describe_live,
         )
 
-    def seen_by_all(self, topic: str, partition: int) -> frozenset[PartitionState]:
+    def distinct_states(self, topic: str, partition: int) -> frozenset[PartitionState]:
         """The states that the answering brokers show: a single one when all have applied the last change."""
         request = DescribeTopicPartitionsRequest(topics=(TopicRequest(name=TopicName(topic)),), cursor=None)
         answers = self.ask_all(request, DescribeTopicPartitionsResponse).values()

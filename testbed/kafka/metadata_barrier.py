@@ -45,6 +45,6 @@ def read_request() -> DescribeClientQuotasRequest:
     return DescribeClientQuotasRequest(components=(nobody,), strict=True)
 
 
-def last_seen(answer: DescribeClientQuotasResponse) -> float:
+def last_applied(answer: DescribeClientQuotasResponse) -> float:
     """The number of the last barrier that the broker has applied; 0 before the first."""
     return max((float(quota.value) for entry in answer.entries or () for quota in entry.values), default=0.0)

@@ -19,7 +19,7 @@ async def test_the_older_log_is_not_elected_once_the_better_one_answers_again() 
         await answers_again(robot, 1)
         await robot.confirms("payments", "drill")
         await robot.idle()
-        await robot.hears("broker 1 was silent when the plan was made and answers now with a better log")
+        await robot.hears("broker 1 did not answer when the plan was made, and now answers with a better log")
         assert not robot.session.draft.outcomes[PAYMENTS].good
         await robot.looks_again()
         assert robot.leaders() == {PAYMENTS: -1}

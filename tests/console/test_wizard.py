@@ -198,7 +198,7 @@ async def test_why_a_step_is_not_sent_stands_as_long_as_it_holds(home: Path) -> 
         await silences(robot)
         await allows(robot)
         await robot.sees("5. NOW", "Not yet: ", "does not answer")
-        robot.app.screen.query_one(MessageBar).clear_said()
+        robot.app.screen.query_one(MessageBar).clear_message()
         await robot.sees("Not yet: ", "does not answer")
         await hears_again(robot)
         # The voters are as they were agreed to, one is missing: nobody is asked a second time.
@@ -262,7 +262,7 @@ async def test_enter_twice_never_says_that_a_disk_was_replaced(home: Path) -> No
         await robot.sees("nothing is under way: Enter begins")
         await robot.press("enter")
         await robot.sees("d step is done", "press d when it is done, not Enter")
-        robot.app.screen.query_one(MessageBar).clear_said()
+        robot.app.screen.query_one(MessageBar).clear_message()
         await robot.press("enter", "enter")
         await robot.sees("press d when it is done, not Enter")
         await robot.press("d")

@@ -131,7 +131,7 @@ class RealClusterDriver:
             wait_until(lambda: self._all_show(topic, partition, tuple(replicas)), f"{replicas} everywhere")
 
     def _all_show(self, topic: str, partition: int, first: tuple[int, ...]) -> bool:
-        states = self.cluster.metadata.seen_by_all(topic, partition)
+        states = self.cluster.metadata.distinct_states(topic, partition)
         return bool(states) and all(state.replicas[: len(first)] == first for state in states)
 
     # Brokers.

@@ -47,7 +47,7 @@ def offline(cluster: KafkaCluster) -> KafkaCluster:
 
 
 def _leaders_of_busy(cluster: KafkaCluster) -> set[int]:
-    return {state.leader for state in cluster.metadata.seen_by_all(BUSY, 0)}
+    return {state.leader for state in cluster.metadata.distinct_states(BUSY, 0)}
 
 
 async def test_the_next_is_elected_where_the_chosen_one_is_being_shut_down(offline: KafkaCluster) -> None:

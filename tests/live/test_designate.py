@@ -146,7 +146,7 @@ async def test_kafkas_own_elections_are_told_with_the_leader_that_came_of_them(
     ("change", "why"),
     [
         (lambda row: row._replace(leader_epoch=row.leader_epoch - 1), "the leader epoch is"),
-        (lambda row: row._replace(topic_id="AAAAAAAAAAAAAAAAAAAAAA"), "deleted and made again"),
+        (lambda row: row._replace(topic_id="AAAAAAAAAAAAAAAAAAAAAA"), "deleted and created again"),
         (lambda row: row._replace(replicas=(1, 2, 4), order=(2, 1, 4)), "the assignment is"),
         (lambda row: row._replace(replicas=(1, 3, 2)), "the assignment is"),
         (lambda row: with_log(row, 2, end=-1), "broker 2 ended at 12, now at 13"),
@@ -185,7 +185,7 @@ async def test_a_topic_made_again_under_the_plan_is_left_alone(
     cluster.client.create_topic("again", [[1, 2]])
     [election] = await elect(backend, recorder, planned)
     assert election.outcome is Outcome.STALE
-    assert "deleted and made again" in election.detail
+    assert "deleted and created again" in election.detail
     assert recorder.actions == []
 
 

@@ -14,7 +14,7 @@ from backends.base.check_report import CheckReport
 from backends.base.errors import NotAllowed
 from backends.live.calls.describe_configs import describe_topic_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
-from backends.live.calls.describe_partitions import describe_partitions, unseen_topics, with_hidden
+from backends.live.calls.describe_partitions import describe_partitions, topics_only_in_log_dirs, with_hidden
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.reassignments import list_reassignments, write_assignments
 from backends.live.check import check
@@ -265,7 +265,7 @@ async def test_a_topic_that_may_not_be_seen_is_found_in_the_log_dirs(cluster: Ka
             while isinstance(await fleet.quorum(max_age=0.0), Unknown):
                 pass
         held = {broker: await describe_log_dirs(await fleet.connection(broker)) for broker in (1, 2)}
-        whole = await with_hidden(conn, visible, unseen_topics(visible, held))
+        whole = await with_hidden(conn, visible, topics_only_in_log_dirs(visible, held))
         found = await check(fleet)
     assert {s.topic for s in visible.states} == {OPEN}
     assert whole.states == visible.states

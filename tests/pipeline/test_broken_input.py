@@ -93,7 +93,7 @@ def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_p
         "a log's lineage is missing or impossible": 1,
         "a replica of unknown standing": 1,
         "no assignment, or a broker in it twice": 1,
-        "no leader, epoch or id is told": 1,
+        "no leader, epoch or id is given": 1,
         "no topic or partition": 1,
     }
 
@@ -168,7 +168,7 @@ def test_what_is_broken_is_exposed_to_nothing_and_counted(spark: Any, tmp_path: 
     told = exposure.summarise(spark, sources, root / "out")
     assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {
         "the partition stands in its snapshot 2 times": 2,
-        "ISR is not told, or broken": 1,
+        "ISR is missing or broken": 1,
     }
     assert {row["partitions"] for row in told["worst"]} == {1}
 

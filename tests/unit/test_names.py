@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,14 @@ VAGUE = frozenset(
         *("race", "ragged", "seen", "spine", "story", "stuff", "things", "told", "tools", "utils", "various"),
     ]
 )
+VAGUE_IN_DEFINITIONS = frozenset(
+    [
+        *("apart", "aside", "beside", "fate", "kept", "look", "looked", "looks", "said", "seen", "spine"),
+        *("stuff", "told", "unsaid", "unseen", "untold"),
+    ]
+)
+"""Of classes, functions and methods: they have a verb or a noun that an engineer would search for."""
+
 NOUNS_IN_ING = {
     "encoding": "the form that bytes have",
     "hedging": "the usual name for sending a request to a second server when the first is slow",
@@ -83,6 +92,28 @@ def test_no_class_name_stands_for_two_things() -> None:
 def test_no_module_has_a_vague_name() -> None:
     vague = [str(path) for name, path in module_names() if VAGUE.intersection(name.split("_"))]
     assert not vague, f"say what is in them: {vague}"
+
+
+def vague_words(name: str) -> frozenset[str]:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_")
+    return VAGUE_IN_DEFINITIONS.intersection(words)
+
+
+def test_no_class_or_function_has_a_vague_name() -> None:
+    vague = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in product_modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and vague_words(node.name)
+    ]
+    assert not vague, f"say what they do or return: {vague}"
+
+
+@pytest.mark.parametrize(
+    ("name", "vague"), [("_told", True), ("SeenChange", True), ("kept_from", True), ("overlooked", False)]
+)
+def test_what_the_rule_for_definitions_catches(name: str, vague: bool) -> None:
+    assert bool(vague_words(name)) is vague
 
 
 def test_no_module_is_named_by_a_gerund() -> None:

@@ -84,8 +84,8 @@ async def test_it_is_not_among_the_offline_partitions_and_the_listener_is_named(
     assert {state.topic for state in found.states if state.offline} == {"orders"}
     assert set(found.unknown) == set(CLICKS)
     assert {state.topic for state in offline.states} == {"orders"}
-    assert set(offline.leaders_not_told) == set(CLICKS)
-    for why in offline.leaders_not_told.values():
+    assert set(offline.unreachable_leaders) == set(CLICKS)
+    for why in offline.unreachable_leaders.values():
         assert "it has a leader" in why.detail
         assert "listener" in why.detail
 

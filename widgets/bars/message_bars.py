@@ -48,16 +48,16 @@ class MessageBar(Lines):
         self._stop()
         self.text, self._tone = printable(text), tone
         sign = {Tone.BAD: "ERROR ", Tone.WARN: "! "}.get(tone, "")
-        self.show(lambda width: _said(sign + self.text, tone, width))
+        self.show(lambda width: _message_lines(sign + self.text, tone, width))
         if tone is not Tone.BAD:
-            self._timer = self.set_timer(self.SECONDS, self.clear_said)
+            self._timer = self.set_timer(self.SECONDS, self.clear_message)
 
     def clear_error(self) -> None:
         """Removes an error: what it was about is not shown any more."""
         if self._tone is Tone.BAD:
-            self.clear_said()
+            self.clear_message()
 
-    def clear_said(self) -> None:
+    def clear_message(self) -> None:
         """Removes the message."""
         self._stop()
         self.text = ""
@@ -69,7 +69,7 @@ class MessageBar(Lines):
             self._timer = None
 
 
-def _said(text: str, tone: Tone, width: int) -> list[Line]:
+def _message_lines(text: str, tone: Tone, width: int) -> list[Line]:
     lines = fold(line(Piece(text, tone)), width)
     if len(lines) > MessageBar.LINES:
         lines = fold(line(Piece(without_directories(text), tone)), width)

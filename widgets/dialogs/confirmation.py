@@ -116,7 +116,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     def on_mount(self) -> None:
         if not screen_is_open(self):  # taken away before it had its parts
             return
-        self._look()
+        self._show_missing()
 
     @property
     def missing(self) -> str:
@@ -154,7 +154,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
 
     @when_ready
     def on_input_changed(self) -> None:
-        self._look()
+        self._show_missing()
 
     @when_ready
     def on_input_submitted(self, message: Input.Submitted) -> None:
@@ -190,7 +190,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         """What stands in that field, "" where it is not asked for."""
         return "".join(found.value for found in self.query(field).results(Input)).strip()
 
-    def _look(self) -> None:
+    def _show_missing(self) -> None:
         self.query_one("#confirm", GuardedButton).disabled = bool(self.missing)
         self.query_one("#missing", Lines).show(self._missing)
 

@@ -125,8 +125,8 @@ class PartitionsPane(TablePane):
             return []
         # A single step for a single partition stands above the table already, word for word.
         steps = self._counts.steps
-        told = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
-        first = "" if row.advice is None or told else f"{' '.join(advice_lines(row.advice))} "
+        reported = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
+        first = "" if row.advice is None or reported else f"{' '.join(advice_lines(row.advice))} "
         reason = line(Piece(f"{row.state.tp}: {first}", Tone.STRONG), Piece(_reason(row)))
         return [*fold(reason, width, "  "), *self.left_out(width)]
 

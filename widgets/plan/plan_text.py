@@ -67,8 +67,8 @@ def summary(view: PlanView, totals: Summary | None, width: int) -> list[Line]:
 
 def _groups(plan: Plan, width: int) -> list[Line]:
     """The consumer groups that the elections affect, and whether there may be others."""
-    told = (*internal_loss_lines(plan.rows), *affected_group_lines(plan.affected, plan.groups_unread))
-    return [part for text in told for part in fold(line(Piece(f"  {text}", Tone.WARN)), width, "    ")]
+    reported = (*internal_loss_lines(plan.rows), *affected_group_lines(plan.affected, plan.groups_unread))
+    return [part for text in reported for part in fold(line(Piece(f"  {text}", Tone.WARN)), width, "    ")]
 
 
 def _acknowledged(totals: Summary, width: int) -> list[Line]:

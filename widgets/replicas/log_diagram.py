@@ -41,7 +41,7 @@ def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
     if not bars:
         return [line(Piece("no replica answered: there is nothing to draw", Tone.WARN))]
     choices = [_choice(survey, broker) for broker in _ranked(survey, ranking)]
-    aside = max(len(text) for text in (*map(_end_text, bars), *(choice.aside for choice in choices))) + 2
+    aside = max(len(text) for text in (*map(_end_text, bars), *(choice.label for choice in choices))) + 2
     axis = make_axis(_offsets(bars), max(width - LABEL - aside, LEAST_AXIS))
     lines = [*_scale(axis, width)]
     for replica in survey.replicas:
@@ -223,7 +223,7 @@ class _Choice(NamedTuple):
     why_not: str
 
     @property
-    def aside(self) -> str:
+    def label(self) -> str:
         return f"cannot: {self.why_not}" if self.why_not else f"loses {short_loss(self.lost, self.epoch)}"
 
 
@@ -245,7 +245,7 @@ def _choice_line(choice: _Choice, axis: Axis, width: int) -> Line:
     return (
         label,
         *_joined(cells),
-        Piece(fit(f" {choice.aside}", width - LABEL - axis.width - 1).rstrip(), tone),
+        Piece(fit(f" {choice.label}", width - LABEL - axis.width - 1).rstrip(), tone),
     )
 
 

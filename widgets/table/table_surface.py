@@ -19,7 +19,7 @@ from widgets.table.table_state import TableState
 from widgets.text import Line, Piece, Tone
 from widgets.text_lines import strip_of
 from widgets.theme import cursor as cursor_style
-from widgets.theme import looks
+from widgets.theme import tone_styles
 
 
 class TableSurface(ScrollView, Generic[Row]):
@@ -80,7 +80,7 @@ class TableSurface(ScrollView, Generic[Row]):
         if self._laid_out_for != self._columns_wide:
             self.call_later(self._lay_out)  # a scroll bar came or went
         line, under_cursor = self._painted[y] = self._line_at(y)
-        strip = strip_of(line, looks(self), self._columns_wide)
+        strip = strip_of(line, tone_styles(self), self._columns_wide)
         if under_cursor:
             strip = strip.apply_style(cursor_style(self.app.theme, focused=self.has_focus))
         return strip.apply_style(self.rich_style)

@@ -115,7 +115,11 @@ class TimelinePane(TablePane):
         view, table = self._view, self.table.counts
         parts = [Piece("Timeline", Tone.HEAD), Piece(": ")]
         if not view.source and not view.problem:
-            what = "the metadata log is being read" if view.told is None else "what happened is put together"
+            what = (
+                "the metadata log is being read"
+                if view.events_up_to is None
+                else "what happened is put together"
+            )
             parts.append(Piece(what, Tone.INFO))
         else:
             parts.append(Piece(counted(table.rows, "event")))
@@ -128,7 +132,7 @@ class TimelinePane(TablePane):
             parts.append(Piece(f", {new:,} new", Tone.KEY))
         if view.reading is not None:
             done, end = view.reading
-            at = done if view.told is None else view.told
+            at = done if view.events_up_to is None else view.events_up_to
             parts.append(Piece(f", offset {at:,} of {end:,}", Tone.INFO))
         if view.source:
             parts.append(Piece(f"  from {view.source}", Tone.DIM))
@@ -145,8 +149,8 @@ class TimelinePane(TablePane):
         row = self.table.cursor_row
         if not isinstance(row, TimelineRow):
             return []
-        told = line(Piece(f"{time_text(row.time_ms)} ", Tone.STRONG), Piece(row.text))
-        lines = [*fold(told, width, "  ")]
+        text = line(Piece(f"{time_text(row.time_ms)} ", Tone.STRONG), Piece(row.text))
+        lines = [*fold(text, width, "  ")]
         if row.moved > 1:
             more = f" and {row.moved - len(row.partitions):,} more" if row.moved > len(row.partitions) else ""
             lines += fold(

@@ -61,16 +61,16 @@ def _first(topics: Iterable[str]) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class TimelineView:
     """``rows`` newest last; ``older`` events before them are not shown. ``source`` says where the log was read,
-    "" before that. ``reading`` is (offset, end of the log) while much is read, ``told`` the offset up to which the
-    events were put together since, ``problem`` why nothing more can be
-    read, with ``needs`` what would change that. ``notes`` are what the log does not tell, one line each.
+    "" before that. ``reading`` is (offset, end of the log) while much is read, ``events_up_to`` the offset up to
+    which events were made from it. ``problem`` says why nothing more can be read, ``needs`` what would change that.
+    ``notes`` say what the log does not show, one line each.
     """
 
     rows: Sequence[TimelineRow] = ()
     older: int = 0
     source: str = ""
     reading: tuple[int, int] | None = None
-    told: int | None = None
+    events_up_to: int | None = None
     problem: str = ""
     needs: str = ""
     notes: tuple[str, ...] = ()

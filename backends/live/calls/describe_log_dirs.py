@@ -56,10 +56,10 @@ async def describe_log_dirs(
     A failed dir has ``error`` (KAFKA_STORAGE_ERROR), bytes -1 and no replicas. Needs DESCRIBE on the cluster.
     Raises BrokerError, NotAllowed, NotOffered, BackendError.
     """
-    return (await held_replicas(conn, partitions, timeout=timeout)).dirs
+    return (await replicas_by_dir(conn, partitions, timeout=timeout)).dirs
 
 
-async def held_replicas(
+async def replicas_by_dir(
     conn: BrokerConnection,
     partitions: Iterable[TopicPartition] | None = None,
     *,
@@ -69,9 +69,11 @@ async def held_replicas(
     version = conn.require(DESCRIBE_LOG_DIRS, (4, 5), _CALL)
     request, response = _messages(version)
     raw = await conn.raw(_request(request, partitions), timeout=timeout)
-    told = conn.columns(raw, partial(read_log_dirs, version))
-    dirs = _decoded(conn.decoded(raw, response.DescribeLogDirsResponse)) if told is None else told.dirs
-    return _held(-1 if conn.broker is None else conn.broker, dirs)
+    reported = conn.columns(raw, partial(read_log_dirs, version))
+    dirs = (
+        _decoded(conn.decoded(raw, response.DescribeLogDirsResponse)) if reported is None else reported.dirs
+    )
+    return _broker_log_dirs(-1 if conn.broker is None else conn.broker, dirs)
 
 
 def read_log_dirs(version: int, data: bytes, at: int) -> _LogDirRows:
@@ -118,7 +120,7 @@ def _columns(rows: Any) -> Columns:
     )
 
 
-def _held(broker: int, dirs: Iterable[_LogDirRow]) -> BrokerLogDirs:
+def _broker_log_dirs(broker: int, dirs: Iterable[_LogDirRow]) -> BrokerLogDirs:
     found = []
     topics: dict[str, list[OneDir]] = {}
     for one in dirs:

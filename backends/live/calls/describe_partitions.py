@@ -282,7 +282,7 @@ async def _by_metadata(
             gathered.add_metadata(topic)
 
 
-def unseen_topics(
+def topics_only_in_log_dirs(
     partitions: Partitions, log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
 ) -> tuple[str, ...]:
     """Topics with replicas in log dirs that are not among ``partitions``: hidden, or deleted meanwhile.
@@ -313,14 +313,14 @@ async def with_hidden(
     """
     if not unseen:
         return partitions
-    told = await describe_partitions(conn, unseen, timeout=timeout)
-    hidden = set(told.hidden)
+    reported = await describe_partitions(conn, unseen, timeout=timeout)
+    hidden = set(reported.hidden)
     return replace(
         partitions,
-        states=partitions.states + told.states,
+        states=partitions.states + reported.states,
         unknown={
             **partitions.unknown,
-            **{tp: why for tp, why in told.unknown.items() if tp.topic in hidden or tp.partition >= 0},
+            **{tp: why for tp, why in reported.unknown.items() if tp.topic in hidden or tp.partition >= 0},
         },
         hidden=tuple(sorted(hidden.union(partitions.hidden))),
     )

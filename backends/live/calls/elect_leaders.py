@@ -48,8 +48,10 @@ async def elect_leaders(
     )
     answer = await conn.send(request, ElectLeadersResponse, timeout=timeout)
     check(answer.error_code, "ElectLeaders", on_cluster("ALTER"))
-    told: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(asked or (), LEFT_OUT)
+    reported: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(asked or (), LEFT_OUT)
     for topic in answer.replica_election_results:
         for p in topic.partition_result:
-            told[TopicPartition(str(topic.topic), p.partition_id)] = refusal(p.error_code, p.error_message)
-    return told
+            reported[TopicPartition(str(topic.topic), p.partition_id)] = refusal(
+                p.error_code, p.error_message
+            )
+    return reported

@@ -84,11 +84,13 @@ async def write_assignments(
     packed = pack_assignments(request, dict(sorted(orders.items())), timeout_ms=limit)
     answer = await conn.send(packed, response, timeout=timeout)
     check(answer.error_code, "AlterPartitionReassignments", on_cluster("ALTER"), answer.error_message)
-    told: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(orders, LEFT_OUT)
+    reported: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(orders, LEFT_OUT)
     for topic in answer.responses:
         for p in topic.partitions:
-            told[TopicPartition(str(topic.name), p.partition_index)] = refusal(p.error_code, p.error_message)
-    return told
+            reported[TopicPartition(str(topic.name), p.partition_index)] = refusal(
+                p.error_code, p.error_message
+            )
+    return reported
 
 
 def _messages(version: int) -> tuple[type[RequestPayload], type[Answer0 | Answer1]]:

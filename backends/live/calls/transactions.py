@@ -226,8 +226,8 @@ async def write_markers(conn: BrokerConnection, markers: Sequence[Marker]) -> Ma
                 tp = TopicPartition(str(topic.name), row.partition_index)
                 refused = unknown(row.error_code, "WriteTxnMarkers", on_cluster("ALTER"))
                 ended[result.producer_id, tp] = str(refused) if row.error_code else None
-    untold = "the leader's answer leaves it out"
-    return {marker: ended.get((marker.producer_id, marker.tp), untold) for marker in markers}
+    unreported = "the leader's answer leaves it out"
+    return {marker: ended.get((marker.producer_id, marker.tp), unreported) for marker in markers}
 
 
 def on_transactional_id(operation: str, name: str) -> Permission:

@@ -61,13 +61,13 @@ async def resolve(address: Address) -> tuple[str, ...]:
     if _is_ip(address.host):
         return (address.host,)
 
-    def look_up() -> tuple[str, ...]:
+    def addresses() -> tuple[str, ...]:
         try:
             return _distinct(socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
         except UnicodeError:
             raise socket.gaierror(socket.EAI_NONAME, "not a host name") from None
 
-    return await in_daemon_thread(look_up, f"resolve {address.host}")
+    return await in_daemon_thread(addresses, f"resolve {address.host}")
 
 
 def _distinct(found: Iterable[tuple[object, object, object, object, tuple[object, ...]]]) -> tuple[str, ...]:

@@ -100,8 +100,8 @@ class ClientCredentials:
         where = _without_secrets(self._url)
         try:
             with urlopen(request, timeout=_HTTP_TIMEOUT) as answer:  # noqa: S310 - as above
-                told: Any = json.loads(answer.read(_MAX_ANSWER))
-            return Secret(str(told["access_token"])), float(told.get("expires_in", 300))
+                reported: Any = json.loads(answer.read(_MAX_ANSWER))
+            return Secret(str(reported["access_token"])), float(reported.get("expires_in", 300))
         except HTTPError as error:
             raise TokenError(f"{where} answered {error.code} {one_line(error.reason)}") from None
         except URLError as error:

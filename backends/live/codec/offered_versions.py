@@ -113,7 +113,7 @@ def _replica_logs(offered: Mapping[str, tuple[int, int] | Unknown]) -> str:
     if not isinstance(native, Unknown):
         lineage = offered[FETCH.name]
         return "GetReplicaLogInfo (native), epochs by Fetch" + (
-            " (which is missing: ranking last-record cannot be had)" if isinstance(lineage, Unknown) else ""
+            " (which is missing: ranking last-record is not possible)" if isinstance(lineage, Unknown) else ""
         )
     missing = [c.name for c in (LIST_OFFSETS, FETCH) if isinstance(offered[c.name], Unknown)]
     return f"not to be had: {', '.join(missing)} missing" if missing else "ListOffsets+Fetch (emulated)"

@@ -60,8 +60,10 @@ def _numbered(kind: Any) -> Any:
             default = default if default is MISSING else i16(default)
         elif is_dataclass(default) and not isinstance(default, type):
             default = _values(type(default), default, _numbered(type(default)))
-        told = field(metadata=metadata) if default is MISSING else field(metadata=metadata, default=default)
-        made.append((held.name, annotation, told))
+        reported = (
+            field(metadata=metadata) if default is MISSING else field(metadata=metadata, default=default)
+        )
+        made.append((held.name, annotation, reported))
     namespace = {name: getattr(kind, name) for name in _SCHEMA}
     return make_dataclass(kind.__name__, made, frozen=True, slots=True, kw_only=True, namespace=namespace)
 

@@ -51,10 +51,10 @@ class ApiVersionsRequest:
         said = answer.read(Response4) if self._version == 4 else answer.read(Response3)
         if said.error_code:
             raise ValueError(f"ApiVersions: {said.error_code.name}")
-        told = said.finalized_features_epoch >= 0
+        reported = said.finalized_features_epoch >= 0
         return ApiVersionsAnswer(
             {k.api_key: (k.min_version, k.max_version) for k in said.api_keys},
-            {f.name: f.max_version_level for f in said.finalized_features} if told else None,
+            {f.name: f.max_version_level for f in said.finalized_features} if reported else None,
         )
 
 

@@ -168,11 +168,11 @@ class BrokerConnection:
     def columns(self, raw: RawAnswer, read: Callable[[bytes, int], C]) -> C | None:
         """The answer as ``read`` takes it; None where that raises NeedsFullDecoder, so that it must be decoded."""
         try:
-            told = read(raw.data, raw.offset)
+            reported = read(raw.data, raw.offset)
         except NeedsFullDecoder:
             return None
-        self._throttled(told.throttle_ms / 1000)
-        return told
+        self._throttled(reported.throttle_ms / 1000)
+        return reported
 
     def decoded(self, raw: RawAnswer, response_type: type[R]) -> R:
         """The answer. Raises BrokerError, and closes the connection, where the bytes do not fit."""
@@ -325,5 +325,5 @@ async def _greet(
         raise
 
 
-def _placed(where: str, told: tuple[ConnectionProblem, str]) -> tuple[ConnectionProblem, str, str]:
-    return told[0], where, told[1]
+def _placed(where: str, reported: tuple[ConnectionProblem, str]) -> tuple[ConnectionProblem, str, str]:
+    return reported[0], where, reported[1]

@@ -126,7 +126,7 @@ def explain(error: BaseException, hint: str = "") -> tuple[ConnectionProblem, st
     error = cause if isinstance(cause, Exception) else error
     if isinstance(error, _AUTHENTICATION):
         bare = isinstance(error, IllegalSaslStateError)
-        why = f"this listener does not authenticate anybody{hint}" if bare else _said(error)
+        why = f"this listener does not authenticate anybody{hint}" if bare else _broker_message(error)
         if isinstance(error, UnsupportedSaslMechanismError):
             why = "this listener does not offer that sasl.mechanism"
         return ConnectionProblem.AUTHENTICATION, f"authentication failed: {why}"
@@ -154,21 +154,21 @@ def _explain_os(error: OSError, hint: str) -> tuple[ConnectionProblem, str]:
     words = one_line(error.strerror or type(error).__name__)
     match error:
         case socket.gaierror():
-            told = ConnectionProblem.UNRESOLVED, f"name not resolved: {words}"
+            reported = ConnectionProblem.UNRESOLVED, f"name not resolved: {words}"
         case ConnectionRefusedError():
-            told = ConnectionProblem.REFUSED, "connection refused"
+            reported = ConnectionProblem.REFUSED, "connection refused"
         case OSError(errno=errno.EHOSTUNREACH | errno.ENETUNREACH | errno.EHOSTDOWN | errno.EADDRNOTAVAIL):
-            told = ConnectionProblem.NO_ROUTE, f"no route: {words}"
+            reported = ConnectionProblem.NO_ROUTE, f"no route: {words}"
         case TimeoutError():
-            told = ConnectionProblem.CONNECT_TIMEOUT, "connect timed out"
+            reported = ConnectionProblem.CONNECT_TIMEOUT, "connect timed out"
         case ConnectionError():
-            told = ConnectionProblem.CLOSED, f"connection closed by peer{hint}"
+            reported = ConnectionProblem.CLOSED, f"connection closed by peer{hint}"
         case _:
-            told = ConnectionProblem.CLOSED, f"connection lost: {words}"
-    return told
+            reported = ConnectionProblem.CLOSED, f"connection lost: {words}"
+    return reported
 
 
-def _said(error: BaseException) -> str:
+def _broker_message(error: BaseException) -> str:
     # The broker's own words; aiokafka puts the connection itself there where the broker said nothing.
     words = [a for a in error.args if isinstance(a, str) and a]
     return one_line(words[0] if words else type(error).__name__)

@@ -100,9 +100,9 @@ async def _run_batch(
         from backends.live.elections.native_election import NativeBatch
 
         native = NativeBatch(job.api, rows, job.ranking, job.recorder, job.sent)
-        told = await native.run()
+        reported = await native.run()
         if not native.unable:
-            ended.update(told)
+            ended.update(reported)
             return native
     batch = ElectionBatch(job.api, rows, job.ranking, job.recorder, job.sent)
     ended.update(await batch.run())

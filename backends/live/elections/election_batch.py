@@ -145,10 +145,10 @@ class ElectionBatch:
             else:
                 self._sent.asked.update(row.tp for row in rows)
             raise
-        told = {row.tp: answers.get(row.tp) for row in rows}
-        self._recorder.after(entry, answered(told))
+        reported = {row.tp: answers.get(row.tp) for row in rows}
+        self._recorder.after(entry, answered(reported))
         for row in rows:
-            answer = told[row.tp]
+            answer = reported[row.tp]
             if answer is not None:
                 if not answer.doubtful:
                     del self._written[row.tp]
@@ -182,10 +182,10 @@ class ElectionBatch:
             self._recorder.after(entry, {**not_sent(left, "see its end"), **failed(ready, error)})
             self._doubt(ready, str(error))
             return
-        told = {row.tp: answers.get(row.tp) for row in ready}
-        self._recorder.after(entry, answered(told, [row.tp for row in left]))
+        reported = {row.tp: answers.get(row.tp) for row in ready}
+        self._recorder.after(entry, answered(reported, [row.tp for row in left]))
         for row in ready:
-            answer = told[row.tp]
+            answer = reported[row.tp]
             if answer is not None and answer.doubtful:
                 self._doubt([row], str(answer))
                 continue

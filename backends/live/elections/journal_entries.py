@@ -23,7 +23,7 @@ class NotRecorded(BackendError):
     """The intention could not be recorded, so nothing was sent."""
 
 
-_UNSENT = {"reorder": "nothing was sent", "elect": "not elected", "restore": "not put back"}
+_UNSENT = {"reorder": "nothing was sent", "elect": "not elected", "restore": "not restored"}
 
 
 def record(recorder: Recorder, action: str, rows: Sequence[WrittenOrder]) -> str:
@@ -56,8 +56,8 @@ def answered(
     }
     unknown = {tp: str(answer) for tp, answer in answers.items() if answer is not None and answer.doubtful}
     applied = [tp for tp, answer in answers.items() if answer is None]
-    told = {"applied": applied, "refused": refused}
-    return told | {"unknown": unknown} if unknown else told
+    reported = {"applied": applied, "refused": refused}
+    return reported | {"unknown": unknown} if unknown else reported
 
 
 def surely_not_done(error: BackendError) -> bool:

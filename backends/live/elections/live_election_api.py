@@ -40,45 +40,45 @@ class LiveElectionApi:
 
     async def cluster(self) -> ClusterInfo:
         """The brokers now, as a caught-up broker lists them."""
-        told = await self._fleet.refresh()
-        conn = self._fleet.current(told.broker)
-        return cluster_info(told.value, told.broker, conn.features if conn else None)
+        reported = await self._fleet.refresh()
+        conn = self._fleet.current(reported.broker)
+        return cluster_info(reported.value, reported.broker, conn.features if conn else None)
 
     async def states(
         self, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, PartitionState | Unknown]:
         """The partitions' state now; deleted partitions are left out."""
-        told = (await self._fleet.any(lambda conn: describe_some(conn, partitions))).value
+        reported = (await self._fleet.any(lambda conn: describe_some(conn, partitions))).value
         why: dict[TopicPartition, PartitionState | Unknown] = {
-            tp: told.unknown[TopicPartition(tp.topic, WHOLE_TOPIC)]
+            tp: reported.unknown[TopicPartition(tp.topic, WHOLE_TOPIC)]
             for tp in partitions
-            if tp.topic in told.hidden
+            if tp.topic in reported.hidden
         }
-        known: dict[TopicPartition, PartitionState | Unknown] = {state.tp: state for state in told.states}
-        found = why | dict(told.unknown) | known
+        known: dict[TopicPartition, PartitionState | Unknown] = {state.tp: state for state in reported.states}
+        found = why | dict(reported.unknown) | known
         return {tp: found[tp] for tp in partitions if tp in found}
 
     async def reassigning(self, partitions: Sequence[TopicPartition]) -> frozenset[TopicPartition]:
         """Those with a reassignment in progress."""
-        told = await self._fleet.any(lambda conn: list_reassignments(conn, partitions), forwarded=True)
-        return frozenset(row.tp for row in told.value)
+        reported = await self._fleet.any(lambda conn: list_reassignments(conn, partitions), forwarded=True)
+        return frozenset(row.tp for row in reported.value)
 
     async def write_orders(
         self, orders: Mapping[TopicPartition, tuple[int, ...]]
     ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         """AlterPartitionReassignments; sent once only."""
-        told = await self._fleet.any(lambda conn: write_assignments(conn, orders), again=False)
-        return told.value
+        reported = await self._fleet.any(lambda conn: write_assignments(conn, orders), again=False)
+        return reported.value
 
     async def elect(
         self, partitions: Iterable[TopicPartition] | None, *, preferred: bool
     ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         """ElectLeaders; sent once only."""
         asked = None if partitions is None else tuple(partitions)
-        told = await self._fleet.any(
+        reported = await self._fleet.any(
             lambda conn: elect_leaders(conn, asked, preferred=preferred), again=False
         )
-        return told.value
+        return reported.value
 
     async def designates(self) -> bool:
         """ElectLeaders v3 is offered, and has not failed before."""
@@ -100,9 +100,9 @@ class LiveElectionApi:
         from backends.live.elections.native_election import elect_designated
 
         self._emulates = True
-        told = await self._fleet.any(lambda conn: elect_designated(conn, leaders), again=False)
+        reported = await self._fleet.any(lambda conn: elect_designated(conn, leaders), again=False)
         self._emulates = False
-        return told.value
+        return reported.value
 
     async def blocks_on_dead_last_known_leader(self) -> bool:
         """KAFKA-19522, fixed in 4.1, which also added AlterPartitionReassignments v1."""
@@ -117,12 +117,12 @@ class LiveElectionApi:
         self, states: Sequence[PartitionState], cluster: ClusterInfo
     ) -> Mapping[TopicPartition, Mapping[int, ReplicaLog | Unknown]]:
         """As a survey asks; a broker that does not answer in time is Unknown."""
-        told = await self._ask_logs(
+        reported = await self._ask_logs(
             SurveyRequest(tuple(states), ASK_AGAIN_FOR, Depth.LAST, log_dirs=False), cluster
         )
         return {
             TopicPartition(*name): {replica.broker: replica.log for replica in replicas}
-            for name, replicas in told.items()
+            for name, replicas in reported.items()
         }
 
     def connection(self, broker: int) -> object | None:

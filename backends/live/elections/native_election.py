@@ -79,10 +79,10 @@ async def elect_designated(
         detail = f"the answer to {CALL} is not as the specification has it"
         raise BrokerError(ConnectionProblem.UNDECODABLE, conn.where, detail, sent=True)
     check(answer.error_code, CALL, on_cluster("CLUSTER_ACTION"))
-    told: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(leaders, LEFT_OUT)
+    reported: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(leaders, LEFT_OUT)
     for topic in answer.replica_election_results:
         for row in topic.partition_result:
             tp = TopicPartition(str(topic.topic), row.partition_id)
-            if tp in told:
-                told[tp] = refusal(row.error_code, row.error_message)
-    return told
+            if tp in reported:
+                reported[tp] = refusal(row.error_code, row.error_message)
+    return reported

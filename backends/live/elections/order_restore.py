@@ -60,7 +60,7 @@ class _Restoring:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 2.0)
         finally:
-            self._told()
+            self._record_doubtful_write()
 
     async def _once(self, rows: Sequence[WrittenOrder], now: float) -> dict[TopicPartition, str]:
         """Writes the original order if the current one is ours; returns the reason for each other row.
@@ -77,7 +77,7 @@ class _Restoring:
         for row in rows:
             state = states.get(row.tp)
             if isinstance(state, Unknown):
-                problems[row.tp] = f"its state cannot be had: {state}"
+                problems[row.tp] = f"its state could not be read: {state}"
             elif state is None or state.topic_id != row.topic_id:
                 continue
             elif row.tp in reassigning:
@@ -85,14 +85,14 @@ class _Restoring:
             elif state.replicas not in (row.order, row.replicas):
                 now_is = list(state.replicas)
                 problems[row.tp] = f"the assignment is now {now_is}, not what was written; left alone"
-            elif not self._was_seen(row, state.replicas, now):
+            elif not self._shows_original(row, state.replicas, now):
                 ours.append(row)
-        self._told()
+        self._record_doubtful_write()
         if ours:
             problems.update(await self._write(ours))
         return problems
 
-    def _told(self) -> None:
+    def _record_doubtful_write(self) -> None:
         """Records the end of the write in doubt, from the state read since then."""
         if self._doubt is None:
             return
@@ -102,7 +102,7 @@ class _Restoring:
         unknown = {row.tp: str(error) for row in doubtful if row.tp not in back}
         self._recorder.after(entry, {"applied": back, "unknown": unknown})
 
-    def _was_seen(self, row: WrittenOrder, replicas: tuple[int, ...], now: float) -> bool:
+    def _shows_original(self, row: WrittenOrder, replicas: tuple[int, ...], now: float) -> bool:
         """Whether the original order has been visible for long enough after an unanswered write."""
         if replicas != row.replicas:
             self._seen.pop(row.tp, None)
@@ -126,10 +126,10 @@ class _Restoring:
                 self._doubt = _Doubt(entry, rows, error)
             raise
         refused = {tp: answer for tp, answer in answers.items() if answer is not None}
-        told = {tp: str(answer) for tp, answer in refused.items()}
+        reported = {tp: str(answer) for tp, answer in refused.items()}
         applied = [row.tp for row in rows if row.tp not in refused]
-        self._recorder.after(entry, {"applied": applied, "refused": told})
+        self._recorder.after(entry, {"applied": applied, "refused": reported})
         passing = next((str(answer) for answer in refused.values() if answer.passing), None)
         if passing is not None:
             raise BackendError(passing)
-        return told
+        return reported

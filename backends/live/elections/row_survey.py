@@ -51,9 +51,10 @@ class RowSurvey:
             if not isinstance(state, PartitionState):
                 surveys[row.tp] = state
                 continue
-            told = logs.get(row.tp, {})
+            reported = logs.get(row.tp, {})
             replicas = tuple(
-                Replica(broker, how, told.get(broker, NOT_ASKED)) for broker, how in standings[row.tp].items()
+                Replica(broker, how, reported.get(broker, NOT_ASKED))
+                for broker, how in standings[row.tp].items()
             )
             surveys[row.tp] = Survey(state, replicas, NOT_ASKED, row.tp in reassigning)
         return surveys

@@ -164,9 +164,9 @@ class BrokerFleet:
 
     async def refresh(self) -> BrokerAnswer[ClusterDescription]:
         """Ask for the brokers again. Raises as :meth:`any`."""
-        told = await self.any(partial(describe_cluster, operations=True))
-        self.addresses.learn(told.value)
-        return told
+        reported = await self.any(partial(describe_cluster, operations=True))
+        self.addresses.learn(reported.value)
+        return reported
 
     async def quorum(self, *, max_age: float = FRESH_FOR) -> Quorum | Unknown:
         """The quorum as it was at most ``max_age`` seconds ago; Unknown, with the reason, where it is not had."""
@@ -238,8 +238,8 @@ def _answers(used: Iterable[tuple[BrokerConnection, int]]) -> int:
 
 def _in_short(error: AllFailed, *, sent: bool) -> BackendError:
     """Nobody was reached; or, where a broker did answer, the error that the last of them answered with."""
-    told = [e for e in error.errors if not isinstance(e, BrokerError)]
-    return told[-1] if told else NobodyReached(f"no broker could be asked: {error}", sent=sent)
+    reported = [e for e in error.errors if not isinstance(e, BrokerError)]
+    return reported[-1] if reported else NobodyReached(f"no broker could be asked: {error}", sent=sent)
 
 
 async def _one_by_one(asks: list[Callable[[], Awaitable[T]]]) -> T:

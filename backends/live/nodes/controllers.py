@@ -122,8 +122,8 @@ def _in_short(error: AllFailed) -> BackendError:
     if leaderless is not None:
         silent = "; ".join(str(e) for e in error.errors if isinstance(e, BrokerError))
         return NoLeader(f"no controller leads{f'; not reached: {silent}' if silent else ''}")
-    told = [e for e in error.errors if not isinstance(e, BrokerError)]
-    if told:
-        return told[-1]
+    reported = [e for e in error.errors if not isinstance(e, BrokerError)]
+    if reported:
+        return reported[-1]
     sent = any(isinstance(e, BrokerError) and e.trouble is ConnectionProblem.NO_ANSWER for e in error.errors)
     return NobodyReached(f"no controller could be asked: {error}", sent=sent)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from backends.base.answers import LogDir, Partitions
 from backends.base.errors import BackendError
-from backends.live.calls.describe_log_dirs import BrokerLogDirs, held_replicas
-from backends.live.calls.describe_partitions import describe_partitions, unseen_topics, with_hidden
+from backends.live.calls.describe_log_dirs import BrokerLogDirs, replicas_by_dir
+from backends.live.calls.describe_partitions import describe_partitions, topics_only_in_log_dirs, with_hidden
 from backends.live.calls.log_dir_replicas import ReplicaSizes
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, as_unknown
@@ -40,11 +40,11 @@ class LogDirListing:
 
     async def everything(self) -> Partitions:
         """All partitions that the caller may see, with the topics that only the brokers' log dirs show."""
-        told, dirs = await asyncio.gather(
+        reported, dirs = await asyncio.gather(
             self._fleet.any(describe_partitions), self._of_brokers_that_should_be_up()
         )
-        found = told.value
-        unseen = unseen_topics(found, dirs)
+        found = reported.value
+        unseen = topics_only_in_log_dirs(found, dirs)
         if unseen:
             found = (await self._fleet.any(lambda conn: with_hidden(conn, found, unseen))).value
         return replace(found, not_compared=_refused(dirs))
@@ -77,7 +77,7 @@ class LogDirListing:
     async def _describe(self, broker: int) -> tuple[LogDir, ...] | Unknown:
         try:
             connection = await self._fleet.connection(broker)
-            found = await held_replicas(connection)
+            found = await replicas_by_dir(connection)
         except BackendError as error:
             return as_unknown(error)
         self._keep(broker, connection, found)
@@ -97,7 +97,7 @@ class LogDirListing:
         if kept is not None and kept.connection == connection.identity and now - kept.at < FRESH_FOR:
             return
         try:
-            self._keep(broker, connection, await held_replicas(connection))
+            self._keep(broker, connection, await replicas_by_dir(connection))
         except BrokerError:
             raise
         except BackendError:
@@ -105,9 +105,9 @@ class LogDirListing:
 
     def sizes(self) -> Mapping[int, ReplicaSizes]:
         """By broker the log dirs and sizes; a replica that is being moved counts where it is."""
-        return {broker: told.held.sizes for broker, told in self._newest.items()}
+        return {broker: reported.held.sizes for broker, reported in self._newest.items()}
 
 
 def _refused(dirs: Mapping[int, tuple[LogDir, ...] | Unknown]) -> Unknown | None:
-    told = (answer for answer in dirs.values() if isinstance(answer, Unknown))
-    return next((answer for answer in told if answer.why is Why.NOT_ALLOWED), None)
+    reported = (answer for answer in dirs.values() if isinstance(answer, Unknown))
+    return next((answer for answer in reported if answer.why is Why.NOT_ALLOWED), None)

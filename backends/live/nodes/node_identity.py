@@ -43,10 +43,10 @@ async def _is_node(conn: BrokerConnection, broker: int, timeout: float) -> bool:
     for result in answer.results:
         if result.error_code == _INVALID_REQUEST:
             raise _wrong(conn, f"another broker than {broker} answers there")
-        told = {c.value for c in result.configs if c.name in _NODE_ID_KEYS and not result.error_code}
-        if told and told != {str(broker)}:
-            raise _wrong(conn, f"broker {'/'.join(sorted(v or '?' for v in told))} answers there")
-        return bool(told)
+        reported = {c.value for c in result.configs if c.name in _NODE_ID_KEYS and not result.error_code}
+        if reported and reported != {str(broker)}:
+            raise _wrong(conn, f"broker {'/'.join(sorted(v or '?' for v in reported))} answers there")
+        return bool(reported)
     return False
 
 

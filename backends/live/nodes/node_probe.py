@@ -86,11 +86,11 @@ async def asked(conn: BrokerConnection, node_id: int | None, *, controller: bool
         cluster_id, leader = listing.cluster_id, listing.leader
     else:
         cluster_id, leader = (await describe_cluster(conn)).cluster_id, -1
-    told, settings = await _settings(conn, node_id)
+    reported, settings = await _settings(conn, node_id)
     return NodeProbe(
         str(conn.address),
         cluster_id,
-        told,
+        reported,
         leader,
         features.supported.get(KRAFT_VERSION),
         features.offset,
@@ -111,9 +111,9 @@ async def _settings(
         first = as_unknown(error)
     if isinstance(first, Unknown):
         return first, first
-    told = first.get("node.id", "")
-    missing = Unknown(Why.FAILED, "it does not tell its node id")
-    return int(told) if told.isdecimal() else missing, _parsed(first)
+    reported = first.get("node.id", "")
+    missing = Unknown(Why.FAILED, "it does not report its node id")
+    return int(reported) if reported.isdecimal() else missing, _parsed(first)
 
 
 async def _configs(conn: BrokerConnection, node_id: int) -> dict[str, str] | int | Unknown:

@@ -36,8 +36,8 @@ async def ask_ends(
 ) -> list[NeedsRow]:
     """Ask for the log ends of ``batches``, each of another topic. Raises BrokerError."""
     odd = []
-    told = await ends.ask_of(connection, batches, timeout)
-    for batch, answer in zip(batches, told, strict=True):
+    reported = await ends.ask_of(connection, batches, timeout)
+    for batch, answer in zip(batches, reported, strict=True):
         odd += _usual_ends(batch, answer) if isinstance(answer, LogEndColumns) else _ends(batch, answer)
     return odd
 
@@ -54,15 +54,17 @@ def _usual_ends(batch: TopicBatch, ends: LogEndColumns) -> list[NeedsRow]:
 def _ends(
     batch: TopicBatch, answers: Mapping[TopicPartition, ReplicaLogEnd | LogQueryError]
 ) -> list[NeedsRow]:
-    told = [answers.get(tp, LEFT_OUT) for tp in batch.tps()]
+    reported = [answers.get(tp, LEFT_OUT) for tp in batch.tps()]
     odd = [
         (position, NeedsRow(state, place, None, answer))
-        for position, (state, place, answer) in enumerate(zip(batch.states, batch.places, told, strict=True))
+        for position, (state, place, answer) in enumerate(
+            zip(batch.states, batch.places, reported, strict=True)
+        )
         if isinstance(answer, LogQueryError) or not _starts(state, answer)
     ]
     batch.drop(position for position, _ in odd)
     gone = {position for position, _ in odd}
-    usual = [answer for position, answer in enumerate(told) if position not in gone]
+    usual = [answer for position, answer in enumerate(reported) if position not in gone]
     kept = [answer for answer in usual if isinstance(answer, ReplicaLogEnd)]
     batch.begin(LogEndColumns([end.offset for end in kept], [end.leader_epoch for end in kept]))
     return [one for _, one in odd]
@@ -82,8 +84,8 @@ async def ask_epochs(
     """Ask the next question about every log of ``batches`` that is not settled. Raises BrokerError."""
     odd = []
     asked = [batch for batch in batches if batch.left]
-    told = await log_queries.probe_epochs_of(connection, asked, timeout)
-    for batch, answer in zip(asked, told, strict=True):
+    reported = await log_queries.probe_epochs_of(connection, asked, timeout)
+    for batch, answer in zip(asked, reported, strict=True):
         if isinstance(answer, Mapping):
             tps = batch.tps()
             odd += _answers(batch, [answer.get(tps[position], LEFT_OUT) for position in batch.left])

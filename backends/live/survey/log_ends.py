@@ -64,12 +64,12 @@ class LogEnds:
             return await log_queries.log_ends(connection, topics, timeout)
         partitions = list(topics)
         batches = (partitions[first : first + AT_MOST] for first in range(0, len(partitions), AT_MOST))
-        told = await self._natively(
+        reported = await self._natively(
             connection, batches, lambda batch: _native(connection, batch, topics, timeout)
         )
-        if told is None:
+        if reported is None:
             return await log_queries.log_ends(connection, topics, timeout)
-        return {tp: end for found in told for tp, end in found.items()}
+        return {tp: end for found in reported for tp, end in found.items()}
 
     async def ask_of(
         self, connection: BrokerConnection, batches: Sequence[TopicBatch], timeout: float
@@ -78,12 +78,12 @@ class LogEnds:
         if not self.native(connection):
             return await log_queries.log_ends_of(connection, batches, timeout)
         requests = per_request(batches, AT_MOST)
-        told = await self._natively(
+        reported = await self._natively(
             connection, requests, lambda several: _native_of(connection, several, timeout)
         )
-        if told is None:
+        if reported is None:
             return await log_queries.log_ends_of(connection, batches, timeout)
-        return [ends for found in told for ends in found]
+        return [ends for found in reported for ends in found]
 
     async def _natively(
         self, connection: BrokerConnection, batches: Iterable[B], ask: Callable[[B], Awaitable[T | None]]
@@ -91,14 +91,14 @@ class LogEnds:
         """Every batch's answer; None where one of them was not to be had so."""
         broker = connection.broker or 0
         self._emulated.add(broker)  # a broker that hangs up over it is asked otherwise next time
-        told: list[T] = []
+        reported: list[T] = []
         for batch in batches:
             found = await ask(batch)
             if found is None:
                 return None
-            told.append(found)
+            reported.append(found)
         self._emulated.discard(broker)
-        return told
+        return reported
 
 
 async def _native_of(
@@ -106,9 +106,9 @@ async def _native_of(
 ) -> Sequence[LogEndColumns | Mapping[TopicPartition, ReplicaLogEnd | LogQueryError]] | None:
     asked = [(topic_id_bytes(batch.topic_id), batch.numbers) for batch in batches]
     raw = await connection.raw(pack_log_info_of(asked), timeout=timeout)
-    told = connection.columns(raw, partial(read_log_info, asked))
-    if told is not None and len(dict(asked)) == len(asked):
-        return [LogEndColumns(offsets, epochs) for _, epochs, offsets in told.topics]
+    reported = connection.columns(raw, partial(read_log_info, asked))
+    if reported is not None and len(dict(asked)) == len(asked):
+        return [LogEndColumns(offsets, epochs) for _, epochs, offsets in reported.topics]
     topics = {tp: batch.topic_id for batch in batches for tp in batch.tps()}
     found = await _native(connection, list(topics), topics, timeout, raw)
     return None if found is None else [found] * len(batches)

@@ -83,9 +83,9 @@ async def log_ends_of(
     asked = [(batch.topic, batch.numbers) for batch in batches]
     request = pack_list_offsets_of(asked, replica=DEBUGGING_REPLICA, timestamp=LATEST)
     raw = await connection.raw(request, timeout=timeout)
-    told = connection.columns(raw, partial(read_list_offsets, asked))
-    if told is not None:
-        return [LogEndColumns(offsets, epochs) for _, offsets, epochs in told.topics]
+    reported = connection.columns(raw, partial(read_list_offsets, asked))
+    if reported is not None:
+        return [LogEndColumns(offsets, epochs) for _, offsets, epochs in reported.topics]
     return [_ends(connection.decoded(raw, ListOffsetsResponse))] * len(batches)
 
 
@@ -137,11 +137,11 @@ async def probe_epochs_of(
     """The same for what is left of whole batches; row by row if the full decoder is needed."""
     questions = [(batch.topic, *batch.questions()) for batch in batches]
     raw = await connection.raw(pack_fetch_of(questions), timeout=timeout)
-    told = connection.columns(
+    reported = connection.columns(
         raw, partial(read_fetch, [(topic, numbers) for topic, numbers, _, _ in questions])
     )
-    if told is not None:
-        return [_answers_of(columns) for columns in told.topics]
+    if reported is not None:
+        return [_answers_of(columns) for columns in reported.topics]
     asked = [tp for batch in batches for tp in batch.tps()]
     return [_answers(connection.decoded(raw, FetchResponse), asked)] * len(batches)
 

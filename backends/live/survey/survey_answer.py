@@ -51,7 +51,7 @@ def _row(
 
 def surveys(
     states: Sequence[PartitionState],
-    told: Replicas,
+    reported: Replicas,
     configs: Configs | Unknown,
     reassigning: frozenset[TopicPartition] | Unknown,
 ) -> tuple[Survey, ...]:
@@ -64,7 +64,7 @@ def surveys(
         busy = map(reassigning.__contains__, names) if reassigning else repeat(False, len(names))
     rows: Iterable[Any] = zip(
         states,
-        map(told.__getitem__, names),
+        map(reported.__getitem__, names),
         _min_isr(states, configs),
         busy,
         _compacted(states, configs),

@@ -64,12 +64,15 @@ class SurveyRow:
     def _lineages(self) -> Mapping[int, Lineage]:
         """Of the logs whose last record's epoch is known; where they differ, each with what the others tell."""
         settled = self.settled()
-        told = {broker: probing.lineage(probe) for broker, probe in settled.items()}
+        reported = {broker: probing.lineage(probe) for broker, probe in settled.items()}
         first = next(iter(settled.values()), None)
         if all(probe == first for probe in settled.values()):
-            return told  # equal logs, as most are
+            return reported  # equal logs, as most are
         return reconciled(
-            {broker: KnownLog(settled[broker].log_start_offset, lineage) for broker, lineage in told.items()}
+            {
+                broker: KnownLog(settled[broker].log_start_offset, lineage)
+                for broker, lineage in reported.items()
+            }
         )
 
     def _log(self, broker: int, lineage: Lineage | None, sizes: ReplicaSizes) -> ReplicaLog | Unknown:

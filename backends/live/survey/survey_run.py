@@ -68,7 +68,7 @@ class LiveSurvey:
         cluster: ClusterInfo,
         *,
         look_again: Callable[[], Awaitable[ClusterInfo]],
-        beside: Callable[[int, BrokerConnection], Awaitable[None]],
+        note_log_dirs: Callable[[int, BrokerConnection], Awaitable[None]],
         progress: Progress | None = None,
         ends: LogEnds | None = None,
     ) -> None:
@@ -86,7 +86,7 @@ class LiveSurvey:
         self._duration = request.duration
         self._cluster = cluster
         self._look_again = look_again
-        self._beside = beside
+        self._note_log_dirs = note_log_dirs
         self._progress = progress
         self._all_done = asyncio.Event()
         self._waiting: dict[int, list[TopicBatch]] = topic_batches(
@@ -99,7 +99,7 @@ class LiveSurvey:
         self._unasked: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
         self._questions: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
         self._wake = {broker: asyncio.Event() for broker in brokers}
-        self._beside_left = set(brokers)
+        self._log_dirs_left = set(brokers)
         self._silent: set[int] = set()
         self._began = 0.0
         if request.depth is not Depth.LAST:
@@ -208,8 +208,8 @@ class LiveSurvey:
             self._note(broker, None)
             while self._questions[broker]:
                 await self._ask_epochs(broker, connection)
-            if broker in self._beside_left:
-                await self._ask_beside(broker, connection)
+            if broker in self._log_dirs_left:
+                await self._ask_log_dirs(broker, connection)
                 continue
             if self._unasked[broker]:
                 pause = next(pauses, pause)
@@ -219,12 +219,12 @@ class LiveSurvey:
             await self._wake[broker].wait()
             self._wake[broker].clear()
 
-    async def _ask_beside(self, broker: int, connection: BrokerConnection) -> None:
+    async def _ask_log_dirs(self, broker: int, connection: BrokerConnection) -> None:
         """Ask this broker's other question (its log dirs), once, whatever the answer."""
         try:
-            await self._beside(broker, connection)
+            await self._note_log_dirs(broker, connection)
         finally:
-            self._beside_left.discard(broker)
+            self._log_dirs_left.discard(broker)
             self._see_whether_all_is_done()
 
     async def _ask_batches(self, broker: int, connection: BrokerConnection) -> None:
@@ -350,7 +350,7 @@ class LiveSurvey:
             self._progress(what, self.tally.total - self.tally.left, self.tally.total)
 
     def _see_whether_all_is_done(self) -> None:
-        if self.tally.left == 0 and not self._beside_left:
+        if self.tally.left == 0 and not self._log_dirs_left:
             self._all_done.set()
 
     def _deepen(self, row: SurveyRow) -> None:
@@ -377,7 +377,7 @@ class LiveSurvey:
     def _settle_all(self, broker: int, unknown: Unknown) -> None:
         """This broker is given up; its answers about settled logs still count."""
         self._silent.add(broker)
-        self._beside_left.discard(broker)
+        self._log_dirs_left.discard(broker)
         for batch in self._waiting[broker]:
             batch.unknown = unknown
             self.tally.settled(batch.places)

@@ -264,8 +264,8 @@ class OperatorRequests:
             else:
                 used = sum(row.size for row in rows[index])
                 free = TOTAL_BYTES - used
-                told = tuple(rows[index])
-                dirs.append(LogDir(self._state.id, directory.path, None, TOTAL_BYTES, free, told))
+                reported = tuple(rows[index])
+                dirs.append(LogDir(self._state.id, directory.path, None, TOTAL_BYTES, free, reported))
         return ask.LogDirsDescribed(None, tuple(dirs))
 
     def _reassignments(self, body: ask.ListReassignments) -> ask.ReassignmentsListed:

@@ -151,7 +151,7 @@ def truncation(log: Log, diverging_epoch: int, diverging_end: int) -> int:
     return min(mine[1], diverging_end)
 
 
-def kept(log: Log, spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
+def clip_to_log(log: Log, spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
     """The parts of ``spans`` that the log holds, in their order."""
     spans_by_epoch = {span.epoch: span for span in log.spans}
     clipped = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.simulator.broker.replica_log import Log, kept, missing
+from backends.simulator.broker.replica_log import Log, clip_to_log, missing
 from backends.simulator.events import (
     Acknowledged,
     BrokerStopped,
@@ -118,7 +118,7 @@ class AcknowledgedRecords:
             return ()
         replicas = self._world.image.partitions[tp].replicas
         logs = [log for broker in replicas if (log := self._log(broker, tp)) is not None]
-        return union(span for log in logs for span in kept(log, lacking))
+        return union(span for log in logs for span in clip_to_log(log, lacking))
 
     def never_committed(self, tp: TopicPartition, spans: Spans) -> Spans:
         """The part of ``spans`` that no leader ever had below its high watermark."""

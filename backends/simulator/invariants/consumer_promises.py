@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.simulator.broker.replica_log import kept, missing
+from backends.simulator.broker.replica_log import clip_to_log, missing
 from backends.simulator.events import LeadershipTaken, RecordsRead
 from backends.simulator.invariants.ground_truth import GroundTruth, with_span
 from backends.simulator.invariants.promises import DataPromise
@@ -39,7 +39,7 @@ class ConsumerPromises:
         lacking = missing(log, promised)
         if not lacking:
             return []
-        self._read[tp] = kept(log, promised)
+        self._read[tp] = clip_to_log(log, promised)
         unclean = self._replication.elected_uncleanly_since(tp)
         if unclean or not self._known.elr_always or (tp, event.broker) in self._known.left_behind:
             return []

@@ -107,7 +107,7 @@ class GroundTruth:
             self.unclean_at.get(replica, -1) >= self.joined_at.get((tp, replica), 0) for replica in replicas
         )
 
-    def seen(self, image: ClusterImage, tp: TopicPartition) -> int:
+    def note_min_isr(self, image: ClusterImage, tp: TopicPartition) -> int:
         """The lowest effective min ISR that the partition's topic has had."""
         now = image.effective_min_isr(tp.topic)
         lowest = min(now, self.lowest_min_isr.get(tp.topic, now))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.simulator.broker.replica_log import Log, kept, missing
+from backends.simulator.broker.replica_log import Log, clip_to_log, missing
 from backends.simulator.events import (
     Acknowledged,
     HighWatermarkMoved,
@@ -125,7 +125,7 @@ class ReplicationPromises:
                 continue
             if before_ is None:
                 continue  # a new topic
-            lowest = self._known.seen(event.image, tp)
+            lowest = self._known.note_min_isr(event.image, tp)
             self._known.shipped_exceptions(tp, before_, after, lowest)
             if unclean_election(before_, after):
                 self._uncleanly[tp] = (after.leader_epoch, event.why)
@@ -212,15 +212,15 @@ class ReplicationPromises:
         elif clean and log.end < visible:
             detail = f"{event.tp}: leader {event.broker} ends at {log.end}, visible was {visible}"
             found.append((DataPromise.HIGH_WATERMARK_KEPT, detail))
-        return found + self._acknowledged_kept(event, log)
+        return found + self._lost_acknowledged(event, log)
 
-    def _acknowledged_kept(self, event: LeadershipTaken, log: Log) -> Found:
+    def _lost_acknowledged(self, event: LeadershipTaken, log: Log) -> Found:
         tp = event.tp
         promised = self._known.acknowledged(tp)
         lacking = missing(log, promised)
         if not lacking:
             return []
-        self._known.forget(tp, kept(log, promised))
+        self._known.forget(tp, clip_to_log(log, promised))
         excuse = self._excuse(event)
         lost = LostRecords(self._world.loop.now, str(tp), event.broker, count(lacking), excuse)
         self._lost.append(lost)
@@ -245,7 +245,7 @@ class ReplicationPromises:
         if self.elected_uncleanly_since(tp) and why in ("unclean election", "designated election"):
             return "an operator elected uncleanly"
         suspects = self._known.suspects(tp, image.partitions[tp].replicas)
-        if suspects >= self._known.seen(image, tp):
+        if suspects >= self._known.note_min_isr(image, tp):
             return f"{suspects} replicas shut down uncleanly"
         return self._shipped_excuse(tp, event.broker)
 

@@ -84,7 +84,7 @@ class VerdictSoundness:
         self._folder = HistoryFolder(world.committed_records)
         self.counts = VerdictCounts()
 
-    def look(self) -> Iterator[tuple[str, str]]:
+    def judge_all(self) -> Iterator[tuple[str, str]]:
         """Judges every partition as it is now; (promise, detail) of each that was broken."""
         history = self._folder.catch_up()
         for tp in list(self._world.image.partitions):
@@ -132,8 +132,10 @@ class VerdictSoundness:
             read = log is not None and not answers and disks_read
             if not disks_read:
                 read = log is not None and process is None and self._random.random() < 0.2
-            told = _told(log, held.leader_epoch) if log is not None and (answers or read) else SILENT
-            replicas.append(Replica(broker, standing, told, 0 if read else None))
+            reported = (
+                _reported_log(log, held.leader_epoch) if log is not None and (answers or read) else SILENT
+            )
+            replicas.append(Replica(broker, standing, reported, 0 if read else None))
         unclean = NOT_ASKED if self._random.random() < 0.3 else image.rules_for(tp.topic).elects_uncleanly
         survey = Survey(state, tuple(replicas), image.effective_min_isr(tp.topic), held.reassigning)
         return PartitionFacts(survey, elr, unclean, compacted=False)
@@ -189,7 +191,7 @@ def _best_choice(survey: Survey) -> int | None:
     return next((candidate.broker for candidate in ranked if candidate.electable), None)
 
 
-def _told(log: Log, leader_epoch: int) -> ReplicaLog:
+def _reported_log(log: Log, leader_epoch: int) -> ReplicaLog:
     return ReplicaLog(leader_epoch, log.end, log.start, log.high_watermark, log.lineage)
 
 

@@ -58,8 +58,8 @@ class SimulatedConsumerGroups:
 
     def _answers(self) -> dict[int, Mapping[str, Commits] | Unknown]:
         """By broker. A broker that is fenced coordinates nothing, whether it answers or not."""
-        _, told = self._client.caught_up()
-        brokers = [number for number, fenced in told.brokers if not fenced]
+        _, reported = self._client.caught_up()
+        brokers = [number for number, fenced in reported.brokers if not fenced]
         answers = self._client.all([(node(number), ListGroupOffsets()) for number in brokers])
         return dict(zip(brokers, map(_listed, answers), strict=True))
 

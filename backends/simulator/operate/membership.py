@@ -150,25 +150,25 @@ class SimulatedMembership:
         if target is None:
             return Unknown(Why.NOT_ANSWERED, f"{host}:{port}: connection refused")
         body: Any = DescribeController() if target in self._controllers else DescribeCluster()
-        told = self._client.one(target, body)
+        reported = self._client.one(target, body)
         address = f"{host}:{port}"
-        if isinstance(told, ControllerDescribed):
+        if isinstance(reported, ControllerDescribed):
             return NodeProbe(
                 address,
-                told.cluster_id,
-                told.node_id,
-                told.leader,
-                told.kraft_versions,
-                told.offset,
-                self._settings(told.auto_join),
+                reported.cluster_id,
+                reported.node_id,
+                reported.leader,
+                reported.kraft_versions,
+                reported.offset,
+                self._settings(reported.auto_join),
             )
-        if isinstance(told, ClusterDescribed):
+        if isinstance(reported, ClusterDescribed):
             versions = self._world.specs[target.id].kraft_versions
             settings = self._settings(None)
             return NodeProbe(
-                address, self._backend.cluster_id, target.id, -1, versions, told.offset, settings
+                address, self._backend.cluster_id, target.id, -1, versions, reported.offset, settings
             )
-        return silence(told)
+        return silence(reported)
 
     @property
     def _controllers(self) -> list[NetworkNode]:

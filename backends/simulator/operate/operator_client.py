@@ -85,12 +85,12 @@ class OperatorClient:
         """The broker with the newest metadata among those that answer, and its answer. Raises Unreachable."""
         brokers = sorted(self._world.specs)
         answers = self.all([(broker(number), DescribeCluster()) for number in brokers])
-        told = [
+        reported = [
             (number, answer)
             for number, answer in zip(brokers, answers, strict=True)
             if isinstance(answer, ClusterDescribed)
         ]
-        known = [pair for pair in told if pair[1].brokers]
+        known = [pair for pair in reported if pair[1].brokers]
         if not known:
             raise Unreachable(f"no broker of {self._simulation.scenario.name} answers the operator")
         return max(known, key=lambda pair: (pair[1].offset, -pair[0]))

@@ -54,9 +54,9 @@ class SimulatedRecordWriter:
         self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]
     ) -> None:
         """Of the configurations only min.insync.replicas has an effect here."""
-        asked, told = self._client.caught_up()
-        alive = [number for number, fenced in told.brokers if not fenced]
-        ids = alive if len(alive) >= replicas else [number for number, _ in told.brokers]
+        asked, reported = self._client.caught_up()
+        alive = [number for number, fenced in reported.brokers if not fenced]
+        ids = alive if len(alive) >= replicas else [number for number, _ in reported.brokers]
         specs = self._simulation.world.specs
         rows = spread(tuple(specs[number] for number in ids), max(replicas, 1))
         minimum = configs.get(MIN_ISR)

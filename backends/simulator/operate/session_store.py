@@ -81,7 +81,7 @@ class SessionStore:
         if self._path is None or self._lock is not None:
             return
         state_file.own(self._path, self._scenario, self._seed)
-        path = state_file.beside(self._path, "lock")
+        path = state_file.sibling_path(self._path, "lock")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -167,7 +167,7 @@ class SessionStore:
     @property
     def _checkpoint(self) -> Path:
         assert self._path is not None
-        return state_file.beside(self._path, "checkpoint")
+        return state_file.sibling_path(self._path, "checkpoint")
 
     @property
     def _in_use(self) -> str:

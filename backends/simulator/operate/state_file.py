@@ -59,7 +59,7 @@ def reset_command(path: Path, scenario: Scenario, seed: int) -> str:
     return shlex.join(words)
 
 
-def beside(path: Path, what: str) -> Path:
+def sibling_path(path: Path, what: str) -> Path:
     """The path of the ``checkpoint`` or the ``lock`` of the state in ``path``."""
     return path.with_name(f"{path.name}.{what}")
 
@@ -68,8 +68,8 @@ def forget(path: Path) -> None:
     """Delete the state file, its checkpoint and its lock. Raises StateError."""
     try:
         path.unlink()
-        beside(path, "checkpoint").unlink(missing_ok=True)
+        sibling_path(path, "checkpoint").unlink(missing_ok=True)
     except OSError as error:
         raise StateError(f"{path}: cannot be deleted: {error.strerror}") from None
     with suppress(OSError):
-        beside(path, "lock").unlink(missing_ok=True)
+        sibling_path(path, "lock").unlink(missing_ok=True)

@@ -46,7 +46,7 @@ class _PendingCommit(NamedTuple):
     done: Callable[[bool], None]
 
 
-class _HeldFetch(NamedTuple):
+class _PendingFetch(NamedTuple):
     body: FetchMetadata
     answer: Answer
 
@@ -68,7 +68,7 @@ class RaftLeader:
         self._running = running
         self._began = self._context.loop.now
         self._waiting: deque[_PendingCommit] = deque()
-        self._held: dict[ReplicaKey, _HeldFetch] = {}
+        self._held: dict[ReplicaKey, _PendingFetch] = {}
         self._appended = self._began
         self._woken = False
         self._ticks = 0
@@ -237,7 +237,7 @@ class RaftLeader:
         elif asked.offset < log.end:
             self._serve(body, answer)
         else:
-            self._held[body.replica] = _HeldFetch(body, answer)
+            self._held[body.replica] = _PendingFetch(body, answer)
             self._hand_over_now()
 
     def hand_over(self, to: ReplicaKey) -> None:

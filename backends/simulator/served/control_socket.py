@@ -171,7 +171,7 @@ def inject(cluster: ServedCluster, fault: Fault) -> None:
             partition(name, topology, ("partitions",))
     except Misplaced as error:
         raise ControlError(f"{fault.do}: {error}") from None
-    if isinstance(fault, ConfigFault) and _only_kept(cluster, fault):
+    if isinstance(fault, ConfigFault) and _only_stored(cluster, fault):
         return
     cluster.clock.step(0)
     timeline = Timeline(cluster.world, replace(cluster.scenario, faults=(), topology=topology))
@@ -192,7 +192,7 @@ def _as_it_is(cluster: ServedCluster) -> Topology:
     return replace(cluster.scenario.topology, topics=topics)
 
 
-def _only_kept(cluster: ServedCluster, fault: ConfigFault) -> bool:
+def _only_stored(cluster: ServedCluster, fault: ConfigFault) -> bool:
     """Checks the change like a client's. True if nothing depends on the configuration: then it is only stored."""
     if fault.topic and fault.topic not in topics_of(cluster.world.image):
         raise ControlError(f"{fault.do}: The topic '{fault.topic}' does not exist.")

@@ -155,7 +155,7 @@ async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
 
     def read(broker: BrokerAccess) -> bytes:
         replicas = HostedReplicas(broker)
-        told: dict[object, bytes] = {}
+        reported: dict[object, bytes] = {}
         answers = []
         for topic in topics:
             if not call.rights.topic("DESCRIBE", topic.name):
@@ -170,9 +170,9 @@ async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
                     rows.append(_INT(row[0]) + _END(found.value, -1, -1, -1, 0))
                     continue
                 key = (found.log.end, found.partition.leader_epoch)
-                known = told.get(key)
+                known = reported.get(key)
                 if known is None:
-                    known = told[key] = _END(0, -1, *key, 0)
+                    known = reported[key] = _END(0, -1, *key, 0)
                 rows.append(_INT(row[0]) + known)
             answers.append((string(topic.name), rows))
         return b"".join((bytes(4), topic_array(answers), NO_TAGS))
@@ -209,7 +209,7 @@ async def fetch(call: ServedCall, body: memoryview) -> bytes | None:
 
 def _lineages(call: ServedCall, broker: BrokerAccess, topics: list[_Topic]) -> bytes | None:
     replicas = HostedReplicas(broker)
-    told: dict[object, bytes | None] = {}
+    reported: dict[object, bytes | None] = {}
     answers = []
     for topic in topics:
         numbers = [row[0] for row in topic.rows]
@@ -227,9 +227,9 @@ def _lineages(call: ServedCall, broker: BrokerAccess, topics: list[_Topic]) -> b
             log, partition, leads = found
             # In a loaded cluster equal logs are one object; all of them outlive this call, so ids are safe keys.
             key = (id(log), offset, epoch, leads and partition.leader_epoch)
-            known = told.get(key)
+            known = reported.get(key)
             if known is None:
-                known = told[key] = _lineage(found, offset, epoch)
+                known = reported[key] = _lineage(found, offset, epoch)
             if known is None:
                 return None
             rows.append(_INT(number) + known)

@@ -61,13 +61,13 @@ def principals(text: object) -> dict[str, Principal]:
     if (
         not isinstance(text, Mapping)
         or not text
-        or not all(isinstance(told, Mapping) for told in text.values())
+        or not all(isinstance(reported, Mapping) for reported in text.values())
     ):
         raise ValueError("give NAME: {password: …, denied: […]} for each user")
     found = {}
-    for name, told in text.items():
-        unknown = sorted(set(told) - {"password", "denied"})
-        password, denied = told.get("password"), told.get("denied", ())
+    for name, reported in text.items():
+        unknown = sorted(set(reported) - {"password", "denied"})
+        password, denied = reported.get("password"), reported.get("denied", ())
         if unknown or not isinstance(password, str) or not isinstance(denied, (list, tuple)):
             raise ValueError(f"user {name}: give a password, and what is denied as a list")
         wrong = next((permission for permission in denied if not is_permission(permission)), None)

@@ -45,7 +45,7 @@ class ServedContext:
         """A time of the simulation as ms since the epoch; -1 stays -1."""
         return virtual_ms if virtual_ms < 0 else self.began_ms + virtual_ms
 
-    def seen_ms(self, virtual_ms: int) -> int:
+    def wall_clock_ms(self, virtual_ms: int) -> int:
         """As :meth:`in_epoch_ms`, for a time that is compared with now: as long ago as it is in virtual time."""
         if virtual_ms < 0:
             return virtual_ms

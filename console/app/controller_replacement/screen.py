@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.app.controller_replacement import wizard
-from console.app.controller_replacement.wizard import Bridge, Told
+from console.app.controller_replacement.wizard import Bridge, ReplacementProgress
 from console.app.halt import Halt
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Say
@@ -65,7 +65,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self._say_below = say_below
         self.planned = planned
         self.waits_for_arming = False
-        self._told = Told()
+        self._told = ReplacementProgress()
         self._done = False
         self._bridge: Bridge | None = None
         self._halt: Halt | None = None
@@ -97,7 +97,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
     def _to_say(self) -> PlannedStep | None:
         """The current step if an operator may confirm it as done."""
         step = self._told.step
-        return step if step is not None and step.kind.said else None
+        return step if step is not None and step.kind.operator_confirms else None
 
     def on_mount(self) -> None:
         if not screen_is_open(self):  # removed before it was mounted
@@ -105,17 +105,17 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self.query_one(WizardView).focus_first()
         self.call_later(self._draw)
         self.call_later(self._say, f"Enter begins; the plan is in {self.planned.file}", Tone.INFO)
-        self.run_worker(self._look(), name="standing")
+        self.run_worker(self._read_position(), name="standing")
 
-    async def _look(self) -> None:
+    async def _read_position(self) -> None:
         """The steps as the cluster shows them before the start: some may already be done."""
         try:
-            told = await self._session.run(lambda backend: wizard.stands(backend, self.planned))
+            reported = await self._session.run(lambda backend: wizard.stands(backend, self.planned))
         except (ConsoleError, BackendError) as error:
             self._say(f"the current step is not known ({error}); Enter begins", Tone.WARN)
             return
         if not self._begun:  # else the run reports it
-            self._told, self._done = told, told.step is None
+            self._told, self._done = reported, reported.step is None
             self._draw()
 
     def _say(self, text: str, tone: Tone) -> None:
@@ -153,7 +153,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             return "nothing is under way: Enter begins"
         if self._told.question is not None:
             return f"Enter: {self._told.wording}"
-        if not step.kind.said:
+        if not step.kind.operator_confirms:
             return _BY_ITSELF
         if self._stepped_at is None or self._session.clock() - self._stepped_at < SETTLED_SECONDS:
             return f"step {step.number} has only just begun: read it first"
@@ -189,7 +189,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
             async def job(access: Access[Backend]) -> ReplacementResult:
                 self._bridge = Bridge(
-                    lambda told: session.from_thread(self._show, told),
+                    lambda reported: session.from_thread(self._show, reported),
                     halt,
                     self.planned.plan,
                     self.planned.confirmed,
@@ -263,19 +263,19 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self._say_below("the replacement stays at this step; M continues it", Tone.WARN)
         self.dismiss(None)
 
-    def _show(self, told: Told) -> None:
-        asks = told.question is not None and self._told.question is None
-        other = self._stepped_at is None or _number(told) != _number(self._told)
+    def _show(self, reported: ReplacementProgress) -> None:
+        asks = reported.question is not None and self._told.question is None
+        other = self._stepped_at is None or _number(reported) != _number(self._told)
         if other:
             self._stepped_at = self._session.clock()
-        self._told = told
+        self._told = reported
         self._draw()
         if asks:
-            self._say(f"Enter: {told.wording}", Tone.WARN)
+            self._say(f"Enter: {reported.wording}", Tone.WARN)
         elif other and self._to_say is not None:
             self._say(_how_to_say(self._to_say), Tone.WARN)
-        elif told.said:
-            self._say(told.said, Tone.INFO)
+        elif reported.said:
+            self._say(reported.said, Tone.INFO)
 
     def _draw(self) -> None:
         if is_ready(self):
@@ -287,35 +287,35 @@ _BOTH = ("the addition follows without another question",)
 _BY_ITSELF = "the run continues by itself when the cluster shows that this step is done"
 
 
-def _number(told: Told) -> int:
-    return 0 if told.step is None else told.step.number
+def _number(reported: ReplacementProgress) -> int:
+    return 0 if reported.step is None else reported.step.number
 
 
 def _how_to_say(step: PlannedStep) -> str:
     return f"step {step.number} is done on the hosts: press d when it is done, not Enter"
 
 
-def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:
+def shown(planned: Planned, reported: ReplacementProgress, *, done: bool) -> Wizard:
     """The plan's steps; those before the current one are done. None is done before the cluster was read."""
     plan = planned.plan
-    now = 0 if told.step is None else told.step.number
-    steps = tuple(_step(step, now, told, done=done) for step in plan.steps)
+    now = 0 if reported.step is None else reported.step.number
+    steps = tuple(_step(step, now, reported, done=done) for step in plan.steps)
     kind = plan.wanted.kind
     return Wizard(
         f"Replace a controller ({kind}), plan {plan.header.plan_id[:8]}", steps, "; ".join(plan.notes)
     )
 
 
-def _step(step: PlannedStep, now: int, told: Told, *, done: bool) -> WizardStep:
+def _step(step: PlannedStep, now: int, reported: ReplacementProgress, *, done: bool) -> WizardStep:
     state = StepState.WAITING
     if done or step.number < now:
         state = StepState.DONE
     elif step.number == now:
         state = StepState.CURRENT
-    seen = told.seen if state is StepState.CURRENT else None
+    seen = reported.seen if state is StepState.CURRENT else None
     progress = None
     if seen is not None and seen.target >= 0:
-        progress = StepProgress(seen.caught, seen.target, "offsets", told.seconds_left)
+        progress = StepProgress(seen.caught, seen.target, "offsets", reported.seconds_left)
     return WizardStep(
         step.title,
         state,
@@ -323,7 +323,7 @@ def _step(step: PlannedStep, now: int, told: Told, *, done: bool) -> WizardStep:
         commands=step.commands,
         sends=step.sends,
         waits_for=step.waits_for if seen is None or not seen.waits_for else seen.waits_for,
-        held=() if seen is None else (*seen.held, *told.refused),
+        held=() if seen is None else (*seen.held, *reported.refused),
         wrong=step.risks,
         back=step.back,
         stands=step.stands,

@@ -39,7 +39,7 @@ ANSWER_LOOKS = 0.05
 """Seconds between checks for a signal, because a signal does not wake a waiting thread."""
 
 
-class Told(NamedTuple):
+class ReplacementProgress(NamedTuple):
     """The state of a replacement. ``question`` is the change to be agreed to, None if there is none, and
     ``wording`` everything that the agreement covers; ``refused``: why the current step is not sent yet;
     ``said``: what was last seen or sent.
@@ -63,7 +63,7 @@ class Bridge:
 
     def __init__(
         self,
-        show: Callable[[Told], None],
+        show: Callable[[ReplacementProgress], None],
         stop: StopRequest,
         plan: ReplacementPlan,
         confirmed: frozenset[int] = frozenset(),
@@ -76,7 +76,7 @@ class Bridge:
         self._armed = armed
         self._loop = asyncio.get_running_loop()
         self._allowed: PreparedChange | None = None
-        self.told = Told()
+        self.progress = ReplacementProgress()
 
     @property
     def confirmed(self) -> frozenset[int]:
@@ -94,24 +94,24 @@ class Bridge:
         self._allowed = question
 
     def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
-        self._tell(self.told._replace(step=step, seen=seen, seconds_left=None, refused=()))
+        self._tell(self.progress._replace(step=step, seen=seen, seconds_left=None, refused=()))
 
     def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
-        self._tell(self.told._replace(step=step, seen=seen, seconds_left=seconds_left))
+        self._tell(self.progress._replace(step=step, seen=seen, seconds_left=seconds_left))
 
-    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
-        self._tell(self.told._replace(step=step, said=f"the quorum is unknown just now: {why}"))
+    def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
+        self._tell(self.progress._replace(step=step, said=f"the quorum is unknown just now: {why}"))
 
     def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         self._consent.judged(step, prepared)
-        self._tell(self.told._replace(step=step, said="", refused=prepared.verdict.refused))
+        self._tell(self.progress._replace(step=step, said="", refused=prepared.verdict.refused))
 
     async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
         """Waits for the person without a time limit; stopping the run, also by a signal, answers no."""
         if self._consent.covers(step, prepared) and self._armed():
             return not self._stop
         wording = self._consent.question(step, prepared)
-        self._tell(self.told._replace(step=step, question=prepared, wording=wording))
+        self._tell(self.progress._replace(step=step, question=prepared, wording=wording))
         try:
             while not self._stop and self._allowed is not prepared:  # noqa: ASYNC110  # a signal sets no event
                 await asyncio.sleep(ANSWER_LOOKS)
@@ -119,27 +119,27 @@ class Bridge:
                 self._consent.given(step, prepared)
             return not self._stop
         finally:
-            self._tell(self.told._replace(question=None))
+            self._tell(self.progress._replace(question=None))
 
     def says(self, step: ReplacementStep, said: str) -> None:
-        self._tell(self.told._replace(step=step, said=said))
+        self._tell(self.progress._replace(step=step, said=said))
 
     def changed(self, step: ReplacementStep, changed: Changed) -> None:
         self._consent.changed(changed)
         said = f"not sent: {changed.detail}" if changed.answer is None else f"{changed.answer}"
-        self._tell(self.told._replace(step=step, said=said))
+        self._tell(self.progress._replace(step=step, said=said))
 
     def tells(self, *lines: str) -> None:
         """Information besides the steps."""
-        self._tell(self.told._replace(said="; ".join(lines)))
+        self._tell(self.progress._replace(said="; ".join(lines)))
 
     def ends(self, step: ReplacementStep) -> None:
-        self._tell(self.told._replace(said=f"step {step.number} is done"))
+        self._tell(self.progress._replace(said=f"step {step.number} is done"))
 
-    def _tell(self, told: Told) -> None:
-        if told != self.told:
-            self.told = told
-            self._show(told)
+    def _tell(self, reported: ReplacementProgress) -> None:
+        if reported != self.progress:
+            self.progress = reported
+            self._show(reported)
 
 
 async def membership_of(backend: Backend) -> Membership:
@@ -162,13 +162,13 @@ async def planned(backend: Backend, choice: ReplacementChoice) -> Planned:
     return Planned.of(plan, save_replacement(plan))
 
 
-async def stands(backend: Backend, wanted: Planned) -> Told:
+async def stands(backend: Backend, wanted: Planned) -> ReplacementProgress:
     """The current state of the replacement, without starting anything; without a step if all are done. Raises
     BackendError.
     """
     plan = wanted.plan
     picture, step = await standing(await membership_of(backend), plan, wanted.confirmed)
-    return Told(step, None if step is None else situation(plan, step, picture))
+    return ReplacementProgress(step, None if step is None else situation(plan, step, picture))
 
 
 def half_done(cluster_id: str) -> Planned | None:

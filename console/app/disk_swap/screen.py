@@ -11,11 +11,11 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from backends.base.errors import BackendError
-from console.app.disk_swap.swap_state import SwapLook, look
+from console.app.disk_swap.swap_state import SwapPicture, read_swap
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from recovery.disks.disk_swap import SwapStep, SwapStepKind
-from recovery.disks.swap_progress import current_step, may_say, said_with
+from recovery.disks.swap_progress import current_step, may_say, with_confirmed
 from recovery.disks.values import LogDirPlace
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import TopicPartition
@@ -46,7 +46,7 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
         Binding("d", "done", "Say that the step is done", show=False, priority=True),
     ]
 
-    def __init__(self, session: Session, place: LogDirPlace, last: SwapLook | None) -> None:
+    def __init__(self, session: Session, place: LogDirPlace, last: SwapPicture | None) -> None:
         super().__init__()
         self._session = session
         self._place = place
@@ -74,14 +74,14 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
         """Looks again and again while the screen is open."""
         while True:
             try:
-                found = await self._session.run(lambda backend: look(backend, self._place, self.last))
+                found = await self._session.run(lambda backend: read_swap(backend, self._place, self.last))
             except (ConsoleError, BackendError) as error:
                 self._say(f"not known just now: {error}", Tone.WARN)
             else:
                 before, kept = self.step, self.last
                 said = found.now.said if kept is None else kept.now.said
                 self.last = found._replace(now=found.now._replace(said=said))
-                self._rate = self._rate.seen(self._session.clock(), found.now.left)
+                self._rate = self._rate.with_sample(self._session.clock(), found.now.left)
                 if before is not None and self.step is not None and before.kind is not self.step.kind:
                     self._say(f"the cluster shows that it is done: {before.what}", Tone.GOOD)
                 self._draw()
@@ -118,7 +118,7 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
             self._say(_BY_ITSELF, Tone.INFO)
             return
         self.last = self.last._replace(
-            now=self.last.now._replace(said=said_with(self.last.now.said, step.kind))
+            now=self.last.now._replace(said=with_confirmed(self.last.now.said, step.kind))
         )
         self._draw()
 
@@ -144,7 +144,7 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
 _BY_ITSELF = "this step is done when the cluster shows it"
 
 
-def swap_wizard(place: LogDirPlace, now: SwapLook | None, rate: CatchUpRate) -> Wizard:
+def swap_wizard(place: LogDirPlace, now: SwapPicture | None, rate: CatchUpRate) -> Wizard:
     """The steps as the wizard shows them."""
     title = f"Replace the disk of broker {place.broker} at {place.path}"
     if now is None:
@@ -154,10 +154,10 @@ def swap_wizard(place: LogDirPlace, now: SwapLook | None, rate: CatchUpRate) -> 
     steps = tuple(
         _step(step, _state(number, reached), now, rate) for number, step in enumerate(now.found.steps)
     )
-    return Wizard(title, steps, _held(now))
+    return Wizard(title, steps, _replicas_of_dir(now))
 
 
-def _held(now: SwapLook) -> str:
+def _replicas_of_dir(now: SwapPicture) -> str:
     held = f"it held {counted(now.now.held, 'replica')}, {now.now.left:,} of them not in the ISR"
     lost = [danger.tp for danger in now.found.dangers if not danger.others]
     if not lost:
@@ -172,7 +172,7 @@ def _state(number: int, reached: int) -> StepState:
     return StepState.DONE if number < reached else StepState.WAITING
 
 
-def _step(step: SwapStep, state: StepState, now: SwapLook, rate: CatchUpRate) -> WizardStep:
+def _step(step: SwapStep, state: StepState, now: SwapPicture, rate: CatchUpRate) -> WizardStep:
     place, waits = now.found.place, _WAITS.get(step.kind, "")
     held: tuple[str, ...] = ()
     progress = None
@@ -199,7 +199,7 @@ def _step(step: SwapStep, state: StepState, now: SwapLook, rate: CatchUpRate) ->
     )
 
 
-def _title(step: SwapStep, now: SwapLook) -> str:
+def _title(step: SwapStep, now: SwapPicture) -> str:
     if step.kind is not SwapStepKind.RECOVER:
         return step.what
     led = counted(now.now.dangers, "partition")

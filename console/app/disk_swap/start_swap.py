@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 
 from console.app.disk_swap.screen import DiskSwapScreen
-from console.app.disk_swap.swap_state import SwapLook
+from console.app.disk_swap.swap_state import SwapPicture
 from console.app.main_screen.screen_calls import Ask
 from console.app.session.session import Session
 from console.errors import NotDone
@@ -26,7 +26,7 @@ class StartSwap:
         self._ask = ask
         self._cursor_key = cursor_key
         self._choose = choose
-        self._looks: dict[tuple[str, LogDirPlace], SwapLook] = {}
+        self._looks: dict[tuple[str, LogDirPlace], SwapPicture] = {}
 
     async def swap(self) -> None:
         """Raises NotDone if the cursor is on no log dir."""

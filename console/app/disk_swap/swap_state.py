@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from backends.base.protocol import Backend
-from console.operations.disk_swap import disk_swap, is_back, looked
+from console.operations.disk_swap import disk_swap, is_back, read_log_dirs
 from console.operations.survey.leaderless_partitions import leaderless_lines
 from console.operations.survey.log_dir_survey import Disks
 from recovery.disks.disk_swap import DiskSwap, leaderless, waiting
@@ -15,7 +15,7 @@ from recovery.disks.values import LogDirPlace
 from recovery.model import Unknown
 
 
-class SwapLook(NamedTuple):
+class SwapPicture(NamedTuple):
     """``found`` has the steps, ``now`` how far they are. ``stuck`` says what to do for partitions that nobody
     leads, one line each.
     """
@@ -26,9 +26,9 @@ class SwapLook(NamedTuple):
     cluster_id: str
 
 
-async def look(backend: Backend, place: LogDirPlace, before: SwapLook | None) -> SwapLook:
+async def read_swap(backend: Backend, place: LogDirPlace, before: SwapPicture | None) -> SwapPicture:
     """Reads the cluster; what ``before`` saw stays seen. Raises BackendError and InputError."""
-    disks = await looked(backend, again=True)
+    disks = await read_log_dirs(backend, again=True)
     found = await disk_swap(backend, disks, place)
     held = found.held if before is None else tuple(sorted({*before.found.held, *found.held}))
     left = waiting(disks.partitions.states, place, held)
@@ -47,7 +47,7 @@ async def look(backend: Backend, place: LogDirPlace, before: SwapLook | None) ->
     )
     led_empty = [danger.tp for danger in found.dangers]
     stuck = tuple(leaderless_lines(nobody_leads, place, led_empty)) if now.swapped else ()
-    return SwapLook(replace(found, held=held), now, stuck, disks.cluster.cluster_id)
+    return SwapPicture(replace(found, held=held), now, stuck, disks.cluster.cluster_id)
 
 
 def _runs(disks: Disks, broker: int) -> bool:

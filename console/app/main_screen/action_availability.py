@@ -30,7 +30,7 @@ class ActionContext(NamedTuple):
     led: bool
 
     @property
-    def seen(self) -> bool:
+    def connected(self) -> bool:
         return self.cluster is not None
 
 
@@ -96,7 +96,7 @@ def _missing(need: Need, action: Action, now: ActionContext) -> Disabled | None:
             Disabled(Obstacle.NO_PLAN, "the plan is empty: choose a candidate in pane 1 or 2 first"),
         ),
         Need.CLUSTER: (
-            not now.seen,
+            not now.connected,
             Disabled(Obstacle.NOTHING_SEEN, "the cluster was not read yet"),
         ),
         Need.QUORUM_LEADER: (
@@ -116,7 +116,7 @@ def _arming(now: ActionContext) -> Disabled | None:
         return _for_good(now.safety.forbidden)
     if now.safety.armed:
         return None
-    if not now.seen:
+    if not now.connected:
         text = "the cluster was not read yet: there is nothing to arm for"
         return Disabled(Obstacle.NOTHING_SEEN, text)
     if now.link is Link.LOST:

@@ -10,7 +10,7 @@ from console.app.main_screen.screen_calls import Say
 from console.app.session.session import Session
 from console.app.session.view import View
 from console.last_healthy import recall
-from console.operations.survey.log_dir_survey import KEPT, Disks, failures, kept_from, reckon
+from console.operations.survey.log_dir_survey import KEPT, Disks, dirs_from_json, failures, reckon
 from recovery.disks.failed_dirs import LostReplica, RemainingWork
 from recovery.disks.failure_preview import FailureEffect, if_places_fail
 from recovery.disks.values import DiskError, DiskOutcome, LogDirPlace
@@ -62,7 +62,7 @@ async def dir_detail(
     """
     assert view.cluster is not None
     assert view.partitions is not None
-    last_dirs = kept_from(recall(view.cluster_id, KEPT))
+    last_dirs = dirs_from_json(recall(view.cluster_id, KEPT))
     disks = Disks(view.cluster, view.partitions, view.log_dirs or {}, last_dirs)
     place = LogDirPlace(broker, path)
     if place in disks.failed:
@@ -74,7 +74,9 @@ async def dir_detail(
     except DiskError as error:
         return LogDirDetail(broker, path, False, (), str(error))
     note = _STOPS if broker in reckoned.stopped else _NOTE
-    outcomes = tuple(_fate(fate, view.surveys.get(fate.tp), broker, ranking) for fate in reckoned.fates)
+    outcomes = tuple(
+        _partition_outcome(fate, view.surveys.get(fate.tp), broker, ranking) for fate in reckoned.fates
+    )
     return LogDirDetail(broker, path, False, outcomes, note)
 
 
@@ -83,7 +85,9 @@ def _lost(lost: LostReplica) -> PartitionOutcome:
     return PartitionOutcome(lost.tp, _LEFT[lost.left], lost.state.leader, lost.state.leader, note=note)
 
 
-def _fate(fate: FailureEffect, survey: Survey | None, broker: int, ranking: Ranking) -> PartitionOutcome:
+def _partition_outcome(
+    fate: FailureEffect, survey: Survey | None, broker: int, ranking: Ranking
+) -> PartitionOutcome:
     worst, note = fate.outcomes[0], ""
     if worst is DiskOutcome.SURVIVOR:
         best = survey is not None and decide(survey, ranking, Strategy.AGGRESSIVE).leader == broker

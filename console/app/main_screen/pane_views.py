@@ -90,7 +90,7 @@ def _replicas(session: Session, partition: TopicPartition | None) -> ReplicasVie
     view = session.view
     survey = None if partition is None else view.surveys.get(partition)
     if partition is None or survey is None:
-        elsewhere = {} if view.partitions is None else view.partitions.leaders_not_told
+        elsewhere = {} if view.partitions is None else view.partitions.unreachable_leaders
         return None if partition is None else elsewhere.get(partition, _NOT_YET)
     asked = view.surveyed.get(partition)
     age = 0.0 if asked is None or view.at is None else max(0.0, view.at - asked)

@@ -73,7 +73,7 @@ def _answers(host: VoterHost) -> str:
         return "answers"
     if host.answers:
         return f"NEW DISK, no voter: {host.other}"
-    return f"{'NO ANSWER' if host.unseen else 'DOWN'}: {host.why}"
+    return f"{'NO ANSWER' if host.may_be_up else 'DOWN'}: {host.why}"
 
 
 def _members(found: QuorumHealth) -> Iterator[QuorumPaneRow]:

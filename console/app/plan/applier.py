@@ -99,7 +99,7 @@ class Applier:
             self._say("not confirmed: nothing was sent", Tone.WARN)
             return
         refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
-        self._look_again(whole)
+        self._refuse_changed(whole)
         self._save(whole.plan)
         change = ApplyPlan(
             frozen.plan,
@@ -116,7 +116,7 @@ class Applier:
         if self._unrecorded:
             self._say(self._unrecorded.pop(), Tone.BAD)
 
-    def _look_again(self, whole: Frozen) -> None:
+    def _refuse_changed(self, whole: Frozen) -> None:
         """Raises NotDone if anything has changed since the question opened."""
         session = self._session
         refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
@@ -169,7 +169,7 @@ class Applier:
         )
         if await self._ask(Confirmation(asked)) is None:
             raise half
-        self._look_again(whole)
+        self._refuse_changed(whole)
 
     def _tell(self, applied: Applied, conclusion: Conclusion) -> None:
         following = f"next: {_key_of(conclusion.next)}; J shows the journal"

@@ -105,8 +105,8 @@ async def choose_for(
 async def judged_one(backend: Backend, view: View, survey: Survey) -> PartitionVerdicts | None:
     """The verdicts of one partition; None where it has a leader."""
     assert view.cluster is not None
-    told = await judged(backend, view.cluster.elr_enabled, (survey,))
-    return told.verdicts.get(survey.tp)
+    reported = await judged(backend, view.cluster.elr_enabled, (survey,))
+    return reported.verdicts.get(survey.tp)
 
 
 async def choose_by_hand(

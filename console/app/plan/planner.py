@@ -104,7 +104,7 @@ class Planner:
         found = [view.surveys[tp] for tp in partitions if tp in view.surveys]
         surveys = [survey for survey in found if survey.state.offline]
         if not surveys:
-            elsewhere = {} if view.partitions is None else view.partitions.leaders_not_told
+            elsewhere = {} if view.partitions is None else view.partitions.unreachable_leaders
             unknown = [f"{tp}: {leader_unknown_text(elsewhere[tp])}" for tp in partitions if tp in elsewhere]
             why = next(iter(unknown), "") or _why_nothing(found) or "put the cursor on a partition"
             raise NotDone(f"nothing to choose: {why}")
@@ -122,12 +122,12 @@ class Planner:
 
     async def _choose_one(self, survey: Survey) -> None:
         session, how = self._session, self._session.choosing
-        told = await session.run(lambda backend: leader_choice.judged_one(backend, session.view, survey))
-        decision = decide(survey, how.ranking, how.strategy, told)
+        reported = await session.run(lambda backend: leader_choice.judged_one(backend, session.view, survey))
+        decision = decide(survey, how.ranking, how.strategy, reported)
         if decision.verdict is DecisionKind.ELECT:
             await self._add([survey], how)
             return
-        anyone = decide(survey, how.ranking, Strategy.AGGRESSIVE, told)
+        anyone = decide(survey, how.ranking, Strategy.AGGRESSIVE, reported)
         if anyone.verdict is not DecisionKind.ELECT:
             nobody = (
                 "" if anyone.reason == decision.reason else f"; nobody can be elected now: {anyone.reason}"
@@ -153,7 +153,7 @@ class Planner:
         if decision.verdict is not DecisionKind.ELECT:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
         self._tasks.plan_is(draft.with_choices(session.draft, plan, [survey.tp]))
-        self._said(plan)
+        self._show_result(plan)
 
     def _header_of_plan(self) -> Header:
         """For a change by hand: what the other rows were chosen by stays as it is."""
@@ -186,9 +186,9 @@ class Planner:
             )
         )
         self._tasks.plan_is(draft.with_choices(session.draft, plan))
-        self._said(plan)
+        self._show_result(plan)
 
-    def _said(self, plan: Plan) -> None:
+    def _show_result(self, plan: Plan) -> None:
         if len(plan.rows) == 1 and not plan.not_elected:
             row = plan.rows[0]
             said = f"{row.tp}: elect {row.leader}; loses {candidate_harm(row.chosen)}"

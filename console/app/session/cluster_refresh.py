@@ -68,7 +68,7 @@ class ClusterRefresh:
         cluster = await (backend.open() if before.cluster is None else backend.cluster())
         if before.cluster is not None and before.cluster.cluster_id != cluster.cluster_id:
             before = View()
-        view = replace(before, generation=generation, cluster=_kept(before.cluster, cluster))
+        view = replace(before, generation=generation, cluster=_old_if_equal(before.cluster, cluster))
         steps = (
             self._partitions,
             self._logs,
@@ -83,7 +83,7 @@ class ClusterRefresh:
             self._fill(before, view)
             view = await step(backend, view, request)
         moving = await _value(backend.reassignments())
-        view = replace(view, reassignments=_kept(before.reassignments, moving), at=self.clock())
+        view = replace(view, reassignments=_old_if_equal(before.reassignments, moving), at=self.clock())
         return replace(view, health=_health(view))
 
     async def read_logs(self, backend: Backend, before: View, request: ViewRequest, generation: int) -> View:
@@ -91,7 +91,7 @@ class ClusterRefresh:
         states = _states_of(before, request.shown)
         surveys, contacts = await self._ask_logs(backend, states, request.deep)
         now = self.clock()
-        found = {survey.tp: _kept(before.surveys.get(survey.tp), survey) for survey in surveys}
+        found = {survey.tp: _old_if_equal(before.surveys.get(survey.tp), survey) for survey in surveys}
         view = replace(
             before,
             generation=generation,
@@ -125,11 +125,11 @@ class ClusterRefresh:
         marked = {topic: marks(topic, view.configs.get(topic)) for topic in topics_of(troubled)}
         return replace(
             view,
-            partitions=_kept(view.partitions, found),
-            troubled=_kept(view.troubled, troubled),
-            marks=_kept(view.marks, marked),
+            partitions=_old_if_equal(view.partitions, found),
+            troubled=_old_if_equal(view.troubled, troubled),
+            marks=_old_if_equal(view.marks, marked),
             first=now if view.first is None else view.first,
-            since=_kept(view.since, since),
+            since=_old_if_equal(view.since, since),
         )
 
     async def _offline_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
@@ -140,8 +140,8 @@ class ClusterRefresh:
         history, copied = self._metadata_log()
         if copied:
             offline = (state for state in view.troubled if state.offline)
-            since = {**self.offline_times.told(backend, history, offline, now), **since}
-        return replace(view, offline_since=_kept(view.offline_since, since))
+            since = {**self.offline_times.from_history(backend, history, offline, now), **since}
+        return replace(view, offline_since=_old_if_equal(view.offline_since, since))
 
     def _metadata_log(self) -> tuple[MetadataHistory | Unknown, bool]:
         """The metadata log to judge by, and whether it may have gone on since: the active controller's, or if its
@@ -157,9 +157,9 @@ class ClusterRefresh:
     async def _fenced_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         now, before = self.clock(), view.fenced_since
         fenced = [broker.id for broker in view.brokers.values() if broker.fenced]
-        told = self.offline_times.fenced_since(backend, fenced, now)
-        since = {b: (told[b], True) if b in told else before.get(b, (now, False)) for b in fenced}
-        return replace(view, fenced_since=_kept(before, since))
+        reported = self.offline_times.fenced_since(backend, fenced, now)
+        since = {b: (reported[b], True) if b in reported else before.get(b, (now, False)) for b in fenced}
+        return replace(view, fenced_since=_old_if_equal(before, since))
 
     async def _verdicts(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
         """What each choice loses of the acknowledged records; a survey that was judged is not judged again."""
@@ -177,10 +177,10 @@ class ClusterRefresh:
                 found[state.tp] = old
                 continue
             config = view.configs.get(state.topic, Unknown(Why.NOT_ANSWERED, "not told"))
-            told = judged_partition(survey, elr, config, history, view.log_dirs or {}, copied=copied)
-            if old is not None and old.verdicts == told:
-                told = old.verdicts  # the same object keeps the same row
-            found[state.tp] = JudgedSurvey(survey, log, told)
+            reported = judged_partition(survey, elr, config, history, view.log_dirs or {}, copied=copied)
+            if old is not None and old.verdicts == reported:
+                reported = old.verdicts  # the same object keeps the same row
+            found[state.tp] = JudgedSurvey(survey, log, reported)
         # By identity: a row takes only the verdicts of its very survey (:func:`console.app.session.rows.shaped`).
         known = view.verdicts
         same = len(found) == len(known) and all(known.get(tp) is held for tp, held in found.items())
@@ -195,19 +195,19 @@ class ClusterRefresh:
             return view
         asked = await _value(backend.topic_configs(missing))
         configs: Configs = dict.fromkeys(missing, asked) if isinstance(asked, Unknown) else asked
-        return replace(view, configs=_kept(view.configs, {**known, **configs}))
+        return replace(view, configs=_old_if_equal(view.configs, {**known, **configs}))
 
     async def _logs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         troubled = {state.tp for state in view.troubled}
         states = (*view.troubled, *_states_of(view, request.shown - troubled))
         surveys, contacts = await self._ask_logs(backend, states, request.deep)
-        found = {survey.tp: _kept(view.surveys.get(survey.tp), survey) for survey in surveys}
+        found = {survey.tp: _old_if_equal(view.surveys.get(survey.tp), survey) for survey in surveys}
         now = self.clock()
         return replace(
             view,
-            surveys=_kept(view.surveys, found),
+            surveys=_old_if_equal(view.surveys, found),
             surveyed=dict.fromkeys(found, now),
-            contacts=_kept(view.contacts, contacts),
+            contacts=_old_if_equal(view.contacts, contacts),
             answered={**view.answered, **_answered(contacts, now)},
         )
 
@@ -243,7 +243,7 @@ class ClusterRefresh:
         if membership is None:
             return replace(view, quorum=Unknown(Why.NOT_OFFERED, "the metadata quorum"))
         found = await _value(_quorum_or_lost(membership, view.cluster_id))
-        return replace(view, quorum=_kept(view.quorum, found))
+        return replace(view, quorum=_old_if_equal(view.quorum, found))
 
     async def _dirs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         if not request.log_dirs and _recent(view.dirs_at, self.clock()):
@@ -251,9 +251,9 @@ class ClusterRefresh:
         asked = await _value(backend.log_dirs())
         found = dict.fromkeys(view.brokers, asked) if isinstance(asked, Unknown) else asked
         now = self.clock()
-        told = {broker: now for broker, dirs in found.items() if not isinstance(dirs, Unknown)}
-        dirs = _kept(view.log_dirs, found)
-        return replace(view, log_dirs=dirs, dirs_at=now, answered={**view.answered, **told})
+        reported = {broker: now for broker, dirs in found.items() if not isinstance(dirs, Unknown)}
+        dirs = _old_if_equal(view.log_dirs, found)
+        return replace(view, log_dirs=dirs, dirs_at=now, answered={**view.answered, **reported})
 
 
 async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | QuorumWithoutLeader:
@@ -279,7 +279,7 @@ def _answered(contacts: Mapping[int, Contact], now: float) -> dict[int, float]:
     return {broker: now for broker, contact in contacts.items() if contact.problem is None}
 
 
-def _kept(old: T | None, new: T) -> T:
+def _old_if_equal(old: T | None, new: T) -> T:
     """The old object if the new one is equal, so that the drawing code sees at once that nothing changed."""
     return old if old is not None and old == new else new
 

@@ -58,8 +58,8 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
         made[tp] = (survey, row)
         rows.append(row)
     if view.partitions is not None:
-        told = view.partitions.leaders_not_told
-        rows.extend(leader_unknown_row(tp, why) for tp, why in sorted(told.items()))
+        reported = view.partitions.unreachable_leaders
+        rows.extend(leader_unknown_row(tp, why) for tp, why in sorted(reported.items()))
     rank = choosing.importance.rank
     rows.sort(
         key=lambda row: (

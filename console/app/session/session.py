@@ -89,7 +89,11 @@ class Session:
         self._elsewhere = Elsewhere(opening.make)
         self._loop = asyncio.get_running_loop()
         self.poller = Poller(
-            self, self.clock, partial(self._tell, self._seen), partial(self._tell, self._stood), self._failed
+            self,
+            self.clock,
+            partial(self._tell, self._on_cluster),
+            partial(self._tell, self._stood),
+            self._failed,
         )
         self._beat: asyncio.Task[None] | None = None
         self._shaping: asyncio.Task[None] | None = None
@@ -244,7 +248,7 @@ class Session:
         choosing, known, others = self.choosing, self.rows, self.others
 
         def tell(view: View) -> None:
-            self.from_thread(self._told, view, shaped(view, choosing, known, others=others))
+            self.from_thread(self._on_view, view, shaped(view, choosing, known, others=others))
 
         async def job(backend: Backend) -> tuple[View, Rows]:
             refresh = ClusterRefresh(
@@ -256,12 +260,12 @@ class Session:
         view, self.rows = await self.run(job)
         return view
 
-    def _told(self, view: View, rows: Rows) -> None:
+    def _on_view(self, view: View, rows: Rows) -> None:
         if view.generation == self.poller.generation:
             self.rows = rows
             self.poller.tell(view)
 
-    def _seen(self, view: View) -> None:
+    def _on_cluster(self, view: View) -> None:
         if self._cluster_id and view.cluster_id != self._cluster_id:
             before = self._cluster_id
             self._offline_times = OfflineTimesReader(MetadataLogSource())

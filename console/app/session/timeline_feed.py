@@ -1,4 +1,4 @@
-"""The metadata log for the timeline's pane: read and told on the backend's thread, while the pane is open."""
+"""The metadata log for the timeline's pane: read and turned into events on the backend thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Start = Callable[[Coroutine[Any, Any, None]], Worker[None]]
 KEPT = 50_000
 """So many events are kept, the newest."""
 SLICE = 2_000
-"""So many events are told between two steps of other work on the backend's thread."""
+"""So many events are made between two steps of other work on the backend's thread."""
 PAUSE, PAUSE_AFTER_ERROR = 1.0, 5.0
 """Seconds between two readings."""
 OTHERWISE = (
@@ -58,8 +58,8 @@ class TimelineFeed:
         self._start = start
         self._changed = changed
         self._worker: Worker[None] | None = None
-        self._told = _ToldEvents(MetadataHistory(), "")
-        self._looked_at = False
+        self._shown = _ShownEvents(MetadataHistory(), "")
+        self._read_by_operator = False
         self.view = TimelineView()
 
     def show(self, shown: bool) -> None:
@@ -72,7 +72,7 @@ class TimelineFeed:
             return
         self._worker.cancel()
         self._worker = None
-        self._looked_at = True
+        self._read_by_operator = True
         if any(row.new for row in self.view.rows):
             self.view = replace(self.view, rows=tuple(row._replace(new=False) for row in self.view.rows))
 
@@ -91,11 +91,11 @@ class TimelineFeed:
         """Tells what is new in the active controller's log; if that was never read and cannot be, what the copy
         tells. Returns whether it was the controller's. Raises BackendError.
         """
-        if self._looked_at:
-            self._looked_at = False
-            self._told.looked_at()
+        if self._read_by_operator:
+            self._read_by_operator = False
+            self._shown.mark_old()
         tell = self._session.from_thread
-        begun = self._told.complete
+        begun = self._shown.complete
 
         def progress(done: int, end: int) -> None:
             if not begun:
@@ -107,56 +107,56 @@ class TimelineFeed:
             copy = self._copy()
             if copy is None:
                 raise
-            if self._told.history is not copy.history:
-                self._told = _ToldEvents(copy.history, f"the copy {copy.path}")
+            if self._shown.history is not copy.history:
+                self._shown = _ShownEvents(copy.history, f"the copy {copy.path}")
             unread = f"the active controller's metadata log was not read: {error}"
             end = f"{copy_end(copy)}; what happened since is not shown"
             await self._tell_events(backend, (unread, end, *gaps(copy.history, 0)))
             return False
-        if self._told.history is not log.history:
+        if self._shown.history is not log.history:
             membership: Membership | None = getattr(backend, "membership", None)
             title = "the cluster" if membership is None else membership.title
-            self._told = _ToldEvents(log.history, f"the active controller of {title}")
+            self._shown = _ShownEvents(log.history, f"the active controller of {title}")
         await self._tell_events(backend, gaps(log.history, log.snapshot_offset))
         return True
 
     def _copy(self) -> CopiedMetadataLog | None:
-        """The copied log, if it is of this cluster and nothing of the controller's was told yet."""
+        """The copied log, if it is of this cluster and nothing of the controller's log is shown yet."""
         copy = self._session.copy
         if copy is None or self._session.view.at is None:
             return None
-        return copy if self._told.history is copy.history or not self._told.source else None
+        return copy if self._shown.history is copy.history or not self._shown.source else None
 
     async def _tell_events(self, backend: Backend, notes: tuple[str, ...]) -> None:
-        tell, told = self._session.from_thread, self._told
+        tell, shown = self._session.from_thread, self._shown
         virtual = backend.virtual_time is not None
 
         def own_changes() -> OwnChanges:
             # Virtual times cannot be compared with the journal's.
             return OwnChanges() if virtual else OwnChanges(read_runs(self._session.view.cluster_id))
 
-        known = told.count
-        await told.tell_all(own_changes, lambda offset: tell(self._tell_told, offset))
-        if told.count != known or self.view.problem or self.view.source != told.source:
+        known = shown.count
+        await shown.tell_all(own_changes, lambda offset: tell(self._report_offset, offset))
+        if shown.count != known or self.view.problem or self.view.source != shown.source:
             notes = ((VIRTUAL,) if virtual else ()) + notes
-            tell(self._tell, TimelineView(told.rows(), told.older, told.source, notes=notes))
+            tell(self._tell, TimelineView(shown.rows(), shown.older, shown.source, notes=notes))
 
     def _tell_progress(self, reading: tuple[int, int]) -> None:
         self._tell(replace(self.view, reading=reading))
 
-    def _tell_told(self, offset: int) -> None:
+    def _report_offset(self, offset: int) -> None:
         if self.view.reading is not None:
-            self._tell(replace(self.view, told=offset))
+            self._tell(replace(self.view, events_up_to=offset))
 
     def _tell(self, view: TimelineView) -> None:
         self.view = view
         self._changed()
 
 
-class _ToldEvents:
-    """The events of one log as far as they were told. Belongs to the backend's thread.
+class _ShownEvents:
+    """The events of one log as far as they are shown. Belongs to the backend's thread.
 
-    ``source`` says where the log was read, "" where none was. ``complete``: it was told to its end once.
+    ``source`` says where the log was read, "" where none was. ``complete``: it was shown to its end once.
     """
 
     def __init__(self, history: MetadataHistory, source: str) -> None:
@@ -174,9 +174,9 @@ class _ToldEvents:
         return self.count - len(self._kept)
 
     async def tell_all(self, own_changes: Callable[[], OwnChanges], progress: Callable[[int], None]) -> None:
-        """Every event that was not told yet, slice by slice: other work on the thread goes on in between.
+        """Every event since the last call, slice by slice: other work on the thread goes on in between.
 
-        ``progress`` is told the offset of the newest one, the first time.
+        On the first call ``progress`` gets the offset of the newest one.
         """
         first_time = not self.complete
         # What an earlier call left when it was cancelled comes first.
@@ -194,7 +194,7 @@ class _ToldEvents:
                     await asyncio.sleep(0)
         self.complete = True
 
-    def looked_at(self) -> None:
+    def mark_old(self) -> None:
         self._kept = deque((row._replace(new=False) for row in self._kept), maxlen=KEPT)
 
     def rows(self) -> tuple[TimelineRow, ...]:

@@ -18,7 +18,7 @@ def read_evidence(
         return ()
     if ranking is Ranking.SPECIFICATION:
         raise InputError(
-            "--evidence needs --ranking last-record: a disk does not tell the partition's current leader epoch"
+            "--evidence needs --ranking last-record: a disk does not have the partition's current leader epoch"
         )
     from console.disk_evidence_files import read_disk_evidence  # noqa: PLC0415  # for evidence only
 

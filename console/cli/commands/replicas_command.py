@@ -91,7 +91,7 @@ def replicas(
     run.screen.out(picture_document(picture) if run.json else picture_lines(picture, limit))
     if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
-    partly = picture.unseen or picture.stale or (under_min_isr and picture.unsure)
+    partly = picture.may_hide_partitions or picture.stale or (under_min_isr and picture.unsure)
     return Status.PARTLY if partly else Status.DONE
 
 

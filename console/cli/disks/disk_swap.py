@@ -8,7 +8,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
-from console.operations.disk_swap import disk_swap, is_back, looked
+from console.operations.disk_swap import disk_swap, is_back, read_log_dirs
 from console.operations.survey.leaderless_partitions import SECONDS, Leaderless, has_copy, leaderless_lines
 from console.operations.survey.log_dir_survey import Disks
 from console.output.survey.log_dirs_report import swap_document, swap_lines
@@ -29,7 +29,7 @@ def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
     """
 
     async def job(backend: Backend, stop: StopRequest) -> tuple[DiskSwap, Disks]:
-        disks = await looked(backend)
+        disks = await read_log_dirs(backend)
         found = await disk_swap(backend, disks, where)
         if not wait:
             return found, disks
@@ -84,7 +84,7 @@ async def _wait(
     while True:
         stuck: tuple[str, ...] = ()
         try:
-            disks = await looked(backend, again=True)
+            disks = await read_log_dirs(backend, again=True)
             left, back = waiting(disks.partitions.states, where, partitions), is_back(disks, where)
             if not left or stop or clock() - began > PATIENCE:
                 return disks
@@ -99,7 +99,7 @@ async def _wait(
                 raise
             message = str(error)
         else:
-            pace = pace.seen(clock() - began, len(left))
+            pace = pace.with_sample(clock() - began, len(left))
             seconds = pace.seconds_left
             about = "" if seconds is None else f", about {seconds:,.0f} s"
             run.screen.progress(

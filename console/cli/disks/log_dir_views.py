@@ -8,7 +8,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.operations.disk_swap import looked
+from console.operations.disk_swap import read_log_dirs
 from console.operations.survey.log_dir_survey import Disks, failures, reckon
 from console.output.survey.log_dirs_report import dirs_document, dirs_lines, fails_document, fails_lines
 from recovery.disks.failed_dirs import FailedDir, last_copies
@@ -29,12 +29,12 @@ def show(run: Run, rows: int) -> int:
     """All dirs; the failed ones with the replicas that were on them."""
 
     async def job(backend: Backend, _stop: object) -> tuple[Disks, tuple[FailedDir, ...]]:
-        disks = await looked(backend)
+        disks = await read_log_dirs(backend)
         return disks, await failures(backend, disks)
 
     disks, failed = run.read(job)
     run.screen.out(dirs_document(disks, failed) if run.json else dirs_lines(disks, failed, rows))
-    for broker, why in disks.not_told:
+    for broker, why in disks.unknown_dirs:
         run.screen.say(f"unknown: log dirs of broker {broker}: {why}")
     gone = {lost.state.tp for lost in last_copies(failed)}
     offline = {lost.state.tp for dir_ in failed for lost in dir_.lost if lost.state.offline}
@@ -43,14 +43,14 @@ def show(run: Run, rows: int) -> int:
     elif failed:
         first = failed[0].place
         run.next("log-dirs", "--swap", str(first))
-    return Status.PARTLY if failed or disks.not_told else Status.DONE
+    return Status.PARTLY if failed or disks.unknown_dirs else Status.DONE
 
 
 def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
     """The effect of the failures."""
 
     async def job(backend: Backend, _stop: object) -> FailurePreview:
-        disks = await looked(backend)
+        disks = await read_log_dirs(backend)
         already = next((where for where in places if where in disks.failed), None)
         if already is not None:
             raise InputError(f"{already} has already failed: see log-dirs --swap {already}")

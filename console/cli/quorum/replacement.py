@@ -20,7 +20,7 @@ from console.operations.voters.replace_controller import (
     ResumeReplacement,
     Watch,
     conclusion_of,
-    refuse_unsaid,
+    refuse_unconfirmable,
 )
 from console.operations.voters.replacement_plan import ReplacementChoice
 from console.operations.voters.replacement_run import (
@@ -97,7 +97,7 @@ def _previewed(run: Run, change: ReplaceController) -> tuple[ReplacementPlan, Pa
         cluster_id = await membership.open()
         plan = await change.plan(membership)
         refuse_replacement_of_other_cluster(plan, cluster_id)
-        refuse_unsaid(plan, change.confirmed)
+        refuse_unconfirmable(plan, change.confirmed)
         file = change.file
         if file is not None and plan is not change.source:
             save_replacement(plan, file)

@@ -48,7 +48,7 @@ class CommandLine:
     def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
         self._tell(*step_lines(step))
         self._said = ""
-        if not step.kind.said:
+        if not step.kind.operator_confirms:
             return
         if self._run.screen.interactive:
             self._run.screen.say(f"type {CONFIRM} when it is done, or wait until the cluster shows it:")
@@ -69,7 +69,7 @@ class CommandLine:
             left = "" if seconds_left is None else f", about {seconds_left:,.0f} s"
             self._run.screen.progress(f"{step.title}{left}:", seen.caught, seen.target)
 
-    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
+    def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
         if str(why) != self._said:
             self._said = str(why)
             self._run.screen.say(f"   the quorum is unknown just now: {printable(str(why))}")

@@ -72,7 +72,7 @@ def choose_leaders(
     if shown and len(shown) < len(failures):
         run.screen.say(f"… and {len(failures) - len(shown):,} more (--rows 0 shows all)")
     picture = choices.picture
-    if picture.unseen or picture.leaders_not_told:
+    if picture.may_hide_partitions or picture.unreachable_leaders:
         run.screen.say(*hidden_lines(picture))
     if file is not None and written is None:
         offline = any(survey.state.offline for survey in picture.surveys)
@@ -85,7 +85,7 @@ def choose_leaders(
         run.screen.say(f"{file} was not written: {why}")
     if not remind(run, picture.cluster.cluster_id):
         _next_after_choice(run, options, choices, wanted=file, written=written)
-    return Status.PARTLY if failures or picture.unseen or picture.stale else Status.DONE
+    return Status.PARTLY if failures or picture.may_hide_partitions or picture.stale else Status.DONE
 
 
 def _write(choices: Choices, file: Path | None, *, dry_run: bool) -> Path | None:
@@ -140,7 +140,7 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
     for tp, reason in recovery.failures:
         run.screen.say(f"not recovered: {tp}: {reason}")
     picture = recovery.choices.picture
-    if picture.unseen or picture.leaders_not_told:
+    if picture.may_hide_partitions or picture.unreachable_leaders:
         run.screen.say(*hidden_lines(picture))
     if (
         recovery.elected is None

@@ -10,7 +10,7 @@ from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.operations.elections.restore_orders import RestoreOrders, with_preconditions
-from console.operations.elections.unfinished_orders import Fate, SettledOrders
+from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.operations.replication.finish_heals import FinishHeals
 from console.output.heal_report import finished_heal_lines
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines
@@ -56,7 +56,7 @@ def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = Replacemen
     controllers = run.target.kind == "controllers"
     if _may_replace(plan):
         first = SettledOrders() if controllers or answers.give_up else _orders_first(run, plan)
-        status = _told(run, first, aside=run.json) if first.rows else Status.DONE
+        status = _report(run, first, to_stderr=run.json) if first.rows else Status.DONE
         replaced = _replacement(run, plan, answers)
         if replaced is not None:
             return max(status, replaced)
@@ -93,7 +93,7 @@ def _elections(run: Run, file: Path | None) -> int:
     plan = None if file is None else with_preconditions(read(file), file)
     change = RestoreOrders(plan, file)
     settled = run.change(change, TerminalOperator(run, unfinished_lines))
-    _told(run, settled)
+    _report(run, settled)
     return run.conclude(change.conclusion(settled))
 
 
@@ -104,20 +104,20 @@ def _through_controllers(run: Run, plan: Path | None) -> int:
     if plan is not None:
         raise InputError(f"{plan}: unfinished elections need the brokers: give --bootstrap-server")
     settled, closed = change_quorum(run, SettleVoters(), TerminalOperator(run, unfinished_lines))
-    status = _told(run, settled)
+    status = _report(run, settled)
     return status if closed else Status.PARTLY
 
 
-def _told(run: Run, settled: SettledOrders, *, aside: bool = False) -> int:
-    """Prints the result; ``aside``: on stderr, because another document is the result."""
-    if aside:
+def _report(run: Run, settled: SettledOrders, *, to_stderr: bool = False) -> int:
+    """Prints the result; ``to_stderr``: on stderr, because another document is the result."""
+    if to_stderr:
         run.screen.say(*settled_lines(settled))
     else:
         run.screen.out(settled_document(settled) if run.json else settled_lines(settled))
-    for row in settled.of(Fate.LEFT, Fate.FOREIGN):
+    for row in settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN):
         run.screen.say(f"not restored: {row.tp}: {row.why}")
     return _status(settled)
 
 
 def _status(settled: SettledOrders) -> Status:
-    return Status.PARTLY if settled.of(Fate.LEFT, Fate.FOREIGN) else Status.DONE
+    return Status.PARTLY if settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN) else Status.DONE

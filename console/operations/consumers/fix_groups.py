@@ -239,12 +239,12 @@ async def _read_back(
     cluster: Backend, fixes: Sequence[OffsetFix], failures: Sequence[NotFixed]
 ) -> tuple[NotFixed, ...]:
     """What is not committed now. What a coordinator did without an answer is done all the same."""
-    told = {(failure.group, failure.tp): failure.why for failure in failures}
+    reported = {(failure.group, failure.tp): failure.why for failure in failures}
     groups = list(dict.fromkeys(fix.group for fix in fixes))
     found = await cluster.consumer_groups().committed(groups, {fix.tp for fix in fixes})
     left: list[NotFixed] = []
     for fix in fixes:
-        commits, why = found.get(fix.group.name), told.get((fix.group.name, fix.tp))
+        commits, why = found.get(fix.group.name), reported.get((fix.group.name, fix.tp))
         if commits is None or isinstance(commits, Unknown):
             left.append(NotFixed(fix.group.name, fix.tp, why or f"could not be read back: {commits}"))
         elif commits.get(fix.tp) != fix.after:

@@ -145,8 +145,8 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         written = [one.marker for one in prepared.markers]
         after = await _read_back(cluster, written)
         # What a leader did without an answer is done all the same.
-        told = {(failure.tp, failure.producer_id): failure for failure in failures}
-        left = [told.get((one.tp, one.producer_id), one) for one in _still_open(written, after)]
+        reported = {(failure.tp, failure.producer_id): failure for failure in failures}
+        left = [reported.get((one.tp, one.producer_id), one) for one in _still_open(written, after)]
         return WrittenMarkers(prepared, True, tuple(left), after)
 
     def conclusion(self, result: WrittenMarkers) -> Conclusion:

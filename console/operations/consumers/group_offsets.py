@@ -18,7 +18,7 @@ from recovery.groups.group_values import (
     GuessedUse,
     guessed_use,
 )
-from recovery.groups.offset_judgement import KeptLog, LastReadPlace, OffsetJudgement, judge_offset
+from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, SurvivingLog, judge_offset
 from recovery.loss import divergence, loss
 from recovery.model import EpochSpan, Survey, TopicPartition, Unknown, Why
 from recovery.plan.values import BarePlan, Plan, PlanRow
@@ -32,7 +32,7 @@ class StayingLog(NamedTuple):
     ``forgotten_below``: as in :func:`judge_offset`.
     """
 
-    kept: KeptLog
+    kept: SurvivingLog
     cut_off: tuple[EpochSpan, ...]
     all_logs_known: bool
     elected: bool
@@ -198,19 +198,19 @@ def staying_log(
     """
     state = survey.state
     if row is not None and row.topic_id != state.topic_id:
-        return Unknown(Why.FAILED, "the topic was deleted and made again since the plan")
+        return Unknown(Why.FAILED, "the topic was deleted and created again since the plan")
     broker = designated if state.offline else state.leader
     if broker is None:
         return NO_LEADER_YET
     log = survey.log(broker)
     if log is None or isinstance(log.lineage, Unknown):
         why = log.lineage if log is not None and isinstance(log.lineage, Unknown) else None
-        return why or Unknown(Why.NOT_ANSWERED, f"broker {broker} did not tell its log")
+        return why or Unknown(Why.NOT_ANSWERED, f"broker {broker} did not report its log")
     now = loss(survey, broker)
     candidate = None if row is None else row.candidate(broker)
     planned = () if candidate is None else candidate.loss.tail
     silent = now.unanswered if row is None else () if candidate is None else candidate.loss.unanswered
-    kept = KeptLog(log.lineage, log.log_start_offset, log.log_end_offset)
+    kept = SurvivingLog(log.lineage, log.log_start_offset, log.log_end_offset)
     forgotten_below = _forgotten_below(survey, broker, kept)
     known = not forgotten_below and (not silent if state.offline or row is not None else True)
     cut_off = tuple(dict.fromkeys((*planned, *now.tail)))
@@ -218,7 +218,7 @@ def staying_log(
     return StayingLog(kept, cut_off, known, not state.offline, as_planned, forgotten_below)
 
 
-def _forgotten_below(survey: Survey, broker: int, kept: KeptLog) -> int:
+def _forgotten_below(survey: Survey, broker: int, kept: SurvivingLog) -> int:
     """Below which offset replicas have deleted records that may have been others than those of the kept log; 0:
     below none. Such a replica starts later, and has no epoch in common with it that would make the two equal.
     """
@@ -232,7 +232,7 @@ def _forgotten_below(survey: Survey, broker: int, kept: KeptLog) -> int:
     return max((start for start in starts if start > kept.start), default=0)
 
 
-def _holds_planned(kept: KeptLog, row: PlanRow) -> bool:
+def _holds_planned(kept: SurvivingLog, row: PlanRow) -> bool:
     """By its last record: logs that hold the same record are equal before it."""
     chosen = row.chosen
     return chosen.log_end > 0 and kept.epoch_at(chosen.log_end - 1) == chosen.last_epoch

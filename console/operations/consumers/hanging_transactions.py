@@ -70,11 +70,11 @@ async def read_transactions(
     if progress is not None:
         progress("asking leaders for open transactions", 0, len(states))
     api = cluster.transactions()
-    told = await api.open_in({state.tp: state.leader for state in states})
-    found = {tp: one for tp, one in told.items() if isinstance(one, PartitionTransactions)}
-    unread = {tp: one for tp, one in told.items() if isinstance(one, Unknown)}
+    reported = await api.open_in({state.tp: state.leader for state in states})
+    found = {tp: one for tp, one in reported.items() if isinstance(one, PartitionTransactions)}
+    unread = {tp: one for tp, one in reported.items() if isinstance(one, Unknown)}
     missing = Unknown(Why.FAILED, "the partition does not exist any more, or may not be seen")
-    unread |= {tp: missing for tp in partitions or () if tp not in told}
+    unread |= {tp: missing for tp in partitions or () if tp not in reported}
     open_ones = [transaction for one in found.values() for transaction in one.open]
     answers = CoordinatorAnswers({})
     if open_ones:
@@ -98,9 +98,9 @@ async def _open_still(api: Transactions, result: PartitionsTransactions) -> Part
     concerned = {row.transaction.tp for row in result.hanging}
     if not concerned:
         return result
-    told = await api.open_in({tp: result.partitions[tp].leader for tp in concerned})
-    again = {tp: one for tp, one in told.items() if isinstance(one, PartitionTransactions)}
-    unread = {tp: one for tp, one in told.items() if isinstance(one, Unknown)}
+    reported = await api.open_in({tp: result.partitions[tp].leader for tp in concerned})
+    again = {tp: one for tp, one in reported.items() if isinstance(one, PartitionTransactions)}
+    unread = {tp: one for tp, one in reported.items() if isinstance(one, Unknown)}
     still = {(one.tp, one.producer_id, one.start_offset) for part in again.values() for one in part.open}
     rows = tuple(
         row
@@ -127,10 +127,12 @@ def _judged(
     coordinated = answers.known.get(transaction.producer_id)
     if coordinated is None and answers.not_asked:
         return JudgedTransaction(transaction, None, answers.not_asked[0])
-    untold = Unknown(Why.NOT_OFFERED, "its transactional id is not known")
-    told = untold if coordinated is None else decisions.get(coordinated.transactional_id, untold)
-    judgement = judge_transaction(transaction, coordinated, told)
-    return JudgedTransaction(transaction, coordinated, judgement, told if isinstance(told, Unknown) else None)
+    unreported = Unknown(Why.NOT_OFFERED, "its transactional id is not known")
+    reported = unreported if coordinated is None else decisions.get(coordinated.transactional_id, unreported)
+    judgement = judge_transaction(transaction, coordinated, reported)
+    return JudgedTransaction(
+        transaction, coordinated, judgement, reported if isinstance(reported, Unknown) else None
+    )
 
 
 async def _with_groups(cluster: Backend, result: PartitionsTransactions) -> PartitionsTransactions:

@@ -122,13 +122,13 @@ async def carry_out(
             elections, unsent = await job.until(plan.rows, stop_after), frozenset()
         states, not_seen = await _states_afterwards(job, plan, elections, unsent)
     results = tuple(
-        Result(row, _as_seen(election, states.get(row.tp)), states.get(row.tp))
+        Result(row, _with_read_back(election, states.get(row.tp)), states.get(row.tp))
         for row, election in zip(plan.rows, elections, strict=True)
     )
     return Elected(results, not_seen)
 
 
-def _as_seen(election: Election, state: RowState | None) -> Election:
+def _with_read_back(election: Election, state: RowState | None) -> Election:
     """An unanswered election counts as done if the planned leader is then seen to lead."""
     if election.outcome is not Outcome.FAILED or state is None or state.leading is not Leading.RIGHT:
         return election
@@ -198,7 +198,7 @@ async def _states_afterwards(
     if not rows or all(e.outcome is Outcome.NOT_ATTEMPTED for e in elections if e.tp not in unsent):
         return {}, None
     try:
-        return await _look_until_shown(job.backend, replace(plan, rows=rows), elections, job.progress), None
+        return await _read_until_applied(job.backend, replace(plan, rows=rows), elections, job.progress), None
     except BackendError as error:
         return {}, str(error)
 
@@ -236,7 +236,7 @@ class _BatchJob(NamedTuple):
         return (*ended, *left)
 
 
-async def _look_until_shown(
+async def _read_until_applied(
     backend: Backend, plan: Plan, elections: Sequence[Election], progress: Progress | None
 ) -> Mapping[TopicPartition, RowState]:
     """Reads the states after the brokers have learned of what was just written.

@@ -43,7 +43,7 @@ class Selected:
 
     ``hidden`` are topics that exist and that this user may not describe. ``visible_only``: the cluster
     silently left out what this user may not see. ``not_compared``: why it is not known whether there are such
-    topics; None if ``hidden`` is complete. ``leaders_not_told`` are partitions with a leader that has no
+    topics; None if ``hidden`` is complete. ``unreachable_leaders`` are partitions with a leader that has no
     address on the listener that was asked: they are not offline, and not among the states. ``found`` is all
     that was read to find ``states``; ``whole``: of the whole cluster.
     """
@@ -52,7 +52,7 @@ class Selected:
     hidden: tuple[str, ...] = ()
     visible_only: bool = False
     not_compared: Unknown | None = None
-    leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
+    unreachable_leaders: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
     found: Partitions = field(default_factory=lambda: Partitions(()))
     whole: bool = False
 
@@ -91,7 +91,7 @@ async def select(backend: Backend, selection: Selection) -> Selected:
         found.hidden,
         found.visible_only,
         found.not_compared,
-        found.leaders_not_told,
+        found.unreachable_leaders,
         found=found,
         whole=topics is None,
     )
@@ -120,7 +120,7 @@ def _refuse_empty(found: Partitions, topics: Sequence[str]) -> None:
 
 def _in_order(found: Partitions, requested: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
     by_name = {state.tp: state for state in found.states}
-    not_told = found.leaders_not_told
+    not_told = found.unreachable_leaders
     refused = [tp for tp in requested if tp in not_told]
     if refused:
         raise InputError(f"{_few(map(str, refused))}: {not_told[refused[0]].detail}; nothing was sent")

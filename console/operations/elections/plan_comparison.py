@@ -61,7 +61,7 @@ async def prepare(
     """Surveys the plan's partitions and compares. Raises BackendError, and NotAllowed where none may be seen."""
     found = await described(backend, [row.tp for row in plan.rows])
     surveys = await surveyed(backend, found.states, progress, Depths().duration)
-    checks = _told_what_may_be_seen(found, compare(plan, surveys, cluster_id))
+    checks = _with_missing_permissions(found, compare(plan, surveys, cluster_id))
     holds = {check.tp for check in checks if check.holds}
     holding = replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds))
     native = bool(at_risk(holding).rows) and (await backend.capabilities()).native_elections
@@ -80,22 +80,23 @@ async def still_holding(
     return replace(prepared, checks=checks, holding=now.holding)
 
 
-def _told_what_may_be_seen(found: Partitions, checks: tuple[Judgement, ...]) -> tuple[Judgement, ...]:
+def _with_missing_permissions(found: Partitions, checks: tuple[Judgement, ...]) -> tuple[Judgement, ...]:
     """A partition that is missing because this caller may not see it needs a permission, not a new plan."""
     if all(check.reason is not Reason.PARTITION for check in checks):
         return checks
     forbidden = {tp.topic for tp, why in found.unknown.items() if why.why is Why.NOT_ALLOWED} | set(
         found.hidden
     )
-    told = tuple(
-        _not_told(check, found, forbidden) if check.reason is Reason.PARTITION else check for check in checks
+    reported = tuple(
+        _why_missing(check, found, forbidden) if check.reason is Reason.PARTITION else check
+        for check in checks
     )
-    if all(check.tp.topic in forbidden and check.reason is Reason.NOT_ALLOWED for check in told):
-        raise NotAllowed("DESCRIBE", f"topic {told[0].tp.topic}", "see the partitions of the plan")
-    return told
+    if all(check.tp.topic in forbidden and check.reason is Reason.NOT_ALLOWED for check in reported):
+        raise NotAllowed("DESCRIBE", f"topic {reported[0].tp.topic}", "see the partitions of the plan")
+    return reported
 
 
-def _not_told(check: Judgement, found: Partitions, forbidden: Collection[str]) -> Judgement:
+def _why_missing(check: Judgement, found: Partitions, forbidden: Collection[str]) -> Judgement:
     """Why the broker returned nothing for the partition, if that is known."""
     tp = check.tp
     if tp.topic in forbidden:

@@ -166,7 +166,7 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
 
     def conclusion(self, result: Recovery) -> Conclusion:
         unrestored = result.elected is not None and bool(result.elected.unrestored)
-        partly = result.failures or result.choices.picture.unseen
+        partly = result.failures or result.choices.picture.may_hide_partitions
         status = Status.STALE if result.stale else Status.PARTLY if partly else Status.DONE
         return Conclusion(status, result.counts, unfinished=unrestored, next=self._next(result))
 

@@ -19,7 +19,7 @@ from console.journal.journal_lines import FOUND_ORDER
 from console.journal.unfinished_entries import OpenOrder, Unfinished, unfinished
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.elections.plan_file_checks import refuse_other_cluster
-from console.operations.elections.unfinished_orders import Fate, SettledOrders, restore, settle
+from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders, restore, settle
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState
 from recovery.plan.values import BarePlan, Plan
@@ -101,7 +101,7 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
         return () if self.plan is None else tuple(row.written_order for row in self.plan.rows)
 
     def conclusion(self, result: SettledOrders) -> Conclusion:
-        partly = bool(result.of(Fate.LEFT, Fate.FOREIGN))
+        partly = bool(result.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN))
         status = Status.PARTLY if partly else Status.DONE
         if result.open:
             return Conclusion(status, unfinished=True, next=("resume",))
@@ -129,7 +129,7 @@ async def _wait_for_elections(
                 await settle(cluster, replace(found, orders=orders, entries=()), run.journal)
             )
         except BackendError:
-            # The brokers may be out of reach for a moment. The orders that stay are told with what to do.
+            # The brokers may be out of reach for a moment. The orders that stay are reported, with the command.
             if run.journal.now() >= max(waiting.values()):
                 break
     return settled

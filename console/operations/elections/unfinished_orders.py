@@ -1,4 +1,4 @@
-"""Finishes what an earlier run left half done: restores assignments that are still in an election's order."""
+"""Finishes an earlier run: restores assignments that still have the order of an election."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recovery.model import PartitionState, TopicPartition, Unknown, Why
 _NO_DOUBT: Mapping[TopicPartition, datetime] = {}
 
 
-class Fate(StrEnum):
+class OrderOutcome(StrEnum):
     """The result for an assignment that a run may have left in the order of its election."""
 
     RESTORED = "restored"
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     """
 
     tp: TopicPartition
-    fate: Fate
+    fate: OrderOutcome
     why: str
     until: datetime | None = None
 
@@ -49,12 +49,12 @@ class SettledOrders:
     rows: tuple[Row, ...] = ()
     entries: int = 0
 
-    def of(self, *fates: Fate) -> tuple[Row, ...]:
+    def of(self, *fates: OrderOutcome) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.fate in fates)
 
     @property
     def open(self) -> bool:
-        return any(row.fate is Fate.LEFT for row in self.rows)
+        return any(row.fate is OrderOutcome.LEFT for row in self.rows)
 
     @property
     def elections_alive(self) -> Mapping[TopicPartition, datetime]:
@@ -92,7 +92,7 @@ async def settle_first(
         return SettledOrders()
     if not found.orders:
         # Nothing of theirs can be undone; what they did is seen in the state of the partitions.
-        journal.settle("nothing of it is left to undo", entries=[entry.entry for entry in found.entries])
+        journal.settle("nothing is left to undo", entries=[entry.entry for entry in found.entries])
         return SettledOrders()
     if not put_back:
         raise HalfDone(found, resume)
@@ -116,9 +116,9 @@ async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settl
     }
     settled = await restore(backend, [order.written for order in found.orders], journal, in_doubt)
     entries = [entry.entry for entry in found.entries]
-    rows = [row.tp for row in settled.rows if row.fate is not Fate.LEFT]
+    rows = [row.tp for row in settled.rows if row.fate is not OrderOutcome.LEFT]
     if entries or rows:
-        journal.settle("a later run looked at it", entries=entries, rows=rows)
+        journal.settle("a later run checked it", entries=entries, rows=rows)
     return replace(settled, entries=len(entries))
 
 
@@ -164,7 +164,7 @@ async def _restore_once(
     found = await backend.partitions(tuple(dict.fromkeys(row.tp.topic for row in rows)))
     moving = await backend.reassignments([row.tp for row in rows])
     states = {state.tp: state for state in found.states}
-    looks = {row.tp: _look(row, states.get(row.tp), found, moving) for row in rows}
+    looks = {row.tp: _why_not_restored(row, states.get(row.tp), found, moving) for row in rows}
     for row in rows:
         state = states.get(row.tp)
         if row.tp in alive and state is not None and looks[row.tp] is None:
@@ -178,44 +178,48 @@ async def _restore_once(
 
 def _written(election: Election, own: Set[TopicPartition]) -> Row:
     if not election.restored:
-        return Row(election.tp, Fate.LEFT, election.detail)
-    return Row(election.tp, *((Fate.ALREADY, "") if election.tp in own else (Fate.RESTORED, election.detail)))
+        return Row(election.tp, OrderOutcome.LEFT, election.detail)
+    return Row(
+        election.tp,
+        *((OrderOutcome.ALREADY, "") if election.tp in own else (OrderOutcome.RESTORED, election.detail)),
+    )
 
 
 # The result that counts if several orders of one partition were checked.
-_WEIGHT = {fate: weight for weight, fate in enumerate(Fate)}
+_WEIGHT = {fate: weight for weight, fate in enumerate(OrderOutcome)}
 
 
-def _look(
+def _why_not_restored(
     row: WrittenOrder,
     state: PartitionState | None,
     found: Partitions,
     moving: tuple[Reassignment, ...] | Unknown,
 ) -> Row | None:
-    """Why the order is not restored; None: it is restored, because it is the written one or the original one.
+    """Why the order is not restored; None: restore it, because it is the written one or the original one.
 
-    Also where it seems to be in its own order: what the killed run had asked for may be carried out after the look.
+    An assignment that already has its original order is written again: the killed run's request may still be
+    carried out.
     """
     if state is None:
-        return _unseen(row.tp, found)
+        return _missing_partition(row.tp, found)
     if state.topic_id != row.topic_id:
-        return Row(row.tp, Fate.FOREIGN, "the topic was deleted and made again")
+        return Row(row.tp, OrderOutcome.FOREIGN, "the topic was deleted and created again")
     if isinstance(moving, Unknown):
         why = f"whether a reassignment is in progress is not known ({moving})"
-        return Row(row.tp, Fate.LEFT, why)
+        return Row(row.tp, OrderOutcome.LEFT, why)
     if any(busy.tp == row.tp for busy in moving):
-        # What stands when it ends is theirs. Waiting for that end would stop every other recovery meanwhile, and
-        # while the partition is offline it does not come.
+        # The order after the reassignment is theirs. Waiting for its end would stop every other recovery
+        # meanwhile, and while the partition is offline it does not come.
         before = list(row.replicas)
         why = (
             f"a reassignment is in progress (--cancel of kafka-reassign-partitions ends it); it was {before}"
         )
-        return Row(row.tp, Fate.FOREIGN, why)
+        return Row(row.tp, OrderOutcome.FOREIGN, why)
     return _compared(row, state.replicas)
 
 
 def _election_alive(row: WrittenOrder, state: PartitionState, sent_at: datetime) -> Row | None:
-    """Why the order stays although it could be put back; None: it may be put back."""
+    """Why the order stays although it could be restored; None: restore it."""
     if not state.offline or state.replicas != row.order:
         return None
     until = sent_at + timedelta(seconds=ELECTION_ALIVE_FOR)
@@ -223,18 +227,25 @@ def _election_alive(row: WrittenOrder, state: PartitionState, sent_at: datetime)
         f"nobody leads, and an election of the earlier run may be carried out until {until:%H:%M:%S} UTC;"
         f" broker {row.leader} stays first until then. Run this again afterwards"
     )
-    return Row(row.tp, Fate.LEFT, why, until)
+    return Row(row.tp, OrderOutcome.LEFT, why, until)
 
 
 def _compared(row: WrittenOrder, replicas: tuple[int, ...]) -> Row | None:
     if replicas in (row.order, row.replicas):
         return None
     now = list(replicas)
-    return Row(row.tp, Fate.FOREIGN, f"the assignment is {now}: not as it was, and not as it was written")
+    return Row(
+        row.tp,
+        OrderOutcome.FOREIGN,
+        f"the assignment is {now}: neither the original order nor the one that the earlier run wrote",
+    )
 
 
-def _unseen(tp: TopicPartition, found: Partitions) -> Row:
+def _missing_partition(tp: TopicPartition, found: Partitions) -> Row:
     why = next((why for name, why in found.unknown.items() if name.topic == tp.topic), None)
-    if tp.topic in found.hidden or (why is not None and why.why in (Why.NOT_ALLOWED, Why.NOT_ANSWERED)):
-        return Row(tp, Fate.LEFT, "it may not be seen" + (f" ({why})" if why else ""))
-    return Row(tp, Fate.FOREIGN, "the partition does not exist any more")
+    if tp.topic in found.hidden or (why is not None and why.why is Why.NOT_ALLOWED):
+        needs = f"it may not be seen: needs DESCRIBE on topic {tp.topic}"
+        return Row(tp, OrderOutcome.LEFT, needs)
+    if why is not None and why.why is Why.NOT_ANSWERED:
+        return Row(tp, OrderOutcome.LEFT, f"its state is not known ({why})")
+    return Row(tp, OrderOutcome.FOREIGN, "the partition does not exist any more")

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Stop
 from recovery.cluster_changes import (
+    ClusterChange,
     ClusterReading,
-    SeenChange,
+    cluster_change_text,
     cluster_changes,
     reading,
-    seen_change_text,
 )
 
 READ_SECONDS = 60.0
@@ -27,7 +27,7 @@ class WatchReport(NamedTuple):
     """
 
     text: str
-    change: SeenChange | None = None
+    change: ClusterChange | None = None
     seen: ClusterReading | None = None
 
 
@@ -52,7 +52,7 @@ async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[
                 yield WatchReport("the cluster can be asked again")
             if before is not None:
                 for change in cluster_changes(before, after):
-                    yield WatchReport(seen_change_text(change, after), change)
+                    yield WatchReport(cluster_change_text(change, after), change)
             before = after
             yield WatchReport("", seen=after)
         await _rest(interval, stop)

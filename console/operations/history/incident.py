@@ -120,9 +120,9 @@ def collect(sources: IncidentSources) -> Incident:
     if wanted:
         rounds = tuple(one for one in rounds if one.begun.detail.get("planId") in wanted)
     source = sources.timeline
-    told = () if source is None else tuple(source.timeline.events())
+    reported = () if source is None else tuple(source.timeline.events())
     of_plan = {row.tp for file in named if file.plan is not None for row in file.plan.rows}
-    events = tuple(event for event in told if _tells(event, sources, of_plan))
+    events = tuple(event for event in reported if _tells(event, sources, of_plan))
     return Incident(
         sources,
         runs,
@@ -130,7 +130,7 @@ def collect(sources: IncidentSources) -> Incident:
         tuple(files.used()),
         tuple(_rescue(path) for path in _rescue_directories(runs, sources.rescues)),
         events,
-        tuple(outage for outage in outages(told) if _lasted(outage, sources, of_plan)),
+        tuple(outage for outage in outages(reported) if _lasted(outage, sources, of_plan)),
         left_open(recorded),
         running(sources.cluster_id),
     )

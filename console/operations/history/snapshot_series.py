@@ -38,7 +38,7 @@ class Taking:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _OfflineCounts:
     partitions: int = 0
     offline: int = 0
 
@@ -102,7 +102,7 @@ class Series:
         cluster = await backend.cluster()
         found = await backend.partitions()
         name = SnapshotName(cluster.cluster_id, snapshot_name(began, taking.token()), began)
-        counts = _Seen()
+        counts = _OfflineCounts()
         contacts: dict[int, Contact] = {}
         with SnapshotWriter(taking.root, name) as writer:
             async with tasks() as group:
@@ -130,10 +130,10 @@ class Series:
         writer: SnapshotWriter,
         kind: SnapshotKind,
         found: Partitions,
-        counts: _Seen,
+        counts: _OfflineCounts,
         contacts: dict[int, Contact],
     ) -> Manifest:
-        notes = {MISSED: self._missed, LEADERS_NOT_TOLD: len(found.leaders_not_told)}
+        notes = {MISSED: self._missed, LEADERS_NOT_TOLD: len(found.unreachable_leaders)}
         changes = kind is SnapshotKind.CHANGES and self._base is not None and self._previous is not None
         return writer.commit(
             self._taking.clock(),

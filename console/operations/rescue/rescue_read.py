@@ -133,7 +133,7 @@ async def rescue_plan(
         plan.header.cluster_id, plan.header.plan_id, digest(plan), moment(now()), made_by(), version()
     )
     rescued = await _read(backend, lost, disks, header=header, request=request, progress=progress)
-    return replace(rescued, gone=_told_before(plan, rescued.unread))
+    return replace(rescued, gone=_answered_for_plan(plan, rescued.unread))
 
 
 async def read_disks(
@@ -222,7 +222,7 @@ def _by_broker(branches: Iterable[RescueBranch]) -> Mapping[int, tuple[RescueBra
     return found
 
 
-def _told_before(plan: Plan, unread: Iterable[UnreadReplica]) -> tuple[UnreadReplica, ...]:
+def _answered_for_plan(plan: Plan, unread: Iterable[UnreadReplica]) -> tuple[UnreadReplica, ...]:
     """Replicas that answered the plan. An election does not change the disk that a plan was told by."""
     rows = {row.tp: row for row in plan.rows}
     candidates = ((one, rows[one.tp].candidate(one.broker)) for one in unread)

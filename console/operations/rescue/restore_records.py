@@ -180,7 +180,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
                     f"{row.tp}: there is no such partition, or it may not be seen; nothing was sent"
                 )
             if state.topic_id != branch.topic_id:
-                raise InputError(f"{row.tp}: the topic was deleted and made again; nothing was sent")
+                raise InputError(f"{row.tp}: the topic was deleted and created again; nothing was sent")
             if state.offline:
                 raise InputError(f"{row.tp}: it has no leader yet: elect one first; nothing was sent")
         configs = await cluster.topic_configs(topics) if topics else {}

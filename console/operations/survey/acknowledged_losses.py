@@ -51,9 +51,9 @@ async def with_verdicts(
         ids = {survey.state.topic: survey.state.topic_id for survey in picture.surveys}
         refuse_other_cluster(copy, cluster.cluster_id, ids.items())
     source = source or MetadataLogSource()
-    told = await judged(
+    reported = await judged(
         backend, cluster.elr_enabled, picture.surveys, picture.log_dirs, copy=copy, source=source
     )
     offline = (survey.state for survey in picture.surveys if survey.state.offline)
-    since = OfflineTimesReader(source).told(backend, told.history, offline, now)
-    return replace(picture, verdicts=told.verdicts, copied_log=told.copied, offline_since=since)
+    since = OfflineTimesReader(source).from_history(backend, reported.history, offline, now)
+    return replace(picture, verdicts=reported.verdicts, copied_log=reported.copied, offline_since=since)

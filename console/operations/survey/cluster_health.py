@@ -40,25 +40,25 @@ class HealthSources(NamedTuple):
     whole: bool = True
 
 
-def cluster_health(told: HealthSources) -> ClusterHealth:
+def cluster_health(reported: HealthSources) -> ClusterHealth:
     """What is wrong with the cluster as a whole."""
-    found = told.partitions
+    found = reported.partitions
     offline = offline_of(found)
     brokers = troubled_brokers(
-        told.cluster.brokers, told.problems, told.log_dirs, short_of_replicas(found.states)
+        reported.cluster.brokers, reported.problems, reported.log_dirs, short_of_replicas(found.states)
     )
     return ClusterHealth(
-        quorum=quorum_finding(told.quorum),
+        quorum=quorum_finding(reported.quorum),
         brokers_down=brokers.down,
         brokers_fenced=brokers.fenced,
         brokers_unreached=brokers.unreached,
-        failed_dirs=len(failed_dirs(told.log_dirs)),
-        offline=len(offline) if told.whole else None,
-        under_min_isr=told.under_min_isr,
-        self_electing=self_electing(offline, told.configs),
-        leaders_not_told=len(found.leaders_not_told),
+        failed_dirs=len(failed_dirs(reported.log_dirs)),
+        offline=len(offline) if reported.whole else None,
+        under_min_isr=reported.under_min_isr,
+        self_electing=self_electing(offline, reported.configs),
+        unreachable_leaders=len(found.unreachable_leaders),
         unseen=bool(found.hidden) or found.not_compared is not None,
-        cut_off=cut_off(told.quorum, found.asked),
+        cut_off=cut_off(reported.quorum, found.asked),
     )
 
 
@@ -73,7 +73,7 @@ async def read_health(
         quorum_or_lost(backend, cluster.cluster_id), backend.log_dirs(), backend.partitions()
     )
     configs = await backend.topic_configs(topics_of(offline_of(found)))
-    return cluster_health(HealthSources(cluster, found, problems, dirs, quorum.told, configs))
+    return cluster_health(HealthSources(cluster, found, problems, dirs, quorum.answer, configs))
 
 
 def problems_of(contacts: tuple[Contact, ...]) -> Mapping[int, Unknown | None]:

@@ -13,7 +13,7 @@ from backends.base.answers import LogPosition
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from backends.log_segments.batch_header import HEADER_SIZE, BatchHeader, header_defect, parse_header
-from recovery.compacted_logs import CompactedLogs, KeptBatch
+from recovery.compacted_logs import CompactedBatch, CompactedLogs
 from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown
 
 LOG_BYTES = 16 << 20
@@ -51,11 +51,11 @@ async def with_batches_read(
     by_broker: dict[int, list[_LogToRead]] = {}
     for one in sorted(wanted, key=lambda one: len(sizes[one.tp]) == 1):
         by_broker.setdefault(one.broker, []).append(one)
-    found: dict[_Key, tuple[KeptBatch, ...] | str] = {}
-    told = _ReadingProgress(progress, len(wanted))
+    found: dict[_Key, tuple[CompactedBatch, ...] | str] = {}
+    reported = _ReadingProgress(progress, len(wanted))
     try:
         async with asyncio.timeout(seconds):
-            await asyncio.gather(*(_read_all(backend, mine, found, told) for mine in by_broker.values()))
+            await asyncio.gather(*(_read_all(backend, mine, found, reported) for mine in by_broker.values()))
     except TimeoutError:
         pass  # what was not read is said as such
     late = f"not read within {seconds:g} s"
@@ -65,13 +65,13 @@ async def with_batches_read(
 def _logs_of(survey: Survey) -> Iterator[_LogToRead]:
     if survey.compacted is None or not survey.state.offline:
         return
-    told = [(r.broker, r.log) for r in survey.replicas if isinstance(r.log, ReplicaLog)]
-    if len(told) > 1:
-        yield from (_LogToRead(survey.tp, broker, log) for broker, log in told)
+    reported = [(r.broker, r.log) for r in survey.replicas if isinstance(r.log, ReplicaLog)]
+    if len(reported) > 1:
+        yield from (_LogToRead(survey.tp, broker, log) for broker, log in reported)
 
 
-def _with(survey: Survey, found: dict[_Key, tuple[KeptBatch, ...] | str], late: str) -> Survey:
-    batches: dict[int, tuple[KeptBatch, ...]] = {}
+def _with(survey: Survey, found: dict[_Key, tuple[CompactedBatch, ...] | str], late: str) -> Survey:
+    batches: dict[int, tuple[CompactedBatch, ...]] = {}
     unread: dict[int, str] = {}
     for one in _logs_of(survey):
         what = found.get((one.tp, one.broker), late)
@@ -99,7 +99,7 @@ class _ReadingProgress:
 async def _read_all(
     backend: Backend,
     logs: Sequence[_LogToRead],
-    found: dict[_Key, tuple[KeptBatch, ...] | str],
+    found: dict[_Key, tuple[CompactedBatch, ...] | str],
     progress: _ReadingProgress,
 ) -> None:
     for one in logs:
@@ -107,19 +107,19 @@ async def _read_all(
         progress.next()
 
 
-async def _read(backend: Backend, one: _LogToRead) -> tuple[KeptBatch, ...] | str:
+async def _read(backend: Backend, one: _LogToRead) -> tuple[CompactedBatch, ...] | str:
     """The batches of that log, or why they were not read."""
     too_large = f"its log is larger than {LOG_BYTES >> 20} MiB"
     if one.log.size > LOG_BYTES:
         return too_large
-    kept: list[KeptBatch] = []
+    kept: list[CompactedBatch] = []
     offset, size = max(one.log.log_start_offset, 0), 0
     while offset < one.log.log_end_offset:
         try:
-            told = await backend.read_batches(one.broker, [LogPosition(one.tp, offset)], ANSWER_BYTES)
+            reported = await backend.read_batches(one.broker, [LogPosition(one.tp, offset)], ANSWER_BYTES)
         except BackendError as error:
             return str(error)
-        answer = told.get(one.tp)
+        answer = reported.get(one.tp)
         if answer is None or isinstance(answer, Unknown):
             return "the broker left it out" if answer is None else str(answer)
         size += len(answer.data)
@@ -130,7 +130,7 @@ async def _read(backend: Backend, one: _LogToRead) -> tuple[KeptBatch, ...] | st
             return problem
         if not headers:
             break  # nothing is left behind that offset
-        kept += [KeptBatch(h.base_offset, h.last_offset, h.record_count, h.crc) for h in headers]
+        kept += [CompactedBatch(h.base_offset, h.last_offset, h.record_count, h.crc) for h in headers]
         offset = headers[-1].next_offset
     return tuple(kept)
 

@@ -26,12 +26,15 @@ KEPT = "log-dirs"
 
 @dataclass(frozen=True)
 class Disks:
-    """All log dirs and the partitions. ``kept`` is the dir where each replica was when it was last in sync."""
+    """All log dirs and the partitions.
+
+    ``last_in_sync_dirs`` is the dir where each replica was when it was last in sync.
+    """
 
     cluster: ClusterInfo
     partitions: Partitions
     dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
-    kept: PartitionsByDir
+    last_in_sync_dirs: PartitionsByDir
 
     @cached_property
     def listed(self) -> tuple[LogDir, ...]:
@@ -40,7 +43,7 @@ class Disks:
         return tuple(sorted((d for dirs in reported for d in dirs), key=lambda d: (d.broker, d.path)))
 
     @property
-    def not_told(self) -> tuple[tuple[int, Unknown], ...]:
+    def unknown_dirs(self) -> tuple[tuple[int, Unknown], ...]:
         return tuple((broker, d) for broker, d in self.dirs.items() if isinstance(d, Unknown))
 
     @property
@@ -48,7 +51,7 @@ class Disks:
         return tuple(LogDirPlace(d.broker, d.path) for d in self.listed if d.error)
 
     @cached_property
-    def held(self) -> PartitionsByDir:
+    def replica_dirs(self) -> PartitionsByDir:
         """The current dir of each replica, without failed dirs."""
         found: dict[int, dict[str, frozenset[TopicPartition]]] = {}
         for d in self.listed:
@@ -58,18 +61,20 @@ class Disks:
         return found
 
     @property
-    def as_kept(self) -> bool:
+    def as_last_in_sync(self) -> bool:
         """Whether every replica is on the dir where it was last in sync, which is nearly always true."""
-        return not self.failed and self.held == self.kept
+        return not self.failed and self.replica_dirs == self.last_in_sync_dirs
 
     @cached_property
     def moved(self) -> tuple[MovedReplica, ...]:
         """Replicas that came back on another dir and are not yet in sync."""
-        if self.as_kept:
+        if self.as_last_in_sync:
             return ()
         states = {state.tp: state for state in self.partitions.states}
         return tuple(
-            m for m in moved(self.kept, self.held) if m.tp in states and m.broker not in states[m.tp].isr
+            m
+            for m in moved(self.last_in_sync_dirs, self.replica_dirs)
+            if m.tp in states and m.broker not in states[m.tp].isr
         )
 
     def reckoned(
@@ -90,7 +95,7 @@ class Disks:
         return DiskCluster(
             self.partitions.states,
             brokers,
-            self.held,
+            self.replica_dirs,
             min_isr,
             self._rules(),
             frozenset(unclean),
@@ -138,10 +143,10 @@ async def failures(backend: Backend, disks: Disks) -> tuple[FailedDir, ...]:
         return ()
     topics = sorted({s.topic for s in disks.partitions.states if s.offline_replicas})
     cluster = disks.reckoned(await backend.topic_configs(topics), {})
-    return failed_dirs(cluster, disks.failed, disks.kept)
+    return failed_dirs(cluster, disks.failed, disks.last_in_sync_dirs)
 
 
-def kept_from(document: Mapping[str, Any] | None) -> PartitionsByDir:
+def dirs_from_json(document: Mapping[str, Any] | None) -> PartitionsByDir:
     """Reads what :func:`keep` saved."""
     if document is None:
         return {}
@@ -160,8 +165,11 @@ def keep(disks: Disks) -> dict[str, object]:
     """
     states = {state.tp: state for state in disks.partitions.states}
     placed: dict[int, dict[str, set[TopicPartition]]] = {}
-    was = {b: {tp: path for path, tps in dirs.items() for tp in tps} for b, dirs in disks.kept.items()}
-    for broker, dirs in disks.held.items():
+    was = {
+        b: {tp: path for path, tps in dirs.items() for tp in tps}
+        for b, dirs in disks.last_in_sync_dirs.items()
+    }
+    for broker, dirs in disks.replica_dirs.items():
         for path, tps in dirs.items():
             here = placed.setdefault(broker, {}).setdefault(path, set())
             former = was.get(broker)
@@ -172,18 +180,18 @@ def keep(disks: Disks) -> dict[str, object]:
                 state = states.get(tp)
                 late = state is not None and broker not in state.isr
                 placed[broker].setdefault(former.get(tp, path) if late else path, set()).add(tp)
-    _keep_unseen(disks, placed, was, states)
+    _keep_unlisted(disks, placed, was, states)
     return {"brokers": {str(b): {p: _by_topic(tps) for p, tps in d.items()} for b, d in placed.items()}}
 
 
-def _keep_unseen(
+def _keep_unlisted(
     disks: Disks,
     placed: dict[int, dict[str, set[TopicPartition]]],
     was: Mapping[int, Mapping[TopicPartition, str]],
     states: Mapping[TopicPartition, object],
 ) -> None:
     """Replicas that no dir lists now keep their last known dir, as long as their partition exists."""
-    seen = {b: {tp for tps in dirs.values() for tp in tps} for b, dirs in disks.held.items()}
+    seen = {b: {tp for tps in dirs.values() for tp in tps} for b, dirs in disks.replica_dirs.items()}
     for broker, former in was.items():
         for tp, path in former.items():
             if tp in states and tp not in seen.get(broker, ()):

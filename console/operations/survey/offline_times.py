@@ -60,7 +60,7 @@ class OfflineTimesReader:
             return OfflineTimes({}, refused.problem)
         unread = await self.source.read(backend)
         problem = "" if unread is None else unread.detail
-        found = self.told(backend, self.source.history, offline, now)
+        found = self.from_history(backend, self.source.history, offline, now)
         if problem and isinstance(self.source.history, Unknown):
             self._refused = _Refusal(wanted, problem, now + AGAIN_SECONDS)
         if not problem and len(found) < len(offline):
@@ -81,7 +81,7 @@ class OfflineTimesReader:
                 found[broker] = self._fenced.setdefault((broker, since), since / 1000 + shift)
         return found
 
-    def told(
+    def from_history(
         self,
         backend: Backend,
         history: MetadataHistory | Unknown,
@@ -97,7 +97,7 @@ class OfflineTimesReader:
         history: MetadataHistory | Unknown,
         offline: Iterable[PartitionState],
         now: float,
-        told: Callable[[MetadataHistory, PartitionSubject, int], int | None],
+        moment_in: Callable[[MetadataHistory, PartitionSubject, int], int | None],
     ) -> dict[TopicPartition, float]:
         if isinstance(history, Unknown):
             return {}
@@ -107,7 +107,7 @@ class OfflineTimesReader:
             subject = PartitionSubject(state.topic_id, state.partition)
             key = history.likeness(subject), state.leader_epoch
             if key not in alike:
-                alike[key] = told(history, subject, state.leader_epoch)
+                alike[key] = moment_in(history, subject, state.leader_epoch)
             since = alike[key]
             if since is not None:
                 found[state.tp] = self._moments.setdefault((state.tp, since), since / 1000 + shift)

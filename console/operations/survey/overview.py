@@ -183,27 +183,27 @@ def voters_behind(found: QuorumHealth) -> tuple[QuorumMember, ...]:
 
 def voters(quorum: Quorum) -> tuple[QuorumView, ...]:
     """Every voter: first whose log end is unknown, then the one furthest behind."""
-    views = [_beside_leader(quorum, replica) for replica in quorum.voter_progress]
+    views = [_compared_with_leader(quorum, replica) for replica in quorum.voter_progress]
     return tuple(sorted(views, key=lambda view: (view.lag is not None, -(view.lag or 0))))
 
 
 def lagging_observers(quorum: Quorum) -> tuple[QuorumView, ...]:
     """The observers that are :data:`LAGGING_MS` behind, the worst first; a node that is gone stays for minutes."""
-    views = (_beside_leader(quorum, replica) for replica in quorum.observer_progress)
+    views = (_compared_with_leader(quorum, replica) for replica in quorum.observer_progress)
     behind = [view for view in views if view.behind_ms is None or view.behind_ms >= LAGGING_MS]
     return tuple(sorted(behind, key=lambda view: -(view.lag or 0)))
 
 
-def _beside_leader(quorum: Quorum, replica: QuorumReplica) -> QuorumView:
+def _compared_with_leader(quorum: Quorum, replica: QuorumReplica) -> QuorumView:
     leader = next((held for held in quorum.voter_progress if held.key == quorum.leader), None)
     if leader is None:
         return QuorumView(replica, False, None, None)
-    told = min(leader.log_end_offset, replica.log_end_offset) >= 0
+    reported = min(leader.log_end_offset, replica.log_end_offset) >= 0
     timed = min(leader.last_caught_up_ms, replica.last_caught_up_ms) >= 0
     return QuorumView(
         replica,
         replica.key == leader.key,
-        max(0, leader.log_end_offset - replica.log_end_offset) if told else None,
+        max(0, leader.log_end_offset - replica.log_end_offset) if reported else None,
         max(0, leader.last_caught_up_ms - replica.last_caught_up_ms) if timed else None,
     )
 

@@ -46,7 +46,7 @@ class Picture:
     """The requested partitions with one survey each, in the requested order.
 
     ``marks`` says for each topic what an unclean election affects in addition to records. ``hidden``,
-    ``visible_only``, ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` and
+    ``visible_only``, ``not_compared`` and ``unreachable_leaders`` are as in :class:`Selected`. ``quorum`` and
     ``health``, that of the whole cluster, are None where they were not asked. ``evidence`` is what became of
     disks that were read; None: there were none. ``log_dirs`` are empty where they were not asked, ``verdicts``
     where nobody judged. ``copied_log``: what became of a copied metadata log; None: there was none.
@@ -62,7 +62,7 @@ class Picture:
     selection: Selection
     quorum: Quorum | Unknown | None = None
     not_compared: Unknown | None = None
-    leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
+    unreachable_leaders: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
     health: ClusterHealth | None = None
     evidence: EvidenceUse | None = None
     log_dirs: LogDirs = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Picture:
     offline_since: Mapping[TopicPartition, float] = field(default_factory=dict)
 
     @property
-    def unseen(self) -> bool:
+    def may_hide_partitions(self) -> bool:
         """All partitions were requested, and there are, or may be, some that this user has no permission to
         see.
         """
@@ -87,8 +87,8 @@ class Picture:
         """How many partitions with a leader lack an in-sync replica and may be under min ISR, because their
         min ISR is not known.
         """
-        told = (survey for survey in self.surveys if isinstance(survey.min_isr, Unknown))
-        return sum(not s.state.offline and len(s.state.isr) < len(s.state.replicas) for s in told)
+        reported = (survey for survey in self.surveys if isinstance(survey.min_isr, Unknown))
+        return sum(not s.state.offline and len(s.state.isr) < len(s.state.replicas) for s in reported)
 
 
 async def examine(
@@ -121,7 +121,7 @@ async def examine(
     if dirs_asked and quorum:
         problems, dirs = problems_of(result.contacts), dirs_asked.result()
         sources = HealthSources(
-            cluster, selected.found, problems, dirs, quorum.told, configs, whole=selected.whole
+            cluster, selected.found, problems, dirs, quorum.answer, configs, whole=selected.whole
         )
         found = cluster_health(sources)
     surveys = await with_batches_read(backend, result.surveys, progress)
@@ -135,7 +135,7 @@ async def examine(
         selection,
         quorum.quorum if quorum else None,
         selected.not_compared,
-        selected.leaders_not_told,
+        selected.unreachable_leaders,
         found,
         log_dirs=dirs_asked.result() if dirs_asked else {},
     )

@@ -13,10 +13,10 @@ from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
-from console.operations.elections.unfinished_orders import Fate, Row, SettledOrders
+from console.operations.elections.unfinished_orders import OrderOutcome, Row, SettledOrders
 from console.operations.voters.kraft_upgrade import UpgradeCheck, check_upgrade, upgrade
 from console.operations.voters.remembered_voters import remember_new_voters
-from console.operations.voters.unfinished_voter_changes import look_for
+from console.operations.voters.unfinished_voter_changes import check_entries
 from console.operations.voters.voter_change import (
     Changed,
     Given,
@@ -156,14 +156,14 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
         self, cluster: Membership, prepared: Unfinished, run: ChangeRun[Unfinished]
     ) -> SettledVoters:
         with run.stop.in_flight():
-            looked = await look_for(cluster, prepared.entries)
+            looked = await check_entries(cluster, prepared.entries)
             for each in looked:
                 run.operator.says(f"{each.entry.action}: {each.seen}")
             closed = [each.entry.entry for each in looked if each.closed]
             run.journal.settle("a later run looked at the voters", entries=closed)
         # Orders of partitions stay open here: only the brokers can restore them.
         orders = dict.fromkeys(order.written.tp for order in prepared.orders)
-        rows = tuple(Row(tp, Fate.LEFT, BROKERS) for tp in orders)
+        rows = tuple(Row(tp, OrderOutcome.LEFT, BROKERS) for tp in orders)
         return SettledVoters(SettledOrders(rows, len(closed)), len(closed) == len(looked))
 
     def conclusion(self, result: SettledVoters) -> Conclusion:

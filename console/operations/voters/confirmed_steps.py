@@ -37,8 +37,8 @@ class Keeping:
     def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
         self._watcher.waits(step, seen, seconds_left)
 
-    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
-        self._watcher.unseen(step, why)
+    def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
+        self._watcher.quorum_unknown(step, why)
 
     def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         self._watcher.judged(step, prepared)

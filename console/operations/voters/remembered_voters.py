@@ -31,7 +31,7 @@ class QuorumAnswer(NamedTuple):
     lost: QuorumWithoutLeader | None = None
 
     @property
-    def told(self) -> Quorum | QuorumWithoutLeader | Unknown:
+    def answer(self) -> Quorum | QuorumWithoutLeader | Unknown:
         return self.lost or self.quorum
 
 

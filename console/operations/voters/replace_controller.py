@@ -70,7 +70,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
     def without_lock(self, cluster_id: str) -> None:
         if isinstance(self.source, ReplacementPlan):
             refuse_replacement_of_other_cluster(self.source, cluster_id)
-            refuse_unsaid(self.source, self.confirmed)
+            refuse_unconfirmable(self.source, self.confirmed)
 
     async def settle(self, access: Access[Membership], run: ChangeRun[ReplacementStanding]) -> None:
         half_done = open_replacement(unfinished(run.cluster_id))
@@ -97,7 +97,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
         if isinstance(self.source, ReplacementPlan):
             return self.source
         made = await make_replacement(cluster, self.source)
-        refuse_unsaid(made, self.confirmed)
+        refuse_unconfirmable(made, self.confirmed)
         return made
 
     def unsent(self, prepared: ReplacementStanding) -> ReplacementResult | None:
@@ -192,7 +192,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
                 f" as they are: {self.give_up}"
             ) from None
         refuse_replacement_of_other_cluster(plan, cluster_id)
-        refuse_unsaid(plan, self.confirmed)
+        refuse_unconfirmable(plan, self.confirmed)
         return HalfDoneReplacement(found, Planned.of(plan, path, self.confirmed))
 
     def unsent(self, prepared: HalfDoneReplacement) -> Resumed | None:
@@ -275,16 +275,20 @@ def conclusion_of(result: ReplacementResult) -> Conclusion:
     """The exit status of a replacement's run."""
     if result.reason is StopReason.DONE:
         return Conclusion(Status.DONE, next=("quorum", "status"))
-    unsaid = result.step is not None and result.step.kind.said and result.reason is not StopReason.UNATTENDED
-    options = ("--confirmed", str(result.step.number)) if result.step is not None and unsaid else ()
+    confirmable = (
+        result.step is not None
+        and result.step.kind.operator_confirms
+        and result.reason is not StopReason.UNATTENDED
+    )
+    options = ("--confirmed", str(result.step.number)) if result.step is not None and confirmable else ()
     return Conclusion(Status.PARTLY, unfinished=True, next=("resume", *options))
 
 
-def refuse_unsaid(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
+def refuse_unconfirmable(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
     """Raises InputError if a confirmed step does not exist, or if the cluster itself shows whether it is
     done.
     """
-    said = {step.number for step in plan.steps if step.kind.said}
+    said = {step.number for step in plan.steps if step.kind.operator_confirms}
     wrong = sorted(confirmed - said)
     if wrong:
         may = (

@@ -33,7 +33,7 @@ from recovery.membership.replacement_state import (
     key_of,
     silent,
     situation,
-    told,
+    step_to_show,
 )
 from recovery.membership.replica_lookup import NotChosen
 
@@ -54,7 +54,7 @@ class Watcher(Protocol):
         """
         ...
 
-    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
+    def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
         """The quorum could not be read just now; it is read again."""
         ...
 
@@ -122,7 +122,7 @@ async def go_through(
     Raises BackendError only from the first look: later the quorum is looked at again until ``patience`` is over.
     """
     run = _Run(membership, plan, recorder, watcher, patience, attended=attended)
-    await run.look()
+    await run.refresh()
     while not stop:
         result = await run.on()
         if result is not None:
@@ -169,7 +169,7 @@ class _Run:
         self.step: ReplacementStep | None = None
         self.picture: QuorumPicture
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         confirmed = self._watcher.confirmed | self._seen
         self.picture = await _picture(self._membership, self._plan, confirmed, self._history)
         self._note_swaps()
@@ -209,7 +209,7 @@ class _Run:
             if step.number > self._furthest:
                 self._waited.restart()
             self._furthest, self._pace = max(self._furthest, step.number), CatchUpRate()
-            self._watcher.begins(told(self._plan, step, self.picture.quorum), seen)
+            self._watcher.begins(step_to_show(self._plan, step, self.picture.quorum), seen)
         self.step = step
 
     async def _send(self, step: ReplacementStep) -> bool:
@@ -230,7 +230,7 @@ class _Run:
                 self._membership, prepared, self._recorder, lambda said: self._watcher.says(step, said)
             )
         except BackendError as error:
-            self._watcher.unseen(step, error)
+            self._watcher.quorum_unknown(step, error)
         else:
             self._watcher.changed(step, changed)
         return True
@@ -246,14 +246,14 @@ class _Run:
 
     async def _wait(self, step: ReplacementStep, seen: StepSituation) -> None:
         if seen.target >= 0:
-            self._pace = self._pace.seen(self._waited.seconds, seen.target - seen.caught)
+            self._pace = self._pace.with_sample(self._waited.seconds, seen.target - seen.caught)
         self._watcher.waits(step, seen, self._pace.seconds_left)
         await self._waited.pause(POLL)
         try:
-            await self.look()
+            await self.refresh()
         except BackendError as error:
             # A leader that was just removed has resigned; another leader is elected soon.
-            self._watcher.unseen(step, error)
+            self._watcher.quorum_unknown(step, error)
 
 
 class _History(NamedTuple):

@@ -14,7 +14,7 @@ from recovery.membership.voters import ReplicaKey
 ADD, REMOVE, UPGRADE = "add-voter", "remove-voter", "upgrade-feature"
 
 
-class Looked(NamedTuple):
+class EntryCheck(NamedTuple):
     """An entry, whether it can be ``closed``, and what the quorum shows of it (``seen``)."""
 
     entry: OpenEntry
@@ -22,23 +22,25 @@ class Looked(NamedTuple):
     seen: str
 
 
-async def look_for(membership: Membership, entries: Sequence[OpenEntry]) -> tuple[Looked, ...]:
+async def check_entries(membership: Membership, entries: Sequence[OpenEntry]) -> tuple[EntryCheck, ...]:
     """Reads the voters once for all of ``entries``. Raises NoLeader, BackendError."""
     if not entries:
         return ()
     quorum = (await settled_quorum(membership)).quorum
-    return tuple(_looked(entry, quorum) for entry in entries)
+    return tuple(_check_entry(entry, quorum) for entry in entries)
 
 
-def _looked(entry: OpenEntry, quorum: Quorum) -> Looked:
+def _check_entry(entry: OpenEntry, quorum: Quorum) -> EntryCheck:
     detail = entry.detail
     if entry.action == UPGRADE and detail.get("feature") == KRAFT_VERSION:
-        return Looked(entry, True, f"{KRAFT_VERSION} is {quorum.kraft_version}")
+        return EntryCheck(entry, True, f"{KRAFT_VERSION} is {quorum.kraft_version}")
     if entry.action not in (ADD, REMOVE):
-        return Looked(entry, False, "checking it needs the brokers: give --bootstrap-server")
+        return EntryCheck(entry, False, "checking it needs the brokers: give --bootstrap-server")
     key = ReplicaKey(int(detail.get("voter", -1)), str(detail.get("directoryId", "")))
     if quorum.change_pending is not False:
-        return Looked(entry, False, "a change of the voters is written and not yet committed: run this again")
+        return EntryCheck(
+            entry, False, "a change of the voters is written and not yet committed: run this again"
+        )
     votes = key in quorum.voters.keys
     made = "was made" if votes == (entry.action == ADD) else "was not made"
-    return Looked(entry, True, f"{key} is {'a' if votes else 'no'} voter: the change {made}")
+    return EntryCheck(entry, True, f"{key} is {'a' if votes else 'no'} voter: the change {made}")

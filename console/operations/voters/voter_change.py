@@ -150,7 +150,7 @@ async def _prepare_add(membership: Membership, given: Given) -> PreparedChange:
     """The voters and who is up are read last, because waiting for a silent address takes time."""
     seen = await membership.describe()
     _newcomer(seen, given.node_id, given.directory_id)
-    endpoints = given.endpoints or await look_endpoints(membership, seen, given.node_id)
+    endpoints = given.endpoints or await listed_endpoints(membership, seen, given.node_id)
     probes = tuple([await probe_endpoint(membership, e, given.node_id) for e in endpoints])
     quorum, limits = await settled_quorum(membership, given.node_id)
     voter = Voter(_newcomer(quorum, given.node_id, given.directory_id), endpoints)
@@ -188,7 +188,7 @@ async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) ->
     return bool(answer.settings.auto_join)
 
 
-async def look_endpoints(membership: Membership, quorum: Quorum, node_id: int) -> tuple[VoterEndpoint, ...]:
+async def listed_endpoints(membership: Membership, quorum: Quorum, node_id: int) -> tuple[VoterEndpoint, ...]:
     """The node's endpoints in the listing of controllers; empty if it is not listed."""
     listed = await membership.controllers()
     if isinstance(listed, Unknown):

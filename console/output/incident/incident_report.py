@@ -139,8 +139,8 @@ def _losses_in_short(elected: Sequence[PlannedElection]) -> Iterator[str]:
     loss = range_text(sum(one.at_least for one in planned), at_most)
     yield f"Offsets that these elections cut off, as planned: {loss}."
     verdicts = Counter(one.acknowledged or "not judged" for one in planned)
-    told = ", ".join(f"{verdict}: {counted(count, 'partition')}" for verdict, count in verdicts.items())
-    yield f"Acknowledged records lost by them: {told}."
+    reported = ", ".join(f"{verdict}: {counted(count, 'partition')}" for verdict, count in verdicts.items())
+    yield f"Acknowledged records lost by them: {reported}."
 
 
 def _length(outage: Outage) -> int:
@@ -284,9 +284,11 @@ def _evidence(one: ElectionRound, election: PlannedElection) -> str:
     row = one.row(election)
     if row is None:
         return "" if one.file is None else "not in the plan file as it is now"
-    told = review_row(row)
+    reported = review_row(row)
     return "; ".join(
-        filter(None, (told.note, told.lost_ranges and f"cut off: {told.lost_ranges}", told.marks))
+        filter(
+            None, (reported.note, reported.lost_ranges and f"cut off: {reported.lost_ranges}", reported.marks)
+        )
     )
 
 

@@ -24,9 +24,9 @@ from console.output.survey.copied_log_report import copied_log_json
 from console.output.survey.survey_json import cluster_json, contact_json, survey_json, unknown_json
 from console.output.survey.survey_report import (
     count_lines,
-    leaders_not_told_json,
     replica_lines,
     survey_counts,
+    unreachable_leaders_json,
 )
 from recovery.plan.plan_review import summarise
 from recovery.wording.advice_text import steps_lines
@@ -66,7 +66,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         "counts": {**survey_counts(picture), **summary_json(summarise(plan))},
         "hiddenTopics": list(picture.hidden),
         "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
-        "leadersNotTold": leaders_not_told_json(picture),
+        "leadersNotTold": unreachable_leaders_json(picture),
         "contacts": [contact_json(contact) for contact in picture.contacts],
         "evidence": evidence_json(picture.evidence),
         "copiedLog": copied_log_json(picture.copied_log),

@@ -108,7 +108,7 @@ def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
             (
                 str(host.key.id),
                 _state(host),
-                _held(lost, host),
+                _metadata_offset(lost, host),
                 host.key.directory_id,
                 host.address,
                 printable(host.why or (f"last seen with {host.other}: no voter" if host.other else "")),
@@ -123,14 +123,14 @@ def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
 
 
 def _state(host: VoterHost) -> str:
-    if host.unseen:
+    if host.may_be_up:
         return "NO ANSWER"
     if not host.answers:
         return "DOWN"
     return "NEW DISK" if host.other else "answers"
 
 
-def _held(lost: QuorumWithoutLeader, host: VoterHost) -> str:
+def _metadata_offset(lost: QuorumWithoutLeader, host: VoterHost) -> str:
     if host in lost.without_metadata:
         return "none reported"  # what is known of it was on the disk that it had
     return f"at least {host.offset:,}" if host.offset >= 0 else "not known"

@@ -90,7 +90,7 @@ def show_document(contents: RescueContents, shown: Sequence[BranchShown]) -> Ite
 
 def _fields(one: BranchShown) -> dict[str, object]:
     branch, summary = one.rescued.branch, one.summary
-    told: dict[str, object] = {
+    reported: dict[str, object] = {
         "topic": branch.tp.topic,
         "partition": branch.tp.partition,
         "broker": branch.broker,
@@ -102,7 +102,7 @@ def _fields(one: BranchShown) -> dict[str, object]:
         "problem": one.problem,
     }
     if summary is not None:
-        told |= {
+        reported |= {
             "batches": summary.batches,
             "records": summary.records,
             "committed": summary.endings.get(Ending.COMMITTED, 0),
@@ -115,11 +115,11 @@ def _fields(one: BranchShown) -> dict[str, object]:
             "lastMs": summary.last_ms,
         }
     if one.records:
-        told["firstRecords"] = [
+        reported["firstRecords"] = [
             {"unreadable": record} if isinstance(record, str) else _record_fields(record)
             for record in one.records
         ]
-    return told
+    return reported
 
 
 def _record_fields(record: Record) -> dict[str, object]:

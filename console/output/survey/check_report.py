@@ -103,10 +103,10 @@ def _source_table(sources: Sequence[FurtherSource]) -> Iterator[str]:
     return table(columns, [(s.name, _available(s.available), s.needs, s.adds) for s in sources])
 
 
-def _available(told: bool | Unknown | None) -> str:
-    if told is None:
+def _available(reported: bool | Unknown | None) -> str:
+    if reported is None:
         return "if given"
-    return printable(str(told)) if isinstance(told, Unknown) else "yes" if told else "no"
+    return printable(str(reported)) if isinstance(reported, Unknown) else "yes" if reported else "no"
 
 
 def _call_table(checked: CheckReport) -> Iterator[str]:

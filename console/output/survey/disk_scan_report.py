@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from backends.disk_scan.scan_values import LIVE, DiskScan, ScannedDir, ScannedLog
 from console.output.text_table import TextColumn, table
-from recovery.membership.metadata_copies import ComparedCopy, MetadataCopy, compare_copies, held_by_most
+from recovery.membership.metadata_copies import ComparedCopy, MetadataCopy, compare_copies, on_majority
 from recovery.model import EpochSpan, Lineage
 from recovery.wording.quantity_text import counted, human_bytes, offset, printable
 
@@ -50,7 +50,7 @@ def metadata_lines(scan: DiskScan) -> Iterator[str]:
     yield f"metadata log of {counted(len(copies), 'node')}, the longest first (by last epoch, then log end):"
     for one in compared:
         yield printable(f"  {_copy_text(one, compared[0].copy)}")
-    most = held_by_most(compared)
+    most = on_majority(compared)
     if most is not None:
         share = f"{len(compared) // 2 + 1} of these {len(compared)}"
         yield f"offsets below {offset(most)} are the same on {share}; what was committed is in no file"

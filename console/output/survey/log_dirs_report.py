@@ -51,7 +51,7 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
     )
     # What has failed or is unknown first: nobody must search for it among a thousand.
     broken = [_dir_row(d) for d in listed if d.error]
-    silent = [_silent_row(broker, why) for broker, why in disks.not_told]
+    silent = [_silent_row(broker, why) for broker, why in disks.unknown_dirs]
     yield from table(columns, [*broken, *silent, *(_dir_row(d) for d in listed if not d.error)])
 
 
@@ -79,7 +79,7 @@ def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
         TextColumn("WHAT"),
     )
     shown = found.fates[: limit or len(found.fates)]
-    yield from table(columns, [_fate_row(fate) for fate in shown])
+    yield from table(columns, [_effect_row(fate) for fate in shown])
     left = len(found.fates) - len(shown)
     if left:
         yield f"… and {left:,} more (--rows 0, or --output json, shows all)"
@@ -123,7 +123,7 @@ def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
                 "failed": len(failed),
                 "lastCopiesLost": len(last_copies(failed)),
             },
-            "notTold": [{"broker": broker, **unknown_json(why)} for broker, why in disks.not_told],
+            "notTold": [{"broker": broker, **unknown_json(why)} for broker, why in disks.unknown_dirs],
             "lastCopies": [_lost_json(lost) for lost in last_copies(failed)],
             "failed": [
                 {
@@ -233,7 +233,7 @@ def _lost_json(lost: LostReplica) -> dict[str, object]:
     }
 
 
-def _fate_row(fate: FailureEffect) -> tuple[str, ...]:
+def _effect_row(fate: FailureEffect) -> tuple[str, ...]:
     return (
         str(fate.tp),
         _leader(fate.state.leader),

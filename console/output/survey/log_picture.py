@@ -36,7 +36,7 @@ def text_drawing(row: PlanRow) -> Iterator[str]:
             cells[left : left + wide] = [_sign(log, first)] * wide
         if log.high_watermark >= 0:
             cells[axis.column(min(log.high_watermark, log.end))] = "|"
-        yield f"{f'broker {log.broker}':<{LABEL}}{''.join(cells)} {_aside(log, row)}"
+        yield f"{f'broker {log.broker}':<{LABEL}}{''.join(cells)} {_log_label(log, row)}"
     if row.silent:
         yield f"{f'broker {ids(row.silent)}':<{LABEL}}{NOT_KNOWN} no answer"
 
@@ -70,7 +70,7 @@ def _at(spans: Sequence[EpochSpan], at: int) -> EpochSpan | None:
     return next((span for span in spans if span.start <= at < span.end), None)
 
 
-def _aside(log: PlannedLog, row: PlanRow) -> str:
+def _log_label(log: PlannedLog, row: PlanRow) -> str:
     candidate = row.candidate(log.broker)
     epoch = "?" if candidate is None or candidate.last_epoch is None else candidate.last_epoch
     chosen = " (elected)" if log.broker == row.leader else ""
@@ -122,7 +122,7 @@ def _bar_svg(log: PlannedLog, row: PlanRow, axis: Axis, top: int) -> Iterator[Ht
     if log.high_watermark >= 0:
         x = _LEFT + axis.column(min(log.high_watermark, log.end)) * _PIXELS
         yield element("line", x1=x, y1=top - 3, x2=x, y2=top + _BAR + 3, stroke="#000", stroke_width=2)
-    yield _label(_LEFT + (axis.width + 1) * _PIXELS + 6, top + 13, _aside(log, row))
+    yield _label(_LEFT + (axis.width + 1) * _PIXELS + 6, top + 13, _log_label(log, row))
 
 
 def _rectangle(axis: Axis, top: int, start: int, end: int, fill: str) -> Html:

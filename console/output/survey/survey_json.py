@@ -35,7 +35,7 @@ def health_json(health: ClusterHealth) -> dict[str, object]:
         "offline": health.offline,
         "underMinIsr": health.under_min_isr,
         "selfElecting": health.self_electing,
-        "leadersNotTold": health.leaders_not_told,
+        "leadersNotTold": health.unreachable_leaders,
         "cutOff": health.cut_off,
     }
 

@@ -99,8 +99,8 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
             "whether some partitions are hidden from this caller is unknown"
             f" ({printable(str(picture.not_compared))})"
         )
-    for why, count in Counter(picture.leaders_not_told.values()).items():
-        first = next(tp for tp, reason in picture.leaders_not_told.items() if reason == why)
+    for why, count in Counter(picture.unreachable_leaders.values()).items():
+        first = next(tp for tp, reason in picture.unreachable_leaders.items() if reason == why)
         more = f" (and {count - 1:,} more)" if count > 1 else ""
         yield f"{first}{more}: {leader_unknown_text(why)}"
 
@@ -144,7 +144,7 @@ def picture_document(picture: Picture) -> Iterator[str]:
             "visibleOnly": picture.visible_only,
             "hiddenTopics": list(picture.hidden),
             "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
-            "leadersNotTold": leaders_not_told_json(picture),
+            "leadersNotTold": unreachable_leaders_json(picture),
             "contacts": [contact_json(contact) for contact in picture.contacts],
             "evidence": evidence_json(picture.evidence),
             "copiedLog": copied_log_json(picture.copied_log),
@@ -155,11 +155,11 @@ def picture_document(picture: Picture) -> Iterator[str]:
     )
 
 
-def leaders_not_told_json(picture: Picture) -> list[dict[str, object]]:
+def unreachable_leaders_json(picture: Picture) -> list[dict[str, object]]:
     """Partitions that have a leader which the listener that was asked does not reach (docs/output.md)."""
     return [
         {"topic": tp.topic, "partition": tp.partition, "detail": why.detail}
-        for tp, why in picture.leaders_not_told.items()
+        for tp, why in picture.unreachable_leaders.items()
     ]
 
 

@@ -11,16 +11,16 @@ from backends.base.errors import Unreachable
 from backends.base.protocol import Backend
 from backends.log_segments.batch_header import HEADER
 from console.operations.survey.compacted_log_batches import LOG_BYTES, with_batches_read
-from recovery.compacted_logs import NOT_READ, CompactedLogs, KeptBatch
+from recovery.compacted_logs import NOT_READ, CompactedBatch, CompactedLogs
 from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown, Why
 from tests.unit.recovery.surveys import log, survey
 
 BODY = b"x" * 39
-FIRST, LAST = KeptBatch(0, 39, 40, 11), KeptBatch(40, 41, 2, 22)
+FIRST, LAST = CompactedBatch(0, 39, 40, 11), CompactedBatch(40, 41, 2, 22)
 LOG = log((0, 0, 42))._replace(size=900)
 
 
-def batch(kept: KeptBatch, *, magic: int = 2) -> bytes:
+def batch(kept: CompactedBatch, *, magic: int = 2) -> bytes:
     delta = kept.last - kept.base
     fields = (kept.base, 49 + len(BODY), 0, magic, kept.crc, 0, delta, 5, 5, -1, -1, -1, kept.records)
     return HEADER.pack(*fields) + BODY
@@ -109,7 +109,7 @@ def test_a_large_log_is_not_read() -> None:
     found = read(brokers, compacted({1: LOG, 2: LOG._replace(size=LOG_BYTES + 1)}))
     assert found.unread == {2: "its log is larger than 16 MiB"}
     assert {broker for broker, _ in brokers.asked} == {1}
-    brokers.answer = lambda: RawBatches(batch(KeptBatch(0, 0, 1, 1)) + b"x" * LOG_BYTES)
+    brokers.answer = lambda: RawBatches(batch(CompactedBatch(0, 0, 1, 1)) + b"x" * LOG_BYTES)
     assert "larger" in read(brokers, compacted({1: LOG, 2: LOG._replace(size=-1)})).unread[2]
 
 

@@ -93,7 +93,7 @@ def test_a_better_log_on_a_disk_cannot_be_chosen_and_is_waited_for(tmp_path: Pat
     ("change", "said"),
     [
         ({"topicId": "AAAAAAAAAAAAAAAAAAAAbQ"}, "another topic id"),
-        ({"topicId": ""}, "the disk does not tell the topic's id"),
+        ({"topicId": ""}, "the disk does not have the topic's id"),
         ({"lostTail": "the last 4096 bytes are zero"}, "records are missing at the end of the log"),
         ({"leaderEpoch": 9}, "leader epoch 9 on the disk, and 4 in the cluster"),
         ({"leaderEpoch": 2}, "broker 3 led up to leader epoch 3, and the disk knows of epoch 2 at most"),

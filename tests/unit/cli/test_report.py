@@ -53,7 +53,7 @@ def test_the_report_says_who_elected_whom_why_and_what_that_lost(recovered: Call
     told = recovered("ktriage", "report", *TAIL).out
     assert "payments-0 | no leader -\\> 2 (elected, epoch " in told
     assert "500 or more" in told
-    assert "last record's epoch 2, log end 1300" in told
+    assert "last record's epoch 2, log end 1,300" in told
     assert "1 of 1 branches whole" in told
     assert "broker 1    =====================xxx" in told
 

@@ -102,7 +102,7 @@ def test_an_order_in_a_topic_that_was_made_again_is_not_ours_to_restore(call: Ca
     interrupted((reordered(0),))
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))._replace(topic_id="another")
     ended = call.on(backend)("ktriage", "resume", *ANY)
-    assert ended.status == 1 and "deleted and made again" in ended.err
+    assert ended.status == 1 and "deleted and created again" in ended.err
     assert backend.restored == [] and unfinished(CLUSTER_ID).nothing
 
 
@@ -310,7 +310,7 @@ def test_another_hosts_plan_for_a_topic_that_was_made_again_finds_no_order_of_it
     plan = other_host(call, backend)
     backend.states[tp(1)] = backend.states[tp(1)]._replace(topic_id="another")
     ended = call("ktriage", "resume", *ANY, "--plan", plan)
-    assert ended.status == 1 and "deleted and made again" in ended.err
+    assert ended.status == 1 and "deleted and created again" in ended.err
     assert actions() == [] and backend.restored == []
 
 

@@ -19,7 +19,7 @@ from console.errors import InputError
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import watch
 from console.output.terminal_signal import terminal_signal
-from recovery.cluster_changes import ClusterReading, cluster_changes, seen_change_text
+from recovery.cluster_changes import ClusterReading, cluster_change_text, cluster_changes
 from recovery.model import Broker, PartitionState, TopicPartition
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import cluster_of
@@ -33,7 +33,7 @@ def sight(*up: int, leaders: tuple[int, ...] = (1, 1, 1)) -> ClusterReading:
 
 
 def texts(before: ClusterReading, after: ClusterReading) -> list[str]:
-    return [seen_change_text(change, after) for change in cluster_changes(before, after)]
+    return [cluster_change_text(change, after) for change in cluster_changes(before, after)]
 
 
 def test_the_worst_is_told_first() -> None:

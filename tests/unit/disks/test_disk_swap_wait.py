@@ -14,7 +14,7 @@ from console.cli.base.run import Run
 from console.cli.disks import disk_swap
 from console.cli.disks.disk_swap import _waited
 from console.operations import disk_swap as operations_swap
-from console.operations.disk_swap import looked
+from console.operations.disk_swap import read_log_dirs
 from console.operations.survey import leaderless_partitions
 from console.operations.survey.leaderless_partitions import SECONDS, Leaderless, leaderless_lines
 from console.output.screen import Screen
@@ -100,7 +100,7 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
 
     async def wait() -> None:
         backend = backends.backend(run.target, run.screen.say)
-        disks = await looked(backend)
+        disks = await read_log_dirs(backend)
         held = (await operations_swap.disk_swap(backend, disks, place)).held
         async with asyncio.timeout(60):
             await disk_swap._wait(run, backend, place, held, stop)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
 from console.last_healthy import recall, remember
-from console.operations.survey.log_dir_survey import Disks, keep, kept_from
+from console.operations.survey.log_dir_survey import Disks, dirs_from_json, keep
 from recovery.disks.values import PartitionsByDir
 from recovery.model import Broker, PartitionState, TopicPartition
 from tests.unit.disks.clusters import A, B, state, tp
@@ -25,7 +25,7 @@ def disks(
 
 
 def kept_of(found: Disks) -> PartitionsByDir:
-    return kept_from(keep(found))
+    return dirs_from_json(keep(found))
 
 
 def test_a_failed_dir_keeps_what_it_held() -> None:
@@ -63,9 +63,9 @@ def test_what_is_kept_lasts_and_what_is_broken_is_as_good_as_nothing(tmp_path: P
     root = tmp_path
     remember("c", "log-dirs", {"brokers": {}}, root)
     remember("c", "log-dirs", {"brokers": {"1": {A: {"orders": [0]}}}}, root)
-    assert kept_from(recall("c", "log-dirs", root)) == {1: {A: frozenset({tp(0)})}}
+    assert dirs_from_json(recall("c", "log-dirs", root)) == {1: {A: frozenset({tp(0)})}}
     (root / "c" / "log-dirs.json").write_text("{")
     assert recall("c", "log-dirs", root) is None
     assert recall("other", "log-dirs", root) is None
-    assert kept_from(None) == {}
+    assert dirs_from_json(None) == {}
     remember("", "log-dirs", {}, root)

@@ -75,7 +75,7 @@ def test_a_directory_of_ones_own_stays_ones_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("bits", "said"),
-    [(0o2777, "everybody may write"), (0o770, "chmod 2770"), (0o2772, "everybody may write")],
+    [(0o2777, "everybody can write"), (0o770, "chmod 2770"), (0o2772, "everybody may write")],
 )
 def test_a_directory_that_is_not_safe_to_share_is_refused(root: Path, bits: int, said: str) -> None:
     root.chmod(bits)
@@ -118,7 +118,7 @@ def test_a_run_on_another_host_keeps_this_one_out_and_is_named(root: Path) -> No
 def test_an_owner_that_has_not_said_who_it_is_is_respected(root: Path) -> None:
     journal(root).close()
     (cluster_directory(CLUSTER, root) / OWNER).write_text("")
-    with pytest.raises(JournalLocked, match="has not said who it is"):
+    with pytest.raises(JournalLocked, match="name is not in the lock file yet"):
         journal(root, "run-2")
 
 

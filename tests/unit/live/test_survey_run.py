@@ -128,7 +128,7 @@ class Cast:
         self.looks += 1
         return self.cluster()
 
-    async def ask_beside(self, broker: int, connection: BrokerConnection) -> None:
+    async def note_log_dirs(self, broker: int, connection: BrokerConnection) -> None:
         await cast("Player", connection).request()
         self.beside.append(broker)
 
@@ -200,7 +200,7 @@ def play(cast_of: Cast, depth: Depth) -> LiveSurvey:
             SurveyRequest(tuple(states), 3600.0, depth),
             cast_of.cluster(),
             look_again=cast_of.look_again,
-            beside=cast_of.ask_beside,
+            note_log_dirs=cast_of.note_log_dirs,
         )
         async with asyncio.timeout(20):
             await survey.run()

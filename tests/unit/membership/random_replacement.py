@@ -153,7 +153,7 @@ class Operator:
         elif self.waited % 10 == 0:
             self.act(step, seen)
 
-    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
+    def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
         self.said.append(f"unseen {step.number}")
 
     def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:

@@ -140,24 +140,24 @@ def test_a_lost_majority_says_how_many_must_come_back_the_fullest_first() -> Non
 
 
 def test_an_estimate_needs_something_that_shrinks() -> None:
-    assert CatchUpRate().seen(0, 100).seconds_left is None
-    assert CatchUpRate().seen(0, 100).seen(1, 100).seconds_left is None
-    assert CatchUpRate().seen(0, 100).seen(2, 60).seconds_left == 3.0
+    assert CatchUpRate().with_sample(0, 100).seconds_left is None
+    assert CatchUpRate().with_sample(0, 100).with_sample(1, 100).seconds_left is None
+    assert CatchUpRate().with_sample(0, 100).with_sample(2, 60).seconds_left == 3.0
 
 
 def test_a_controller_on_a_new_disk_may_be_no_voter_though_enough_answer() -> None:
-    """No call tells which disk a controller has: that it tells no metadata is all that is seen."""
+    """No call tells which disk a controller has: that it reports no metadata is all that is seen."""
     up = VoterHost(key(1), "h1:9093", True, "", -1, 42)
     new = VoterHost(key(2), "h2:9093", True, "", -1, -1)
     down = VoterHost(key(3), "h3:9093", False, "refused", -1, -1)
     doubtful = QuorumWithoutLeader("c", (up, new, down), False, "").sentence
-    assert "2 tells no metadata: started since then, or with a new disk" in doubtful
+    assert "2 reports no metadata: started since then, or with a new disk" in doubtful
     assert "with a new disk, 1 of 3 voters answer and 2 are needed" in doubtful
     assert "Compare directory.id in meta.properties" in doubtful
     enough = QuorumWithoutLeader("c", (up, up._replace(key=key(4)), new), False, "").sentence
-    assert "2 tells no metadata" not in enough
+    assert "2 reports no metadata" not in enough
     # Where nobody tells any metadata, that one does not is no sign of anything.
-    assert "2 tells no metadata" not in QuorumWithoutLeader("c", (new, new, down), False, "").sentence
+    assert "2 reports no metadata" not in QuorumWithoutLeader("c", (new, new, down), False, "").sentence
 
 
 def test_static_voters_that_are_also_listed_without_a_directory_are_no_ghosts() -> None:

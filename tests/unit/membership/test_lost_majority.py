@@ -32,7 +32,7 @@ def test_one_on_a_new_disk_is_not_counted_among_those_that_are_enough() -> None:
     said = QuorumWithoutLeader("c", hosts, True, "then").sentence
     assert "Bring back 1 of: 3" in said
     assert (
-        "2 tells no metadata: started since then, or with a new disk; with a new disk it does not count"
+        "2 reports no metadata: started since then, or with a new disk; with a new disk it does not count"
         in said
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recovery.membership.metadata_copies import MetadataCopy, compare_copies, held_by_most
+from recovery.membership.metadata_copies import MetadataCopy, compare_copies, on_majority
 from recovery.model import EpochSpan, Lineage
 from tests.unit.cli.command_process import invoke
 from tests.unit.disk_scan.log_dirs import add_partition, log_dir
@@ -21,13 +21,13 @@ def test_a_later_epoch_is_longer_than_a_higher_end() -> None:
     best, behind = copy(101, (1, 0, 400), (2, 400, 450)), copy(102, (1, 0, 400), (2, 400, 430))
     compared = compare_copies([stale, behind, best])
     assert [(one.copy.node, one.agrees_to) for one in compared] == [(101, 450), (102, 430), (103, 400)]
-    assert held_by_most(compared) == 430
+    assert on_majority(compared) == 430
 
 
 def test_without_an_epoch_in_common_nothing_is_claimed() -> None:
     compared = compare_copies([copy(101, (5, 900, 950)), copy(102, (1, 0, 100))])
     assert [one.agrees_to for one in compared] == [950, None]
-    assert held_by_most(compared) is None
+    assert on_majority(compared) is None
 
 
 def test_a_scan_of_several_nodes_compares_their_metadata_logs(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from console.app.controller_replacement.wizard import Bridge, Told
+from console.app.controller_replacement.wizard import Bridge, ReplacementProgress
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
 from console.operations.voters.voter_change import (
@@ -146,7 +146,7 @@ def test_the_wizard_sends_nothing_on_an_old_answer_and_says_so() -> None:
                 await backend.advance(8.0)
             bridge.allow(question)
 
-        def show(told: Told) -> None:
+        def show(told: ReplacementProgress) -> None:
             said.append(told.said)
             if told.said.startswith("not sent: ") and 101 not in world.controllers:
                 world.start_controller(101)
@@ -155,7 +155,7 @@ def test_the_wizard_sends_nothing_on_an_old_answer_and_says_so() -> None:
                 answers.append(asyncio.ensure_future(answer(told.question)))
 
         asked: list[PreparedChange | None] = [None]
-        everything = frozenset(step.number for step in plan.steps if step.kind.said)
+        everything = frozenset(step.number for step in plan.steps if step.kind.operator_confirms)
         bridge = Bridge(show, StopRequest(), plan, everything)
         gone = await go_through(backend.membership, plan, notes, bridge, Never(), patience=60.0)
         await asyncio.gather(*answers)

@@ -85,7 +85,7 @@ def test_a_partition_chosen_for_twice_is_refused() -> None:
 
 
 def test_a_decision_for_a_broker_that_told_nothing_is_refused() -> None:
-    with pytest.raises(PlanError, match="broker 4 did not tell its log"):
+    with pytest.raises(PlanError, match="broker 4 did not report its log"):
         make_plan(HEADER, [(stale_long_tail(), Decision(DecisionKind.ELECT, 4, (4, 1, 2, 3), (), "", None))])
 
 
@@ -175,7 +175,7 @@ def test_a_bare_row_that_cannot_be_elected_is_said_and_nobody_takes_its_place() 
     said = {row.tp.topic: (row.verdict, row.reason) for row in plan.not_elected}
     assert said["orders"] == (
         DecisionKind.REFUSED,
-        "broker 4 cannot be elected: fenced; broker 4 did not tell its log (not answered: connection refused)",
+        "broker 4 cannot be elected: fenced; broker 4 did not report its log (not answered: connection refused)",
     )
     assert said["orders2"] == (
         DecisionKind.REFUSED,

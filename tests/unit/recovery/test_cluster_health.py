@@ -32,7 +32,7 @@ WORST = ClusterHealth(
     offline=1_999,
     under_min_isr=20,
     self_electing=("logs",),
-    leaders_not_told=2,
+    unreachable_leaders=2,
     unseen=True,
 )
 
@@ -67,7 +67,7 @@ def test_a_cluster_without_fault_is_well_and_says_so() -> None:
             "2 offline · 2 topics elect uncleanly by themselves",
         ),
         (
-            WELL._replace(leaders_not_told=2),
+            WELL._replace(unreachable_leaders=2),
             "2 with a leader not on this listener · no partition seen offline",
         ),
         (WELL._replace(unseen=True), "no partition seen offline"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.compacted_logs import NOT_READ, CompactedLogs, KeptBatch, compacted_logs, lacking
+from recovery.compacted_logs import NOT_READ, CompactedBatch, CompactedLogs, compacted_logs, lacking
 from recovery.loss import loss
 from recovery.model import EpochSpan, Survey, Unknown, Why
 from recovery.plan.make import make_plan
@@ -21,9 +21,9 @@ from recovery.wording.loss_text import harm_text, lost_ranges, short_loss
 from tests.pipeline.survey_strategies import NOON
 from tests.unit.recovery.surveys import log, survey
 
-FIRST = KeptBatch(0, 39, 40, 11)
+FIRST = CompactedBatch(0, 39, 40, 11)
 """The first values of k0 to k39."""
-LAST = KeptBatch(40, 41, 2, 22)
+LAST = CompactedBatch(40, 41, 2, 22)
 WITH_HOLES = log((0, 0, 42))._replace(size=200)
 WHOLE = log((0, 0, 42))._replace(size=900)
 
@@ -86,8 +86,8 @@ def test_logs_of_one_size_that_were_not_read_are_taken_for_equal() -> None:
 
 
 def test_logs_of_one_size_that_were_read_are_compared_all_the_same() -> None:
-    other = KeptBatch(0, 39, 30, 33)
-    read = CompactedLogs({1: (other, LAST), 2: (KeptBatch(0, 39, 30, 44), LAST)}, {3: "late"})
+    other = CompactedBatch(0, 39, 30, 33)
+    read = CompactedLogs({1: (other, LAST), 2: (CompactedBatch(0, 39, 30, 44), LAST)}, {3: "late"})
     told = survey({1: WHOLE, 2: WHOLE, 3: Unknown(Why.NOT_ANSWERED, "")})._replace(compacted=read)
     assert loss(told, 1).compacted == loss(told, 2).compacted == 10
 
@@ -102,7 +102,7 @@ def test_one_log_that_was_not_read_leaves_it_unknown() -> None:
 
 def test_a_tail_of_its_own_is_counted_once_and_not_as_compacted_away() -> None:
     longer = log((0, 0, 42), (1, 42, 50))._replace(size=990)
-    tail = KeptBatch(42, 49, 8, 55)
+    tail = CompactedBatch(42, 49, 8, 55)
     read = CompactedLogs({1: (FIRST, LAST), 2: (FIRST, LAST, tail)}, {})
     told = survey({1: WHOLE, 2: longer})._replace(compacted=read)
     lost = loss(told, 1)
@@ -119,12 +119,12 @@ def test_a_configuration_that_is_not_known_may_be_a_compacted_topic() -> None:
 @given(st.dictionaries(st.integers(0, 9), st.tuples(*[st.sets(st.integers(0, 4))] * 3), min_size=1))
 def test_no_bound_is_smaller_than_what_is_missing(kept: Mapping[int, tuple[set[int], ...]]) -> None:
     """Each replica holds of each batch of five records what its own compaction left."""
-    logs: list[list[KeptBatch]] = [[], [], []]
+    logs: list[list[CompactedBatch]] = [[], [], []]
     for number, replicas in sorted(kept.items()):
         for broker, records in enumerate(replicas):
             if records:
                 crc = hash(frozenset(records))
-                logs[broker].append(KeptBatch(number * 5, number * 5 + 4, len(records), crc))
+                logs[broker].append(CompactedBatch(number * 5, number * 5 + 4, len(records), crc))
     missing = sum(len((two | three) - one) for one, two, three in kept.values())
     assert missing <= lacking(logs[0], logs[1:], 0, 50)
     held = sum(len(two) + len(three) for _, two, three in kept.values())

@@ -114,9 +114,9 @@ def test_nothing_is_lost_only_where_that_is_certain() -> None:
 
 
 def test_nothing_can_be_said_of_a_leader_that_did_not_answer() -> None:
-    with pytest.raises(ValueError, match="broker 3 did not tell"):
+    with pytest.raises(ValueError, match="broker 3 did not report"):
         loss(stale_long_tail(), 3)
-    with pytest.raises(ValueError, match="broker 9 did not tell"):
+    with pytest.raises(ValueError, match="broker 9 did not report"):
         loss(stale_long_tail(), 9)
 
 

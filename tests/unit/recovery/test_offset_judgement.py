@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from console.operations.consumers.group_offsets import StayingLog, staying_log
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind, GuessedUse, guessed_use
-from recovery.groups.offset_judgement import KeptLog, LastReadPlace, OffsetJudgement, judge_offset
+from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, SurvivingLog, judge_offset
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Unknown
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 from tests.unit.recovery.surveys import log, survey
@@ -16,9 +16,9 @@ from tests.unit.recovery.surveys import log, survey
 NONE = NO_EPOCH
 
 
-def kept(*spans: tuple[int, int, int], start: int = 0) -> KeptLog:
+def kept(*spans: tuple[int, int, int], start: int = 0) -> SurvivingLog:
     rows = tuple(EpochSpan(*span) for span in spans)
-    return KeptLog(Lineage(rows[-1].epoch, rows, start), start, rows[-1].end)
+    return SurvivingLog(Lineage(rows[-1].epoch, rows, start), start, rows[-1].end)
 
 
 STALE_TAIL = kept((0, 0, 1000), (2, 1000, 1300))
@@ -27,7 +27,7 @@ TAIL = (EpochSpan(0, 1000, 1500),)
 TWICE = kept((0, 0, 1000), (2, 1000, 1300))
 BRANCH_BELOW = (EpochSpan(1, 900, 1450),)
 
-CASES: dict[str, tuple[KeptLog, tuple[EpochSpan, ...], tuple[int, int], LastReadPlace, int | None]] = {
+CASES: dict[str, tuple[SurvivingLog, tuple[EpochSpan, ...], tuple[int, int], LastReadPlace, int | None]] = {
     "read less than what both logs hold": (STALE_TAIL, TAIL, (900, 0), LastReadPlace.COMMON, None),
     "read exactly to where they part": (STALE_TAIL, TAIL, (1000, 0), LastReadPlace.COMMON, None),
     "read to where they part, with the epoch that begins there": (

@@ -179,7 +179,7 @@ async def test_an_error_is_one_line_and_stays() -> None:
         assert first == "ERROR broker 3: [2J lost"
         assert second.startswith("$ ktriage") and second.endswith("partitions")
         assert command.text.endswith("--all-offline-partitions")
-        say.clear_said()
+        say.clear_message()
         await pilot.pause()
         assert "ERROR" not in text_of(pilot.app)
 

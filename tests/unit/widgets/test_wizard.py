@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from console.app.controller_replacement.screen import shown
-from console.app.controller_replacement.wizard import Told
+from console.app.controller_replacement.wizard import ReplacementProgress
 from console.operations.voters.replacement_run import Planned
 from recovery.membership.replacement import (
     ReplacementHeader,
@@ -96,7 +96,9 @@ def wizard_at(picture: QuorumPicture, *, seconds_left: float | None = None) -> W
     plan = replacement()
     step = current(plan, picture)
     seen = None if step is None else situation(plan, step, picture)
-    return shown(Planned.of(plan, Path("plan.json")), Told(step, seen, seconds_left), done=step is None)
+    return shown(
+        Planned.of(plan, Path("plan.json")), ReplacementProgress(step, seen, seconds_left), done=step is None
+    )
 
 
 def test_a_replacement_goes_on_from_where_the_cluster_is() -> None:

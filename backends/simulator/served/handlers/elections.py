@@ -85,14 +85,14 @@ def _by_topic(
 ) -> list[Values]:
     topics: dict[str, list[Values]] = {}
     for tp, refusal in refusals.items():
-        message = _said(call, tp, refusal)
+        message = _error_message(call, tp, refusal)
         topics.setdefault(tp.topic, []).append(
             {index_key: tp.partition, "error_code": code(refusal), "error_message": message}
         )
     return [{topic_key: topic, rows_key: rows} for topic, rows in topics.items()]
 
 
-def _said(call: ServedCall, tp: TopicPartition, refusal: ControllerRefusal | None) -> str | None:
+def _error_message(call: ServedCall, tp: TopicPartition, refusal: ControllerRefusal | None) -> str | None:
     if refusal is None:
         return None
     if refusal.error is ControllerError.UNKNOWN_TOPIC_OR_PARTITION:

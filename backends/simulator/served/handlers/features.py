@@ -109,7 +109,7 @@ def _refusal(call: ServedCall, feature: str, level: int, kind: int) -> tuple[Err
     message = _unsupported(call, feature, level, kind)
     if message is None:
         now = finalised(call.context.world)[feature]
-        message = _kept_from_falling(feature, level, now, kind) if level < now else None
+        message = _downgrade_refusal(feature, level, now, kind) if level < now else None
         if message is None and level != now and feature in STANDING:
             message = f"It stays at {now} in a simulated cluster."
     if message is None:
@@ -130,7 +130,7 @@ def _unsupported(call: ServedCall, feature: str, level: int, kind: int) -> str |
     return None if lowest <= level <= highest else f"{local} only supports versions {lowest}-{highest}"
 
 
-def _kept_from_falling(feature: str, level: int, now: int, kind: int) -> str | None:
+def _downgrade_refusal(feature: str, level: int, now: int, kind: int) -> str | None:
     if kind == UPGRADE:
         return _DOWNGRADE
     if feature == KRAFT_VERSION:

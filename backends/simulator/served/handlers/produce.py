@@ -100,13 +100,18 @@ class _Appending:
         """The batch is stored before the answer; acks=0 has none of its own."""
         context = self._call.context.world.context
         append_batch(
-            context, broker, self._tp, self._batch, acks=self._acks, answer=self._told(broker, answer)
+            context,
+            broker,
+            self._tp,
+            self._batch,
+            acks=self._acks,
+            answer=self._reply_handler(broker, answer),
         )
         if self._acks == 0:
             answer(_Ended(ErrorCode.none))
 
-    def _told(self, broker: BrokerAccess, answer: Answer) -> Callable[[Any], None]:
-        def told(reply: Any) -> None:
+    def _reply_handler(self, broker: BrokerAccess, answer: Answer) -> Callable[[Any], None]:
+        def on_reply(reply: Any) -> None:
             if self._acks == 0:
                 return
             assert isinstance(reply, ProduceReply)
@@ -121,7 +126,7 @@ class _Appending:
                 leader = None if registration is None else (registration.leader, registration.leader_epoch)
             answer(_Ended(code(reply.error), leader=leader))
 
-        return told
+        return on_reply
 
 
 def _answer(topics: list[tuple[Any, list[tuple[int, _Ended]]]]) -> Values:

@@ -66,6 +66,6 @@ def _replica(call: ServedCall, replica: QuorumReplica) -> dict[str, Any]:
         "replica_id": replica.key.id,
         "replica_directory_id": replica.key.directory_id or None,
         "log_end_offset": replica.log_end_offset,
-        "last_fetch_timestamp": call.context.seen_ms(replica.last_fetch_ms),
-        "last_caught_up_timestamp": call.context.seen_ms(replica.last_caught_up_ms),
+        "last_fetch_timestamp": call.context.wall_clock_ms(replica.last_fetch_ms),
+        "last_caught_up_timestamp": call.context.wall_clock_ms(replica.last_caught_up_ms),
     }

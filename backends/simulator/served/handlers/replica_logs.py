@@ -100,7 +100,7 @@ def _wanted(topics: Sequence[Any] | None) -> frozenset[tuple[str, int]] | None:
     return frozenset((topic.topic, index) for topic in topics for index in topic.partitions)
 
 
-def _held(log_dir: LogDir, selected: frozenset[tuple[str, int]] | None) -> dict[str, list[Any]]:
+def _replicas_by_topic(log_dir: LogDir, selected: frozenset[tuple[str, int]] | None) -> dict[str, list[Any]]:
     topics: dict[str, list[Any]] = {}
     for replica in log_dir.replicas:
         if selected is None or tuple(replica.tp) in selected:
@@ -125,7 +125,7 @@ def _dir(log_dir: LogDir, selected: frozenset[tuple[str, int]] | None) -> Values
                     for replica in replicas
                 ],
             }
-            for name, replicas in _held(log_dir, selected).items()
+            for name, replicas in _replicas_by_topic(log_dir, selected).items()
         ],
         "total_bytes": log_dir.total_bytes,
         "usable_bytes": log_dir.usable_bytes,

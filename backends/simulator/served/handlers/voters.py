@@ -40,7 +40,7 @@ async def add_raft_voter(call: ServedCall) -> Values:
     timeout = max(1, round(request.timeout.total_seconds() * 1000)) * MILLISECOND
     voter = Voter(key, _endpoints(call, request.listeners))
     body = AddRaftVoter(voter, None, timeout, call.field("ack_when_committed", True))
-    return _told(await ask_leader(call, body, timeout + SECOND), _words(call, key))
+    return _voter_response(await ask_leader(call, body, timeout + SECOND), _words(call, key))
 
 
 async def remove_raft_voter(call: ServedCall) -> Values:
@@ -52,7 +52,7 @@ async def remove_raft_voter(call: ServedCall) -> Values:
         said = "Remove voter request didn't include a valid voter"
         return {"error_code": ErrorCode.invalid_request, "error_message": said, "current_leader": _NOBODY}
     key = ReplicaKey(call.request.voter_id, kafka_id(call.request.voter_directory_id))
-    return _told(await ask_leader(call, RemoveRaftVoter(key, None), PATIENCE), _words(call, key))
+    return _voter_response(await ask_leader(call, RemoveRaftVoter(key, None), PATIENCE), _words(call, key))
 
 
 async def update_raft_voter(call: ServedCall) -> Values:
@@ -66,7 +66,7 @@ async def update_raft_voter(call: ServedCall) -> Values:
     supported = (versions.min_supported_version, versions.max_supported_version)
     voter = Voter(key, _endpoints(call, request.listeners), supported)
     reply = await call.ask(UpdateRaftVoter(voter, request.current_leader_epoch, None), PATIENCE)
-    return _told(reply)
+    return _voter_response(reply)
 
 
 def _refused(call: ServedCall, operation: str) -> Values | None:
@@ -122,7 +122,7 @@ def _java(key: ReplicaKey) -> str:
     return f"ReplicaKey(id={key.id}, directoryId={key.directory_id or '<undefined>'})"
 
 
-def _told(reply: Any, words: Mapping[RaftError, str] | None = None) -> Values:
+def _voter_response(reply: Any, words: Mapping[RaftError, str] | None = None) -> Values:
     error, said = ErrorCode.not_controller, None
     if isinstance(reply, RaftVoterReply):
         refusal = reply.refusal
