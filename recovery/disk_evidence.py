@@ -119,7 +119,7 @@ def _refusal(
     if running is not None:
         return running
     if not disk.topic_id:
-        return "the disk does not tell the topic's id (no partition.metadata)"
+        return "the disk does not have the topic's id (no partition.metadata)"
     if disk.topic_id != state.topic_id:
         return f"another topic id: the disk has {disk.topic_id}, the cluster {state.topic_id}"
     if disk.lost_tail is not None:

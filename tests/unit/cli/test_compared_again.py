@@ -137,5 +137,5 @@ def test_a_broker_that_is_back_with_acknowledged_records_is_not_overridden(
     meanwhile.append(lambda: network.heal([OPERATOR], [node(1)]))
     ended = call.on(backend)("kafka-elect-leaders", *LONGEST_LOG, "--recovery-duration-ms", "3000", *ANY)
     assert ended.status == 4, str(ended)
-    assert f"not recovered: {partition}: stale: broker 1 was silent" in ended.err
+    assert f"not recovered: {partition}: stale: broker 1 did not answer when the plan was made" in ended.err
     assert world.image.partitions[partition].leader == -1
