@@ -107,7 +107,7 @@ async def _recover(history: History, found: IncidentResult) -> None:
                 if broken:
                     found.broken += broken
                     found.details += _details(topic, choice.survey, held)
-        offline = _offline(told, settled)
+        offline = _offline(reported, settled)
         found.offline += len(offline)
         rows = _any_leader(history, offline)
         elections = await backend.designate(

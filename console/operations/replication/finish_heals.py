@@ -13,7 +13,7 @@ from console.journal.unfinished_entries import OpenEntry, Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.replication.heal_replicas import journal_throttle, moves_of, throttle_left
-from console.operations.replication.move_batches import MoveBatches, MoveEnd, copies, look_at
+from console.operations.replication.move_batches import MoveBatches, MoveEnd, copies, read_moves
 from recovery.wording.quantity_text import counted
 
 
@@ -67,7 +67,7 @@ class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
 async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinished]) -> FinishedHeal:
     moves = moves_of(entry.detail)
     work = MoveBatches(cluster, cluster.replica_mover(), run, frozenset())
-    seen = await look_at(cluster, moves) if moves else None
+    seen = await read_moves(cluster, moves) if moves else None
     moving = [] if seen is None else [move for move in moves if copies(move, seen.moving.get(move.tp))]
     if moving:
         run.operator.says(

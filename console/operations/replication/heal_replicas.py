@@ -23,8 +23,8 @@ from console.operations.replication.move_batches import (
     MoveBatches,
     MoveEnd,
     copies,
-    look_at,
     not_moved,
+    read_moves,
 )
 from console.operations.replication.replication_throttle import (
     ReplicationThrottle,
@@ -267,7 +267,7 @@ async def _taken_back(cluster: Backend, cluster_id: str, limits: HealLimits) -> 
     moves = moves_of(detail)
     if not moves:
         return PreparedHeal(cluster_id, frozenset(), (), (), None)
-    seen = await look_at(cluster, moves)
+    seen = await read_moves(cluster, moves)
     up = {broker.id for broker in (await cluster.cluster()).brokers if not broker.fenced}
     back: list[ReplicaMove] = []
     cancelled: list[ReplicaMove] = []

@@ -49,14 +49,14 @@ class EndedMove(NamedTuple):
     why: str = ""
 
 
-class MoveLook(NamedTuple):
+class MoveReading(NamedTuple):
     """One look at the partitions: their states and the reassignments in progress."""
 
     states: Mapping[TopicPartition, PartitionState]
     moving: Mapping[TopicPartition, Reassignment]
 
 
-async def look_at(cluster: Backend, moves: Sequence[ReplicaMove]) -> MoveLook:
+async def read_moves(cluster: Backend, moves: Sequence[ReplicaMove]) -> MoveReading:
     """What is in progress is asked first, so that a state is never older. Raises BackendError."""
     names = [move.tp for move in moves]
     moving = await cluster.reassignments(names)
@@ -64,7 +64,7 @@ async def look_at(cluster: Backend, moves: Sequence[ReplicaMove]) -> MoveLook:
         raise BackendError(f"reassignments in progress: {moving}")
     found = await cluster.partitions(tuple(dict.fromkeys(tp.topic for tp in names)))
     wanted = set(names)
-    return MoveLook(
+    return MoveReading(
         {state.tp: state for state in found.states if state.tp in wanted}, {one.tp: one for one in moving}
     )
 
@@ -119,7 +119,7 @@ class MoveBatches:
         """Those that may be sent, and the ends of the others. Raises BackendError."""
         info = await self.cluster.cluster()
         up = frozenset(broker.id for broker in info.brokers if not broker.fenced)
-        seen = await look_at(self.cluster, batch)
+        seen = await read_moves(self.cluster, batch)
         added = sorted({broker for move in batch for broker in move.added})
         dirs = await self.cluster.log_dirs(added)
         rooms = list(broker_rooms(info, (), dirs))
@@ -172,7 +172,7 @@ class MoveBatches:
         self, waiting: Mapping[TopicPartition, ReplicaMove], looks: dict[TopicPartition, int]
     ) -> list[EndedMove]:
         try:
-            seen = await look_at(self.cluster, list(waiting.values()))
+            seen = await read_moves(self.cluster, list(waiting.values()))
         except BackendError as error:
             self.run.operator.says(f"asked again, because the cluster did not answer: {error}")
             return []
@@ -197,22 +197,22 @@ class MoveBatches:
             self.run.journal.after(entry, {"refused": {tp: why for tp, why in told.items() if why}})
         except BackendError as error:
             self.run.journal.after(entry, {"unknown": {move.tp: str(error) for move in moves}})
-        ended = await self._look_until(moves, lambda one: one.end is not MoveEnd.COPYING)
+        ended = await self._read_until(moves, lambda one: one.end is not MoveEnd.COPYING)
         reordered = [one.move for one in ended if one.why == REORDERED]
         if not reordered:
             return ended
         await self._send([move._replace(after=move.before) for move in reordered])
-        again = await self._look_until(reordered, lambda one: one.why != REORDERED)
+        again = await self._read_until(reordered, lambda one: one.why != REORDERED)
         return [*(one for one in ended if one.why != REORDERED), *again]
 
-    async def _look_until(
+    async def _read_until(
         self, moves: Sequence[ReplicaMove], done: Callable[[EndedMove], bool]
     ) -> list[EndedMove]:
         """How each cancelled move ended, once all are ``done``, or after some looks."""
         last: list[EndedMove] = []
         for _ in range(CANCEL_LOOKS):
             try:
-                seen = await look_at(self.cluster, moves)
+                seen = await read_moves(self.cluster, moves)
                 last = [_cancelled(move, seen) for move in moves]
                 if all(map(done, last)):
                     break
@@ -222,7 +222,9 @@ class MoveBatches:
         return last
 
 
-def _why_not(move: ReplicaMove, seen: MoveLook, up: frozenset[int], gone: frozenset[int]) -> EndedMove | None:
+def _why_not(
+    move: ReplicaMove, seen: MoveReading, up: frozenset[int], gone: frozenset[int]
+) -> EndedMove | None:
     """Why the move is not sent; None: it may be."""
     state = seen.states.get(move.tp)
     back = sorted(gone & up)
@@ -251,7 +253,7 @@ def _no_room(move: ReplicaMove, full: frozenset[int]) -> EndedMove | None:
     return EndedMove(move, MoveEnd.NOT_BEGUN, why)
 
 
-def _end_of(move: ReplicaMove, seen: MoveLook) -> EndedMove:
+def _end_of(move: ReplicaMove, seen: MoveReading) -> EndedMove:
     """The end of a move that is not in progress."""
     state = seen.states.get(move.tp)
     if state is None:
@@ -263,7 +265,7 @@ def _end_of(move: ReplicaMove, seen: MoveLook) -> EndedMove:
     return EndedMove(move, MoveEnd.CHANGED, f"the assignment is {list(state.replicas)} now")
 
 
-def _cancelled(move: ReplicaMove, seen: MoveLook) -> EndedMove:
+def _cancelled(move: ReplicaMove, seen: MoveReading) -> EndedMove:
     """A broker that has not seen the cancellation yet still shows the old and the new replicas together."""
     end, state = _end_of(move, seen), seen.states.get(move.tp)
     if state is None or state.topic_id != move.topic_id:
