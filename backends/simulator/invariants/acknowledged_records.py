@@ -107,7 +107,13 @@ class AcknowledgedRecords:
                 self._elected_uncleanly(tp)
             if after.leader == before.leader:
                 for broker in set(after.isr) - set(before.isr):
-                    self._shortened.discard((tp, broker))
+                    self._joined(tp, broker)
+
+    def _joined(self, tp: TopicPartition, broker: int) -> None:
+        """A member of the ISR has caught up, unless it lost records after its leader had asked to add it."""
+        log = self._log(broker, tp)
+        if log is not None and not missing(log, self._acknowledged[tp]):
+            self._shortened.discard((tp, broker))
 
     # What is asked
 

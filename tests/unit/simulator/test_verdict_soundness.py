@@ -36,3 +36,13 @@ def test_a_rule_that_ignores_an_isr_without_the_candidate_is_caught(monkeypatch:
     print(f"caught with seed {failed.seed}")
     assert failed.broken[0].name == VerdictPromise.NONE_LOSES_NOTHING
     assert failed.replay == f"ktriage simulate fuzz --incidents --seed {failed.seed} --seeds 1"
+
+
+@pytest.mark.parametrize("seed", [1041, 1288])
+def test_a_member_that_lost_power_while_its_return_to_the_isr_was_committed_had_lost_records(
+    seed: int,
+) -> None:
+    """Its verdict names that condition; the leader had asked before the power went (KIP-903 lets it pass)."""
+    result = fuzz_incident(seed)
+    assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
+    assert result.verdicts.excused["no unflushed records lost"]
