@@ -7,32 +7,16 @@ from __future__ import annotations
 
 import os
 import platform
-import re
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from console.redaction import redact, redact_arguments
 from console.version import version
-
-_HIDDEN = "[redacted]"
-_PEM = re.compile(r"-----BEGIN [^-]*-----.*?(-----END [^-]*-----|\Z)", re.DOTALL)
-# From the key to the end of the line, not to the end of the word: a JAAS line holds several quoted values.
-_ASSIGNED = re.compile(
-    r"(?im)(\b[\w.\-]*(?:password|passwd|secret|token|jaas|credential|private.?key|assertion)[\w.\-]*"
-    r"['\"]?\s*[=:]\s*).*$"
-)
-_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
-_URL_USER = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
-
-
-def redact(text: str) -> str:
-    """The text without what looks like a credential: assignments, PEM blocks, bearer tokens, users in URLs."""
-    text = _PEM.sub(_HIDDEN, text)
-    text = _ASSIGNED.sub(lambda found: found.group(1) + _HIDDEN, text)
-    text = _BEARER.sub(lambda found: f"{found.group(1)} {_HIDDEN}", text)
-    return _URL_USER.sub(_HIDDEN, text)
+from recovery.wording.quantity_text import printable
 
 
 def write_crash(error: BaseException, argv: Sequence[str], directory: Path, now: datetime) -> Path:
@@ -45,13 +29,13 @@ def write_crash(error: BaseException, argv: Sequence[str], directory: Path, now:
 
 
 def describe(error: BaseException, argv: Sequence[str], now: datetime) -> str:
-    """The crash file's text."""
+    """The crash file's text. Nothing in it drives the terminal of whoever reads it."""
     stack = "".join(traceback.TracebackException.from_exception(error, capture_locals=False).format())
     lines = [
         f"ktriage {version()} crashed at {now.isoformat()}",
         f"Python {platform.python_version()} on {sys.platform}",
-        f"command: {' '.join(argv)}",
+        f"command: {shlex.join(redact_arguments(argv))}",
         "",
         stack,
     ]
-    return redact("\n".join(lines))
+    return "\n".join(map(printable, redact("\n".join(lines)).split("\n")))

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from console.crash import redact
 from console.errors import InputError
+from console.redaction import redact
+from recovery.wording.quantity_text import printable
 
 COMMAND_SECONDS = 30.0
 WEBHOOK_SECONDS = 10.0
@@ -51,7 +52,7 @@ class Notifications:
     async def _run(self, message: str, body: bytes) -> str:
         if not self.command:
             return ""
-        quiet, environment = asyncio.subprocess.DEVNULL, {**os.environ, "KTRIAGE_MESSAGE": message}
+        quiet, environment = asyncio.subprocess.DEVNULL, {**os.environ, "KTRIAGE_MESSAGE": printable(message)}
         try:
             process = await asyncio.create_subprocess_exec(
                 *self.command, stdin=asyncio.subprocess.PIPE, stdout=quiet, stderr=quiet, env=environment

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from urllib.parse import quote
 
 STATE_DIR_VARIABLE = "KTRIAGE_STATE_DIR"
 """The environment's name for a state directory that is shared: see :func:`records_dir`."""
+
+MAX_NAME = 249
+"""Characters: the longest topic name (org.apache.kafka.common.internals.Topic), which every file system takes."""
 
 _named: list[Path] = []
 
@@ -43,7 +47,19 @@ def config_dir() -> Path:
 def cluster_name(cluster_id: str) -> str:
     """A cluster's directory under the state directory; empty for an empty id."""
     # A cluster id is Kafka's base64 as a rule, but an operator may have chosen any text.
-    return quote(cluster_id, safe="").replace(".", "%2E")
+    return _bounded(quote(cluster_id, safe="").replace(".", "%2E"), cluster_id)
+
+
+def topic_name(topic: str) -> str:
+    """A topic's name as a broker told it, as a file name that leads nowhere else; Kafka's own names are kept."""
+    return _bounded(quote(topic, safe=""), topic)
+
+
+def _bounded(name: str, text: str) -> str:
+    """``name``, or one of its own for a text that is too long for a file system."""
+    if len(name) <= MAX_NAME:
+        return name
+    return f"{name[:100]}-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:32]}"
 
 
 def _base(variable: str, default: Path) -> Path:

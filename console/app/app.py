@@ -30,12 +30,13 @@ from console.app.picker import places, target_of
 from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
 from console.app.terminal import ConsoleDriver
-from console.crash import redact, write_crash
+from console.crash import write_crash
 from console.errors import InputError
 from console.journal.state_access import name_state_dir
 from console.operations.registry import KEYS
 from console.paths import state_dir
 from console.program import Program
+from console.redaction import redact
 from console.signals import LIMIT_SECONDS, StopRequest, status_of_signal
 from console.target import Target
 from widgets import theme

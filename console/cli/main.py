@@ -141,8 +141,9 @@ def _crashed(error: Exception, program: Program) -> int:
     # Only a crash needs these imports.
     from datetime import UTC, datetime  # noqa: PLC0415
 
-    from console.crash import redact, write_crash  # noqa: PLC0415
+    from console.crash import write_crash  # noqa: PLC0415
     from console.paths import state_dir  # noqa: PLC0415
+    from console.redaction import redact  # noqa: PLC0415
 
     what = f"internal error ({type(error).__name__})"
     try:

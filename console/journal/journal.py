@@ -11,14 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
-from console.crash import redact
 from console.journal.cluster_lock import ClusterLock, LockHolder, holder
 from console.journal.errors import JournalError
 from console.journal.journal_lines import (
     REORDER,
     after_members,
     before_members,
-    command_line,
     encode,
     moment,
     partition_list,
@@ -26,6 +24,7 @@ from console.journal.journal_lines import (
 from console.journal.state_access import PRIVATE, StateAccess, make_directory, make_file, records_access
 from console.new_files import sync_directory
 from console.paths import cluster_name, records_dir
+from console.redaction import redact, redact_arguments
 from recovery.model import TopicPartition
 
 
@@ -86,7 +85,7 @@ class Journal:
         about: dict[str, object] = {
             "run": run.run_id,
             "clusterId": cluster_id,
-            "command": command_line(run.command),
+            "command": redact_arguments(run.command),
             "user": run.user,
             "host": run.host,
             "pid": run.pid,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -11,15 +10,12 @@ from typing import Any
 
 import orjson
 
-from console.crash import redact
 from console.journal.errors import JournalError
+from console.redaction import REDACTED, names_secret, redact
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
 FORMAT_VERSION = 1
-REDACTED = "[redacted]"
-
-_SECRET_KEY = re.compile(r"(?i)passw|passphrase|secret|token|jaas|credential|private.?key|assertion")
 
 REORDER, ELECT, RESTORE = "reorder", "elect", "restore"
 FOUND_ORDER = "found-order"
@@ -40,17 +36,6 @@ def encode(kind: str, at: datetime, members: Mapping[str, object]) -> bytes:
 def moment(at: datetime) -> str:
     """A time as the journal writes it: UTC, with milliseconds."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def command_line(arguments: Sequence[str]) -> list[str]:
-    """The arguments without possible secrets, in one argument or after an option's name."""
-    shown = []
-    previous = ""
-    for argument in arguments:
-        follows = previous.startswith("-") and "=" not in previous and _SECRET_KEY.search(previous)
-        shown.append(REDACTED if follows else redact(argument))
-        previous = argument
-    return shown
 
 
 def before_members(entry: str, action: str, detail: Mapping[str, object]) -> dict[str, object]:
@@ -127,4 +112,4 @@ def plain(value: object) -> object:
 
 
 def _member(name: str, value: object) -> object:
-    return REDACTED if _SECRET_KEY.search(name) else plain(value)
+    return REDACTED if names_secret(name) else plain(value)

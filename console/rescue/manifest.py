@@ -5,7 +5,6 @@ Their schemas are documented in docs/files.md.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -13,9 +12,9 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
 
 from console.errors import InputError
+from console.paths import topic_name
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import BranchPart, RescueBranch, UnreadReplica
 
@@ -24,8 +23,6 @@ T = TypeVar("T")
 INDEX = "rescue.json"
 MANIFEST = "manifest.json"
 SCHEMA = "ktriage.rescue/1"
-MAX_TOPIC_NAME = 249
-"""Characters (org.apache.kafka.common.internals.Topic)."""
 BRANCH_SCHEMA = "ktriage.rescue-branch/1"
 LARGEST = 1 << 28
 """Bytes of a JSON file that is read at all: 200,000 partitions take less."""
@@ -90,15 +87,7 @@ def branch_directory(branch: RescueBranch) -> Path:
     """Where a branch lies in the rescue directory: other offsets are another directory."""
     read_from = "disk" if branch.log_dir else "broker"
     place = f"{read_from}-{branch.broker}-{branch.part}-{branch.start}-{branch.end}"
-    return Path(f"{_directory_name(branch.tp.topic)}-{branch.tp.partition}") / place
-
-
-def _directory_name(topic: str) -> str:
-    """A topic's name as a broker told it, as a name that leads nowhere else; Kafka's own names stay as they are."""
-    name = quote(topic, safe="")
-    if len(name) <= MAX_TOPIC_NAME:
-        return name
-    return f"{name[:100]}-{hashlib.sha256(topic.encode(errors='replace')).hexdigest()[:32]}"
+    return Path(f"{topic_name(branch.tp.topic)}-{branch.tp.partition}") / place
 
 
 def index_json(index: RescueIndex) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backends.live.client.secret import Secret
 from console.journal.journal import Journal
-from console.journal.journal_lines import command_line
+from console.redaction import redact_arguments
 from tests.unit.journal.runs import CLUSTER, Clock, journal, run
 
 HIDDEN = "hunter2-Xk9"
@@ -67,6 +67,8 @@ def test_a_secret_in_what_is_recorded_stays_out(tmp_path: Path, detail: dict[str
         ["ktriage", f"--password={HIDDEN}"],
         ["ktriage", "--property", f"sasl.jaas.config=x password='{HIDDEN}'"],
         ["ktriage", "--ssl-key-password", HIDDEN, "apply"],
+        ["ktriage", "watch", "--webhook", f"https://chat.example/{HIDDEN}"],
+        ["ktriage", "watch", f"--webhook=https://chat.example/{HIDDEN}"],
         ["ktriage", "--bootstrap-server", f"sasl://ann:{HIDDEN}@broker:9092"],
     ],
 )
@@ -87,7 +89,7 @@ def test_a_secret_in_the_reason_stays_out(tmp_path: Path) -> None:
 
 def test_an_ordinary_command_line_is_kept_word_for_word() -> None:
     ordinary = ["ktriage", "apply", "plan.json", "--command-config", "client.properties", "--reason", "INC 7"]
-    assert command_line(ordinary) == ordinary
+    assert redact_arguments(ordinary) == ordinary
 
 
 _keys = st.sampled_from(
