@@ -30,6 +30,7 @@ class AdviceKind(StrEnum):
     - UNFENCE: a broker that answers and is still fenced has a better log than those that can be elected.
     - BRING_BACK: Kafka elects a broker that is away as soon as it returns, without an unclean election.
     - ASK: a broker that is away is not elected by itself, and its log, or its disk, would decide.
+    - READ_DISK: the disks of ``brokers`` failed, and no other replica is left.
     - COMPARE: the log that ranks best lacks records that were committed: a person compares the branches.
     - CHOOSE: nobody is proved to hold every acknowledged record, and nobody's return is expected to help.
     """
@@ -38,6 +39,7 @@ class AdviceKind(StrEnum):
     UNFENCE = "unfence"
     BRING_BACK = "bring back"
     ASK = "ask"
+    READ_DISK = "read the failed disk"
     COMPARE = "compare"
     CHOOSE = "choose"
 
@@ -109,6 +111,8 @@ def _refused(
 def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
     returning = {one.broker: one for one in judged.self_elections}
     failed = {broker for broker, one in returning.items() if one.failed_disk}
+    if decision.verdict is DecisionKind.NO_CANDIDATE and decision.why_not is WhyNot.FAILED_DISK:
+        return Advice(AdviceKind.READ_DISK, tuple(sorted(failed)))
     awaited = [broker for broker in decision.waits_for if broker not in failed]
     members = tuple(broker for broker in awaited if broker in returning and returning[broker].kind in _CLEAN)
     best = judged.best(decision.waits_for) or judged.best(tuple(judged.candidates))

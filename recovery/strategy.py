@@ -37,7 +37,8 @@ class WhyNot(StrEnum):
     """Which evidence speaks against electing now.
 
     - BRANCHES: the best by ranking lacks records that were committed.
-    - FAILED_DISK: only a disk that failed could tell more, and its broker returns with an empty one.
+    - FAILED_DISK: only a disk that failed could tell more, and its broker returns with an empty one; or no other
+      replica is left.
     - BETTER_FENCED: a better log is on a broker that cannot be elected yet.
     """
 
@@ -87,16 +88,17 @@ def _decide(
     if isinstance(ranked, Unknown):
         return _no_election(DecisionKind.REFUSED, str(ranked))
     chosen = next((candidate for candidate in ranked if candidate.electable), None)
+    failed = _failed_disks(judged) if strategy is Strategy.BALANCED else ()
     if judged is not None and strategy is Strategy.BALANCED and chosen is not None:
         against = _by_verdict(survey, chosen, ranked, judged)
         if against is not None:
             return against
     else:
-        waits_for, why = _must_wait(survey, ranking, strategy, ranked)
+        waits_for, why = _must_wait(survey, ranking, strategy, ranked, failed)
         if waits_for:
             return _no_election(DecisionKind.WAIT, why, waits_for=waits_for)
     if chosen is None:
-        return _nobody(survey, ranked)
+        return _nobody(survey, ranked, failed)
     order = election_order(survey, ranked, chosen.broker)
     other = _other_choice(survey, ranking)
     return Decision(
@@ -126,7 +128,7 @@ def _by_verdict(
     if verdict is not None and verdict.kind is VerdictKind.SOME:
         why = _both_branches(chosen, ranked, verdict)
         return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.BRANCHES)
-    failed = {one.broker for one in judged.self_elections if one.failed_disk}
+    failed = _failed_disks(judged)
     if verdict is not None and verdict.none:
         silent = tuple(
             r.broker for r in survey.replicas if isinstance(r.log, Unknown) and r.broker not in failed
@@ -144,9 +146,19 @@ def _by_verdict(
     return _no_election(DecisionKind.WAIT, f"{reported}; wait for {either(silent)}", waits_for=silent)
 
 
+def _failed_disks(judged: PartitionVerdicts | None) -> tuple[int, ...]:
+    """Brokers that Kafka would elect when they return, and that return with an empty disk."""
+    return () if judged is None else tuple(one.broker for one in judged.self_elections if one.failed_disk)
+
+
+def _no_disk_left(failed: tuple[int, ...]) -> str:
+    disks = "the disk of broker" if len(failed) == 1 else "the disks of brokers"
+    return f"{disks} {both(failed)} FAILED, and no other replica is left: without reading it the records are gone"
+
+
 def _failed_disk(chosen: Candidate, judged: PartitionVerdicts, reported: str) -> Decision | None:
     """Refuses where only a disk that failed could tell more; None where nothing could: the best is elected."""
-    failed = tuple(one.broker for one in judged.self_elections if one.failed_disk)
+    failed = _failed_disks(judged)
     if not failed:
         return None
     why = (
@@ -205,24 +217,29 @@ def clean_electors(survey: Survey) -> tuple[int, ...]:
 
 
 def _must_wait(
-    survey: Survey, ranking: Ranking, strategy: Strategy, ranked: tuple[Candidate, ...]
+    survey: Survey,
+    ranking: Ranking,
+    strategy: Strategy,
+    ranked: tuple[Candidate, ...],
+    failed: tuple[int, ...],
 ) -> tuple[tuple[int, ...], str]:
+    """``failed`` are brokers whose return brings nothing, because their disks failed."""
     if strategy is Strategy.AGGRESSIVE:
         return (), ""
     state = survey.state
     if strategy is Strategy.BALANCED and state.elr is not None:
-        clean = clean_electors(survey)
+        clean = tuple(broker for broker in clean_electors(survey) if broker not in failed)
         if clean:
             why = (
                 f"bring back {either(clean)} (ISR or ELR): after a clean shutdown it is elected without loss"
             )
             return clean, why
-        if state.last_known_elr:
+        if state.last_known_elr and not set(failed).issuperset(state.last_known_elr):
             missing = _not_ready(survey, ranking, state.last_known_elr)
             if missing:
                 return missing, f"LastKnownELR member {both(missing)} is not electable or did not answer"
             return _better_but_fenced(survey, ranked)
-    missing = tuple(r.broker for r in survey.replicas if not answered(r, ranking))
+    missing = tuple(r.broker for r in survey.replicas if not answered(r, ranking) and r.broker not in failed)
     if missing:
         return missing, f"replica {both(missing)} did not answer"
     return _better_but_fenced(survey, ranked)
@@ -249,7 +266,9 @@ def _not_ready(survey: Survey, ranking: Ranking, brokers: tuple[int, ...]) -> tu
     return tuple(broker for broker in brokers if broker not in ready)
 
 
-def _nobody(survey: Survey, ranked: tuple[Candidate, ...]) -> Decision:
+def _nobody(survey: Survey, ranked: tuple[Candidate, ...], failed: tuple[int, ...]) -> Decision:
+    if not ranked and failed:
+        return _no_election(DecisionKind.NO_CANDIDATE, _no_disk_left(failed), why_not=WhyNot.FAILED_DISK)
     if not ranked:
         reason = "no replica answered"
     else:

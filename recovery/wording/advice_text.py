@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from recovery.acknowledged.verdict import ConditionKind, SelfElection, SelfElectionKind
 from recovery.advice import Advice, AdviceKind, FirstStep
@@ -37,29 +37,30 @@ def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:
 
 
 def _action(advice: Advice, count: int) -> str:
-    match advice.kind:
-        case AdviceKind.ELECT:
-            return _elect(advice, count)
-        case AdviceKind.BRING_BACK:
-            return _bring_back(advice, count)
-        case AdviceKind.UNFENCE:
-            who = both(advice.brokers)
-            better = f"for {_partitions(count)} its log is better"
-            return f"Wait until broker {who} is unfenced: {better}. Then plan again."
-        case AdviceKind.ASK:
-            who = either(advice.brokers)
-            return (
-                f"Start broker {who}, or read its disk (ktriage disk scan): for {_partitions(count)} its log"
-                " decides who holds every acknowledged record."
-            )
-        case AdviceKind.COMPARE:
-            whose = "The" if count == 1 else f"For {count:,} partitions the"
-            return f"{whose} best-ranked log lacks records that were committed: {_compare(advice)}."
-        case AdviceKind.CHOOSE:
-            return (
-                f"No replica of {_partitions(count)} is proved to hold every acknowledged record."
-                f"{_decide(advice)}"
-            )
+    return _ACTIONS[advice.kind](advice, count)
+
+
+def _unfence(advice: Advice, count: int) -> str:
+    better = f"for {_partitions(count)} its log is better"
+    return f"Wait until broker {both(advice.brokers)} is unfenced: {better}. Then plan again."
+
+
+def _ask(advice: Advice, count: int) -> str:
+    return (
+        f"Start broker {either(advice.brokers)}, or read its disk (ktriage disk scan): for {_partitions(count)} its"
+        " log decides who holds every acknowledged record."
+    )
+
+
+def _choose(advice: Advice, count: int) -> str:
+    return f"No replica of {_partitions(count)} is proved to hold every acknowledged record.{_decide(advice)}"
+
+
+def _read_disk(advice: Advice, count: int) -> str:
+    whose, one = _of(list(advice.brokers))[0], len(advice.brokers) == 1
+    left = f"{whose} FAILED, and no other replica of {_partitions(count)} is left"
+    it, it_is = ("it", "it is") if one else ("them", "they are")
+    return f"{left}: read {it} (ktriage disk scan) before {it_is} replaced, or the records are gone."
 
 
 def _unless(advice: Advice) -> str:
@@ -73,11 +74,14 @@ def _unless(advice: Advice) -> str:
     return ", unless compaction removed some from its log" if doubtful else ""
 
 
-def _compare(advice: Advice) -> str:
+def _compare(advice: Advice, count: int) -> str:
+    whose = "The" if count == 1 else f"For {count:,} partitions the"
+    lacks = f"{whose} best-ranked log lacks records that were committed"
     if advice.brokers:
         who = f"broker {either(advice.brokers)}"
-        return f"rescue both branches (ktriage rescue), then bring {who} back with its disk intact, or choose"
-    return "rescue both branches (ktriage rescue), then choose"
+        back = f"then bring {who} back with its disk intact, or choose"
+        return f"{lacks}: rescue both branches (ktriage rescue), {back}."
+    return f"{lacks}: rescue both branches (ktriage rescue), then choose."
 
 
 def _elect(advice: Advice, count: int) -> str:
@@ -100,6 +104,17 @@ def _bring_back(advice: Advice, count: int) -> str:
         return f"{text} (for certain only after a clean shutdown)."
     unchecked = "read its disk first (ktriage disk scan): Kafka elects it whatever it lost"
     return f"{text}. If its host lost power, {unchecked}."
+
+
+_ACTIONS: Mapping[AdviceKind, Callable[[Advice, int], str]] = {
+    AdviceKind.ELECT: _elect,
+    AdviceKind.UNFENCE: _unfence,
+    AdviceKind.BRING_BACK: _bring_back,
+    AdviceKind.ASK: _ask,
+    AdviceKind.READ_DISK: _read_disk,
+    AdviceKind.COMPARE: _compare,
+    AdviceKind.CHOOSE: _choose,
+}
 
 
 def _warnings(advice: Advice) -> Iterator[str]:

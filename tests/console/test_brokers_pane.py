@@ -9,7 +9,7 @@ from recovery.metadata_log.records import BrokerRegistrationChangeRecord
 from recovery.model import PartitionState
 from tests.console.faults import happens
 from tests.console.robot import console
-from widgets.brokers import BrokerHealth, BrokerRow
+from widgets.brokers import BrokerHealth, BrokerRow, BrokersView
 
 
 def state(
@@ -59,6 +59,26 @@ async def test_a_broker_that_answers_and_is_not_in_the_isr_yet_is_said_to_be_so(
         row = robot.desk.table.cursor_row
         assert isinstance(row, BrokerRow)
         assert row.state is BrokerHealth.OUT_OF_SYNC
+
+
+def test_a_broker_with_a_failed_disk_stands_above_those_that_are_only_out_of_sync() -> None:
+    behind = BrokerRow(1, "", None, False, BrokerLoad(4, 3, 1, 0, 0), asked=True, failed_dirs=0)
+    failed = behind._replace(id=2, failed_dirs=1)
+    down = behind._replace(id=3, problem="not answered", failed_dirs=None)
+    assert [row.id for row in BrokersView((behind, failed, down)).worst_first] == [3, 2, 1]
+
+
+async def test_nothing_waits_for_a_broker_that_is_there_with_a_failed_disk() -> None:
+    async with console("disk-failure", size=(120, 30)) as robot:
+        await robot.opens("8")
+        await robot.sees("3 brokers: 1 disk FAILED", "1 log dir on it failed: pane 5")
+        row = robot.desk.table.cursor_row
+        assert isinstance(row, BrokerRow)
+        assert (row.id, row.load.waiting, row.waiting) == (2, 4, 0)
+        assert "may get a leader when it returns" not in robot.screen
+        await robot.opens("1")
+        await robot.sees("Broker 2's disk FAILED", "nobody can be")
+        assert "wait for 2" not in robot.screen
 
 
 async def test_when_a_broker_answered_last_is_kept() -> None:

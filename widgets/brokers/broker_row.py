@@ -15,6 +15,7 @@ class BrokerHealth(StrEnum):
 
     FENCED = "FENCED"
     SILENT = "no answer"
+    DISK_FAILED = "disk FAILED"
     OUT_OF_SYNC = "out of sync"
     UP = "up"
 
@@ -39,11 +40,18 @@ class BrokerRow(NamedTuple):
     failed_dirs: int | None = None
 
     @property
+    def waiting(self) -> int:
+        """So many offline partitions may get a leader when it returns; of a broker that is there, none."""
+        return self.load.waiting if self.fenced or self.problem else 0
+
+    @property
     def state(self) -> BrokerHealth:
         if self.fenced:
             return BrokerHealth.FENCED
         if self.problem:
             return BrokerHealth.SILENT
+        if self.failed_dirs:
+            return BrokerHealth.DISK_FAILED
         return BrokerHealth.UP if self.load.in_isr == self.load.replicas else BrokerHealth.OUT_OF_SYNC
 
 

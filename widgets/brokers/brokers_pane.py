@@ -14,6 +14,7 @@ from widgets.text import Line, Piece, Tone, fold, line
 _TONES = {
     BrokerHealth.FENCED: Tone.BAD,
     BrokerHealth.SILENT: Tone.BAD,
+    BrokerHealth.DISK_FAILED: Tone.BAD,
     BrokerHealth.OUT_OF_SYNC: Tone.WARN,
     BrokerHealth.UP: Tone.GOOD,
 }
@@ -77,8 +78,8 @@ COLUMNS: tuple[TableColumn[BrokerRow], ...] = (
     TableColumn(
         "waiting",
         "WAIT FOR IT",
-        lambda r: f"{r.load.waiting:,}" if r.load.waiting else "",
-        sort=lambda r: r.load.waiting,
+        lambda r: f"{r.waiting:,}" if r.waiting else "",
+        sort=lambda r: r.waiting,
         right=True,
         tone=Tone.BAD,
     ),
@@ -165,9 +166,9 @@ def _sentences(row: BrokerRow) -> list[tuple[str, Tone]]:
         found.append((f"It does not answer ({printable(row.problem)}); {last}.", Tone.BAD))
     elif row.asked and row.state is not BrokerHealth.UP:
         found.append((f"It answers; {_in_isr(row)} partitions in the ISR.", Tone.WARN))
-    if load.waiting:
-        them = "it is in their ISR or ELR" if load.waiting > 1 else "it is in its ISR or ELR"
-        text = f"{counted(load.waiting, 'offline partition')} may get a leader when it returns: {them}."
+    if row.waiting:
+        them = "it is in their ISR or ELR" if row.waiting > 1 else "it is in its ISR or ELR"
+        text = f"{counted(row.waiting, 'offline partition')} may get a leader when it returns: {them}."
         found.append((text, Tone.STRONG))
     others = load.offline - load.waiting
     if others:

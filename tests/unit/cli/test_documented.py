@@ -87,7 +87,7 @@ def keys(value: object, schema: str, name: str = "") -> Iterator[str]:
         for key, inner in value.items():
             if not data:
                 yield key
-            yield from keys(inner, schema, "" if data else key)
+            yield from keys(inner, schema, key)
     elif isinstance(value, list):
         for inner in value:
             yield from keys(inner, schema, name)
