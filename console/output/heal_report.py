@@ -132,8 +132,8 @@ def prepared_heal_lines(prepared: PreparedHeal, limit: int) -> Iterator[str]:
         yield from heal_lines(prepared.reading, limit)
     else:
         yield (
-            f"to be taken back: {counted(len(prepared.cancelled), 'partition')} that is being copied, and"
-            f" {counted(len(prepared.moves), 'partition')} that was moved; {len(prepared.left):,} left as they are"
+            f"partitions to be taken back: {len(prepared.cancelled):,} that are being copied,"
+            f" {len(prepared.moves):,} that were moved; {len(prepared.left):,} left as they are"
         )
         yield from _titled("LEFT AS THEY ARE", _LEFT, [_left_row(one) for one in prepared.left], limit)
         moves = [_move_row(move) for move in (*prepared.cancelled, *prepared.moves)]

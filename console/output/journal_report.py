@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from console.journal.planned_elections import planned_entries
 from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
+from console.journal.unfinished_entries import CANCEL_REASSIGNMENT, HEAL, REASSIGN, UNREGISTER
 from console.output.incident.journal_elections import elections_lines
 from console.output.json_document import document
 from recovery.membership.voters import ReplicaKey
@@ -76,19 +77,27 @@ def event_text(event: Event) -> str:
 
 
 def _about(event: EntryBegun) -> str:
-    """The object of an entry that is not about partitions: a voter with its directory, a replacement's plan,
-    a feature's level.
+    """The object of an entry that names no rows: a voter with its directory, a replacement's plan, a feature's
+    level, moves of replicas.
     """
     detail = event.detail
     if "voter" in detail:
         return f" {ReplicaKey(int(detail['voter']), str(detail.get('directoryId', '')))}"
     if "feature" in detail:
         return f" {detail['feature']} to {detail.get('level', '?')}"
+    if event.action in (HEAL, REASSIGN, CANCEL_REASSIGNMENT, UNREGISTER):
+        return _about_moves(detail)
     if "steps" in detail:
         return f" {', '.join(map(str, detail['steps']))}"
     if "directory" in detail:
         return f" into {detail['directory']}"
     return f" by {detail['file']}" if "file" in detail else ""
+
+
+def _about_moves(detail: Mapping[str, Any]) -> str:
+    gone = f" for broker {', '.join(map(str, detail['gone']))}" if "gone" in detail else ""
+    rows = detail.get("moves", detail.get("partitions"))
+    return f" {detail.get('broker', '?')}" if rows is None else f" of {counted(len(rows), 'partition')}{gone}"
 
 
 def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import json
 
 from tests.unit.cli.command_process import Caller
 
+AGREED = ("--yes", "--reason", "a test")
 TAIL = ("--simulate", "stale-long-tail", "--seed", "2")
 GONE = ("heal", "show", "--broker-id", "3", "--gone-for-good", *TAIL)
 
@@ -39,3 +40,33 @@ def test_a_broker_that_nobody_knows_has_nothing_to_heal(call: Caller) -> None:
     words = ("heal", "--broker-id", "5", "--gone-for-good", *TAIL)
     told = json.loads(call("ktriage", *words, "--output", "json").out)
     assert (told["moves"], told["registered"], told["files"]) == ([], [], [])
+
+
+GONE_FOR_GOOD = ("--broker-id", "3", "--gone-for-good", "--simulate", "broker-gone-for-good")
+
+
+def test_a_rehearsal_heals_every_partition(call: Caller) -> None:
+    ended = call("ktriage", "heal", "apply", *GONE_FOR_GOOD, "--batch-size", "2", *AGREED)
+    assert (ended.status, ended.out.splitlines()[-1]) == (0, "6 partitions: 6 moved"), str(ended)
+    after = call("ktriage", "heal", *GONE_FOR_GOOD)
+    assert "no partition that may be seen has a replica on broker 3" in after.out
+    assert "ktriage heal unregister --broker-id 3 --gone-for-good" in after.err
+
+
+def test_a_plan_file_names_the_partitions_and_by_them_the_broker(call: Caller) -> None:
+    rows = [{"topic": "orders", "partition": 1, "designatedLeader": 1}]
+    (call.home / "recovery.json").write_text(json.dumps({"partitions": rows}))
+    words = ("heal", "recovery.json", "--gone-for-good", "--simulate", "broker-gone-for-good")
+    told = json.loads(call("ktriage", *words, "--output", "json").out)
+    assert (told["gone"], [move["partition"] for move in told["moves"]]) == ([3], [1])
+    assert told["moves"][0]["added"] == [5], "rack c has no replica left"
+
+
+def test_the_file_for_kafkas_tool_has_one_batch_each(call: Caller) -> None:
+    ended = call("ktriage", "heal", *GONE_FOR_GOOD, "--export", "heal.json", "--batch-size", "4")
+    assert "Leave --throttle out" in ended.err
+    first, second = (json.loads((call.home / f"heal-{number}.json").read_text()) for number in (1, 2))
+    assert (first["version"], len(first["partitions"]), len(second["partitions"])) == (1, 4, 2)
+    assert first["partitions"][0] == {"topic": "orders", "partition": 0, "replicas": [1, 2, 5]}
+    again = call("ktriage", "heal", *GONE_FOR_GOOD, "--export", "heal.json", "--batch-size", "4")
+    assert (again.status, "is never overwritten" in again.err) == (2, True)
