@@ -111,6 +111,25 @@ def test_without_an_epoch_a_silent_replica_may_have_held_the_branch() -> None:
     assert (silent.place, silent.go_back_to, silent.harmless) == (LastReadPlace.EITHER, None, False)
 
 
+def test_an_epoch_that_begins_at_the_offset_does_not_tell_where_the_record_before_it_lies() -> None:
+    silent = judge_offset(CommittedOffset(1000, 2), STALE_TAIL, (), all_logs_known=False)
+    assert (silent.place, silent.harmless) == (LastReadPlace.EITHER, False)
+
+
+def test_an_epoch_below_what_is_known_of_the_kept_log_may_be_its_own() -> None:
+    known_from_1000 = SurvivingLog(Lineage(2, (EpochSpan(2, 1000, 1300),), 1000), 0, 1300)
+    judged = judge_offset(CommittedOffset(500, 0), known_from_1000, (), all_logs_known=True)
+    assert (judged.place, judged.go_back_to) == (LastReadPlace.COMMON, None)
+
+
+def test_a_place_before_which_the_other_branch_was_deleted_is_not_exact() -> None:
+    for forgotten_below, exact in ((1000, False), (999, True)):
+        judged = judge_offset(
+            CommittedOffset(1450, 0), STALE_TAIL, TAIL, all_logs_known=True, forgotten_below=forgotten_below
+        )
+        assert (judged.go_back_to, judged.exact) == (1000, exact)
+
+
 @given(cluster_logs(), st.data())
 def test_no_record_of_the_kept_log_is_ever_skipped(
     drawn: tuple[tuple[WholeLog, ...], int], data: st.DataObject
