@@ -107,12 +107,12 @@ class AcknowledgedRecords:
                 self._elected_uncleanly(tp)
             if after.leader == before.leader:
                 for broker in set(after.isr) - set(before.isr):
-                    self._joined(tp, broker)
+                    self._joined(tp, broker, after.leader)
 
-    def _joined(self, tp: TopicPartition, broker: int) -> None:
+    def _joined(self, tp: TopicPartition, broker: int, leader: int) -> None:
         """A member of the ISR has caught up, unless it lost records after its leader had asked to add it."""
-        log = self._log(broker, tp)
-        if log is not None and not missing(log, self._acknowledged[tp]):
+        log, leads = self._log(broker, tp), self._log(leader, tp)
+        if log is not None and leads is not None and log.end >= leads.high_watermark:
             self._shortened.discard((tp, broker))
 
     # What is asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,14 @@ from console.errors import InputError
 from console.exit_status import Status
 from console.journal.run_records import read_runs
 from console.operations.history.own_changes import OwnChanges
-from console.operations.history.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
+from console.operations.history.timeline import (
+    VIRTUAL,
+    EventFilter,
+    TimelineSource,
+    from_directory,
+    gaps,
+    unknown_topics,
+)
 from console.output.json_document import one_line
 from console.output.timeline_report import (
     event_fields,
@@ -83,7 +91,9 @@ class TimelinePrinter:
     def _line(self, event: ClusterEvent, source: TimelineSource) -> str:
         return one_line(event_fields(event, source)) if self._run.json else event_line(event, source)
 
-    def _show(self, source: TimelineSource) -> None:
+    def _show(self, read: TimelineSource) -> None:
+        missing = unknown_topics(read.timeline.history, self._wanted)
+        source = replace(read, notes=(*read.notes, *missing))
         found = [event for event in source.timeline.events() if self._wanted.wants(event)]
         shown = found[-self._last :] if self._last else found
         form = (

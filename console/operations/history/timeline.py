@@ -69,6 +69,12 @@ def from_directory(path: Path, wanted: EventFilter) -> TimelineSource:
     )
 
 
+def unknown_topics(history: MetadataHistory, wanted: EventFilter) -> tuple[str, ...]:
+    """One line for each wanted topic that the history never had: no event of it is no sign of calm."""
+    missing = sorted(name for name in wanted.topics if not history.topic_ids(name))
+    return tuple(f"this metadata log knows no topic {name}" for name in missing)
+
+
 VIRTUAL = "times are virtual: seconds since the simulation began"
 
 

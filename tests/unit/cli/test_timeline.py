@@ -38,6 +38,13 @@ def test_the_newest_are_shown_and_the_others_counted(tmp_path: Path) -> None:
     assert told["leftOut"] > 10
 
 
+def test_a_topic_that_the_log_never_had_is_named(tmp_path: Path) -> None:
+    """No event of a mistyped topic is no sign of calm."""
+    told = invoke(tmp_path, *FROM, "--topic", "order", "--topic", "orders", "--output", "json")
+    assert "this metadata log knows no topic order" in json.loads(told.out)["notes"]
+    assert "no topic orders" not in told.out
+
+
 def test_one_partition_is_told_as_it_is_among_all(tmp_path: Path) -> None:
     """Batches that say nothing of it are not even decoded: the events are the same."""
     folder = str(tmp_path / "incident")
