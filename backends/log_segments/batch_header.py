@@ -24,7 +24,6 @@ _COMPRESSION = 0x07
 _APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
-_DELETE_HORIZON = 0x40
 
 
 class BatchHeader(NamedTuple):
@@ -81,11 +80,6 @@ class BatchHeader(NamedTuple):
     def is_log_append_time(self) -> bool:
         """The broker set the timestamps (``max_timestamp`` counts for every record), not the producer."""
         return bool(self.attributes & _APPEND_TIME)
-
-    @property
-    def has_delete_horizon(self) -> bool:
-        """The base timestamp is the time from which on the cleaner may delete the batch's tombstones."""
-        return bool(self.attributes & _DELETE_HORIZON)
 
 
 _unpack = HEADER.unpack_from

@@ -301,6 +301,3 @@ FAULTS: Faults = {
     "ELR feature": (1, _elr),
     **QUORUM_FAULTS,
 }
-
-OF_THE_QUORUM = (*QUORUM_FAULTS, "heal", "min ISR", "failover")
-"""Faults of controllers and voters, and changes that write metadata meanwhile."""

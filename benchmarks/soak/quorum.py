@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from backends.simulator.fuzz import OF_THE_QUORUM, prepare
+from backends.simulator.fuzz import QUORUM_FAULTS, prepare
 from backends.simulator.fuzz import run as happen
 from backends.simulator.history import Line
 from benchmarks.soak import SoakOptions
 
 ROUNDS = 5_000
 SECONDS = 60
+FAULTS = (*QUORUM_FAULTS, "heal", "min ISR", "failover")
+"""Faults of controllers and voters, and changes that write metadata meanwhile."""
 
 COUNTED = {
     "leads the quorum": "elections",
@@ -36,7 +38,7 @@ def run(options: SoakOptions) -> int:
     for seed in seeds:
         world, checker = prepare(seed)
         world.history.listeners.append(count_line)
-        happen(world, seed, SECONDS, OF_THE_QUORUM)
+        happen(world, seed, SECONDS, FAULTS)
         checker.settle()
         steps += world.loop.steps
         unled += world.quorum.leader is None

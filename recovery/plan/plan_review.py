@@ -30,6 +30,10 @@ class AcknowledgedLoss(NamedTuple):
     at_least: int
     unknown: int
 
+    def is_none(self, rows: int) -> bool:
+        """Whether each of ``rows`` was judged to lose none, and nothing puts that in doubt."""
+        return self.none == rows and not self.doubtful
+
     def __str__(self) -> str:
         """Such as ``none lost in 3 (1 in doubt), 500 or more lost in 1, not known for 2``; "" if nobody judged."""
         doubt = f" ({self.doubtful:,} in doubt)" if self.doubtful else ""

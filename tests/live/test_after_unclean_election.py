@@ -125,24 +125,53 @@ def _java_hash(text: str) -> int:
     return value & 0x7FFFFFFF
 
 
-@pytest.fixture
-def console(incident: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> CommandRunner:
-    home = tmp_path_factory.getbasetemp() / "console"
-    home.mkdir(exist_ok=True)
-    return CommandRunner(home, incident.bootstrap(), incident.metadata.wait_caught_up)
+@pytest.fixture(scope="module")
+def planned(after: Incident, tmp_path_factory: pytest.TempPathFactory) -> CommandRunner:
+    """A console whose plan.json is from before the election."""
+    cluster = after.cluster
+    home = tmp_path_factory.mktemp("console")
+    console = CommandRunner(home, cluster.bootstrap(), cluster.metadata.wait_caught_up)
+    topics = [word for topic in (TOPIC, *TRANSACTIONAL) for word in ("--topic", topic)]
+    assert console("plan", *topics, "--strategy", "aggressive", "plan.json").status == 0
+    return console
+
+
+@pytest.fixture(scope="module")
+def elected(planned: CommandRunner, after: Incident) -> CommandRunner:
+    """The same console after broker 2 was elected by that plan."""
+    assert planned("apply", "plan.json", *AGREED).status in (0, 1)
+    after.cluster.metadata.wait_leader(TOPIC, 0, 2)
+    return planned
+
+
+class FixedGroups(NamedTuple):
+    """What fixing three groups said, one of which had a member; ``shown``: ``groups show`` at that moment."""
+
+    status: int
+    document: dict[str, Any]
+    shown: str
+
+
+@pytest.fixture(scope="module")
+def fixed_groups(elected: CommandRunner, after: Incident) -> FixedGroups:
+    busy = group_clients.member(after.cluster, at_home("member"), TOPIC)
+    try:
+        named = [word for name in ("with-epoch", "no-epoch", "member") for word in ("--group", at_home(name))]
+        status, fixed = elected.json("groups", "fix", "plan.json", *named, *AGREED)
+        return FixedGroups(status, fixed, elected("groups", "show", "plan.json").out)
+    finally:
+        busy.close()
 
 
 def offsets_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {row["group"]: row for row in document["offsets"]}
 
 
-def test_before_the_election(console: CommandRunner, incident: KafkaCluster) -> None:
-    topics = [word for topic in (TOPIC, *TRANSACTIONAL) for word in ("--topic", topic)]
-    assert console("plan", *topics, "--strategy", "aggressive", "plan.json").status == 0
-    reviewed = console("review", "plan.json", "--output", "markdown")
+def test_before_the_election(planned: CommandRunner) -> None:
+    reviewed = planned("review", "plan.json", "--output", "markdown")
     assert "consumer groups affected" in reviewed.out, reviewed
     assert "there may be other consumer groups" in reviewed.out, reviewed
-    status, told = console.json("groups", "show", "plan.json", "--all", "--topic", TOPIC)
+    status, told = planned.json("groups", "show", "plan.json", "--all", "--topic", TOPIC)
     rows = offsets_of(told)
     assert status == 1
     assert rows[at_home("common")]["place"] == "common" and rows[at_home("common")]["offset"] == 900
@@ -155,7 +184,7 @@ def test_before_the_election(console: CommandRunner, incident: KafkaCluster) -> 
     assert elsewhere("hidden") not in rows
     (missing,) = told["notListed"]
     assert not told["complete"] and f"partition 1 of {OFFSETS} has no leader" in missing
-    ended = console("groups", "fix", "plan.json", *AGREED)
+    ended = planned("groups", "fix", "plan.json", *AGREED)
     assert (
         ended.status == 1
         and "no leader yet: elect one first" in ended.out
@@ -163,66 +192,61 @@ def test_before_the_election(console: CommandRunner, incident: KafkaCluster) -> 
     )
 
 
-def test_fixed_after_the_election(console: CommandRunner, incident: KafkaCluster) -> None:
-    assert console("apply", "plan.json", *AGREED).status in (0, 1)
-    incident.metadata.wait_leader(TOPIC, 0, 2)
-    busy = group_clients.member(incident, at_home("member"), TOPIC)
-    try:
-        named = [word for name in ("with-epoch", "no-epoch", "member") for word in ("--group", at_home(name))]
-        status, fixed = console.json("groups", "fix", "plan.json", *named, *AGREED)
-        assert status == 1, "the group with a member is left"
-        changed = {row["group"]: row["after"]["offset"] for row in fixed["offsets"]}
-        assert changed == {at_home("with-epoch"): COMMON, at_home("no-epoch"): COMMON}
-        (left,) = fixed["afterStopping"]
-        assert left["group"] == at_home("member") and left["after"]["offset"] == COMMON
-        ended = console("groups", "show", "plan.json")
-        assert f"members of {at_home('member')}: {at_home('member')}-member@127.0.0.1" in ended.out
-    finally:
-        busy.close()
+def test_fixed_after_the_election(
+    elected: CommandRunner, fixed_groups: FixedGroups, incident: KafkaCluster
+) -> None:
+    status, fixed, shown = fixed_groups
+    assert status == 1, "the group with a member is left"
+    changed = {row["group"]: row["after"]["offset"] for row in fixed["offsets"]}
+    assert changed == {at_home("with-epoch"): COMMON, at_home("no-epoch"): COMMON}
+    (left,) = fixed["afterStopping"]
+    assert left["group"] == at_home("member") and left["after"]["offset"] == COMMON
+    assert f"members of {at_home('member')}: {at_home('member')}-member@127.0.0.1" in shown
     for name in ("with-epoch", "no-epoch"):
         seen = group_clients.read_on(incident, at_home(name), TOPIC, COMMON + KEPT)
         assert seen == [f"kept-{number}" for number in range(KEPT)], "each record of the kept branch, once"
-    assert console.sent()[-1] == "commit-offsets"
+    assert elected.sent()[-1] == "commit-offsets"
 
 
-def test_undone_from_the_journal(console: CommandRunner, incident: KafkaCluster) -> None:
+@pytest.mark.usefixtures("fixed_groups")
+def test_undone_from_the_journal(elected: CommandRunner) -> None:
     named = ("--group", at_home("no-epoch"))
-    ended = console("groups", "fix", "--undo", *named, *AGREED)
+    ended = elected("groups", "fix", "--undo", *named, *AGREED)
     assert ended.status == 0 and "1 offset committed and read back" in ended.out, ended
-    _, told = console.json("groups", "show", "plan.json", *named)
+    _, told = elected.json("groups", "show", "plan.json", *named)
     assert offsets_of(told)[at_home("no-epoch")]["offset"] == READ
-    again = console("groups", "fix", "--undo", *named, *AGREED)
+    again = elected("groups", "fix", "--undo", *named, *AGREED)
     assert again.status == 0 and "nothing was sent" in again.out
 
 
-def test_exported_for_kafkas_own_tool(console: CommandRunner, incident: KafkaCluster) -> None:
+def test_exported_for_kafkas_own_tool(elected: CommandRunner, incident: KafkaCluster) -> None:
     group = at_home("exported")
-    ended = console("groups", "fix", "plan.json", "--group", group, "--export", "offsets.csv")
-    assert (console.home / "offsets.csv").read_text() == f"{group},{TOPIC},0,{COMMON}\n", ended
-    file = ("--from-file", str(console.home / "offsets.csv"))
+    ended = elected("groups", "fix", "plan.json", "--group", group, "--export", "offsets.csv")
+    assert (elected.home / "offsets.csv").read_text() == f"{group},{TOPIC},0,{COMMON}\n", ended
+    file = ("--from-file", str(elected.home / "offsets.csv"))
     incident.tools("kafka-consumer-groups", "--group", group, "--reset-offsets", *file, "--execute")
     assert len(group_clients.read_on(incident, group, TOPIC, COMMON + KEPT)) == KEPT
 
 
 def test_left_alone_a_group_skips_records_without_a_word(
-    console: CommandRunner, incident: KafkaCluster
+    elected: CommandRunner, incident: KafkaCluster
 ) -> None:
     incident_steps.produce(incident, TOPIC, 300, "more")
     end = COMMON + KEPT + 300
     seen = group_clients.read_on(incident, at_home("not-fixed"), TOPIC, end)
     assert len(seen) == end - READ, "450 records of the kept branch were never seen"
-    _, told = console.json("groups", "show", "plan.json", "--group", at_home("not-fixed"))
+    _, told = elected.json("groups", "show", "plan.json", "--group", at_home("not-fixed"))
     row = offsets_of(told)[at_home("not-fixed")]
     assert (row["place"], row["neverSeen"]) == ("cut-off", READ - COMMON), "the plan knows it from before"
-    ended = console("groups", "fix", "plan.json", "--group", at_home("not-fixed"), *AGREED)
+    ended = elected("groups", "fix", "plan.json", "--group", at_home("not-fixed"), *AGREED)
     assert ended.status == 1 and "1 offset committed" in ended.out, "1: a part of the groups is not listed"
     assert len(group_clients.read_on(incident, at_home("not-fixed"), TOPIC, end)) == end - COMMON
 
 
 def test_hanging_transactions_are_ended_as_they_were_decided(
-    console: CommandRunner, incident: KafkaCluster, after: Incident
+    elected: CommandRunner, incident: KafkaCluster, after: Incident
 ) -> None:
-    status, told = console.json("transactions", "show", "plan.json")
+    status, told = elected.json("transactions", "show", "plan.json")
     rows = {row["transactionalId"]: row for row in told["transactions"] if row["topic"] != ALIVE}
     assert status == 1 and told["complete"], told
     assert {name: (row["ending"], row["certain"]) for name, row in rows.items()} == {
@@ -237,7 +261,7 @@ def test_hanging_transactions_are_ended_as_they_were_decided(
     assert committed["waitingGroups"] == [at_home("auditor")]
     before = incident.client.consume(COMMITTED, 0, isolation="read_committed")
     assert len(before) == PLAIN, "100 acknowledged records are invisible"
-    status, fixed = console.json("transactions", "fix", "plan.json", *AGREED)
+    status, fixed = elected.json("transactions", "fix", "plan.json", *AGREED)
     assert status == 0, fixed
     assert sorted((row["topic"], row["result"]) for row in fixed["markers"]) == [
         (SINCE, "COMMIT"),
@@ -255,5 +279,5 @@ def test_hanging_transactions_are_ended_as_they_were_decided(
     assert seen[:IN_TRANSACTION] == [f"{COMMITTED}-app-{number}" for number in range(IN_TRANSACTION)]
     assert len(seen) == IN_TRANSACTION + SINCE_THEN
     after.alive.commit_transaction(60)
-    again = console("transactions", "fix", "plan.json", *AGREED)
+    again = elected("transactions", "fix", "plan.json", *AGREED)
     assert again.status == 0 and "nothing was sent" in again.out, again

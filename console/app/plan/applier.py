@@ -224,7 +224,8 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
         target.append(f"… and {len(rows) - WORST:,} more partitions")
     warnings = []
     if acknowledged := str(summary.acknowledged):
-        warnings.append(f"acknowledged records: {acknowledged}")
+        none_lost = summary.acknowledged.is_none(summary.elect)
+        (target if none_lost else warnings).append(f"acknowledged records: {acknowledged}")
     by_hand = [row for row in rows if row.leader != row.candidates[0].broker]
     if by_hand:
         warnings.append(f"{len(by_hand):,} of {summary.elect:,} elect another leader than the suggested one")

@@ -49,7 +49,6 @@ def test_headers_say_what_was_written() -> None:
     assert (header.base_timestamp, header.max_timestamp) == (11, 22)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 1, 30)
     assert (header.is_transactional, header.is_control, header.is_log_append_time) == (True, True, True)
-    assert not header.has_delete_horizon
     assert (header.compression, reader.raw(found)) == ("zstd", data)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from backends.simulator.fuzz import OF_THE_QUORUM, prepare, run
+from backends.simulator.fuzz import prepare, run
 from backends.simulator.invariants.checker import InvariantBroken
 from backends.simulator.invariants.promises import QuorumPromise
 from backends.simulator.loop import SECOND
@@ -18,6 +18,7 @@ from backends.simulator.quorum.raft_log import RaftLog
 from backends.simulator.quorum.raft_messages import RemoveRaftVoter
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.world import World
+from benchmarks.soak.quorum import FAULTS
 from recovery.membership import voters as rules
 from recovery.membership.quorum import Quorum, VoterChangeRefusal
 from recovery.membership.raft_votes import Elector, RaftLogEnd, Vote, VoteRequest, vote
@@ -34,7 +35,7 @@ def _caught(promise: QuorumPromise, seeds: int = SEEDS) -> None:
         world, checker = prepare(seed)
         # Brokers may stumble over metadata that should not be: the promise is broken before that.
         with suppress(ValueError):
-            run(world, seed, 40, OF_THE_QUORUM)
+            run(world, seed, 40, FAULTS)
         checker.settle()
         if promise in [found.name for found in checker.broken]:
             print(f"{promise.name} caught with seed {seed}, the {seed + 1}. that was tried")

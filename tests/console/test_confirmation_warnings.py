@@ -1,0 +1,56 @@
+"""What the confirmation warns of: successors that lose more, and lost acknowledged records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from console.app.plan.applier import request
+from console.app.plan.confirmation import freeze
+from console.operations.elections.plan_comparison import checked_just_now
+from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
+from recovery.plan.values import Plan
+from tests.unit.plan.plans import equal_logs, plan_of
+from tests.unit.recovery.surveys import log, survey
+
+
+def warnings(plan: Plan) -> tuple[str, ...]:
+    frozen = freeze(plan, "cluster-1", "kafka:9092", simulated=False)
+    return request(frozen, checked_just_now(plan)).warnings
+
+
+def test_a_successor_that_would_lose_more_is_told_in_numbers() -> None:
+    told = warnings(plan_of(survey({1: log((0, 0, 1000)), 2: log((0, 0, 300))}), equal_logs()))
+    assert any("1 of 2" in line and "offsets lost then: 700;" in line for line in told)
+    assert any("t-0" in line and "broker 2" in line and "loses 700" in line for line in told)
+
+
+def test_nothing_is_said_where_no_successor_loses_more() -> None:
+    assert warnings(plan_of(equal_logs())) == ()
+
+
+NONE_LOST = Verdict(VerdictKind.NONE)
+IN_DOUBT = Verdict(VerdictKind.NONE, conditions=(Condition(ConditionKind.RECORDS_KEPT, (1,), doubtful=True),))
+SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "warned", "line"),
+    [
+        (NONE_LOST, False, "acknowledged records: none lost in 1"),
+        (IN_DOUBT, True, "acknowledged records: none lost in 1 (1 in doubt)"),
+        (SOME_LOST, True, "acknowledged records: 300 or more lost in 1"),
+    ],
+)
+def test_that_no_acknowledged_record_is_lost_is_no_warning(verdict: Verdict, warned: bool, line: str) -> None:
+    plan = plan_of(equal_logs())
+    (row,) = plan.rows
+    judged = tuple(one._replace(verdict=verdict) for one in row.candidates)
+    asked = request(
+        freeze(
+            replace(plan, rows=(row._replace(candidates=judged),)), "cluster-1", "kafka:9092", simulated=False
+        ),
+        checked_just_now(plan),
+    )
+    assert (line in asked.warnings, line in asked.target) == (warned, not warned)
