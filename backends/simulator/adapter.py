@@ -26,11 +26,16 @@ from backends.base.protocol import Progress, Recorder, Stop
 from backends.base.transactions import MarkerWriter
 from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
-from backends.simulator.messages import Error, NotController
+from backends.simulator.messages import NotController
 from backends.simulator.network import broker as node
 from backends.simulator.network import controller
 from backends.simulator.operate.checkpoint import without_gc
 from backends.simulator.operate.consumer_groups import SimulatedConsumerGroups, SimulatedOffsetWriter
+from backends.simulator.operate.described_topics import (
+    described_configs,
+    described_partitions,
+    listed_reassignments,
+)
 from backends.simulator.operate.elections import Elections
 from backends.simulator.operate.log_dirs import described_log_dirs
 from backends.simulator.operate.membership import SimulatedMembership
@@ -39,9 +44,7 @@ from backends.simulator.operate.operator_client import (
     NATIVE_LOGS,
     OperatorClient,
     batches_fetched,
-    denied,
     silence,
-    topic_denied,
 )
 from backends.simulator.operate.record_writer import SimulatedRecordWriter
 from backends.simulator.operate.replica_mover import SimulatedReplicaMover, SimulatedThrottleReader
@@ -50,13 +53,9 @@ from backends.simulator.operate.survey import SimulatedSurvey
 from backends.simulator.operate.transactions import NO_TRANSACTIONS, SimulatedTransactions
 from backends.simulator.operator_messages import (
     BatchesFetched,
-    ConfigsDescribed,
-    DescribeConfigs,
     DescribeQuorum,
     FetchBatches,
-    ListReassignments,
     ReadTimes,
-    ReassignmentsListed,
     TimesRead,
 )
 from backends.simulator.scenario.build import Scenario
@@ -75,7 +74,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MIN_ISR = "min.insync.replicas"
-WHOLE_TOPIC = -1
 
 
 class SimulatorBackend:
@@ -224,58 +222,24 @@ class SimulatorBackend:
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """Partition states, page by page."""
-        with without_gc():
-            states, refused, asked = self._client.describe(topics)
-        not_compared = None
-        if topics is None and self.simulation.world.context.denied.permissions:
-            unseen, not_compared = self._topics_only_in_log_dirs({state.topic for state in states})
-            refused = {**refused, **dict.fromkeys(unseen, Error.TOPIC_AUTHORIZATION_FAILED)}
-        unknown = {
-            TopicPartition(topic, WHOLE_TOPIC): topic_denied(topic, why) for topic, why in refused.items()
-        }
-        hidden = sorted(topic for topic, why in refused.items() if why is Error.TOPIC_AUTHORIZATION_FAILED)
-        found = Partitions(states, unknown, tuple(hidden), topics is None, asked, not_compared)
-        return await self._done(found)
-
-    def _topics_only_in_log_dirs(self, seen: set[str]) -> tuple[list[str], Unknown | None]:
-        """The topics that only the log dirs show to a caller who may not see all topics; or why log dirs cannot
-        be compared.
-        """
-        reported = described_log_dirs(
-            self._client, [broker.id for broker in self._cluster().brokers if not broker.fenced]
+        world = self.simulation.world
+        compared = topics is None and bool(world.context.denied.permissions)
+        unfenced = (
+            [broker.id for broker in self._cluster().brokers if not broker.fenced] if compared else None
         )
-        held: dict[str, None] = {}
-        for answer in reported.values():
-            if isinstance(answer, Unknown):
-                if answer.why is Why.NOT_ALLOWED:
-                    return [], answer
-                continue
-            held.update(dict.fromkeys(replica.tp.topic for one in answer for replica in one.replicas))
-        return [topic for topic in held if topic not in seen], None
+        with without_gc():
+            found = described_partitions(self._client, topics, unfenced)
+        return await self._done(found)
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
         """Effective topic configurations."""
-        return await self._done(self._configs(topics))
-
-    def _configs(self, topics: Sequence[str]) -> dict[str, Mapping[str, str] | Unknown]:
-        if not topics:
-            return {}
-        asked, _ = self._client.caught_up()
-        answer = self._client.one(node(asked), DescribeConfigs(tuple(topics)))
-        if not isinstance(answer, ConfigsDescribed):
-            return dict.fromkeys(topics, silence(answer))
-        return {
-            topic: denied(reported, "DESCRIBE_CONFIGS", f"topic {topic}", "its configuration")
-            if isinstance(reported, Error)
-            else dict(reported)
-            for topic, reported in answer.topics
-        }
+        return await self._done(described_configs(self._client, topics))
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
         """Ask every replica's own broker."""
         cluster = self._cluster()
-        configs = self._configs(list(dict.fromkeys(state.topic for state in request.partitions)))
-        reassigning = self._reassigning(None)
+        configs = described_configs(self._client, list(dict.fromkeys(state.topic for state in request.partitions)))
+        reassigning = listed_reassignments(self._client, None)
         busy = reassigning if isinstance(reassigning, Unknown) else frozenset(row.tp for row in reassigning)
         with without_gc():
             run = SimulatedSurvey(self._client, request, cluster.brokers)
@@ -345,17 +309,7 @@ class SimulatorBackend:
         self, partitions: Sequence[TopicPartition] | None = None
     ) -> tuple[Reassignment, ...] | Unknown:
         """Reassignments in progress."""
-        return await self._done(self._reassigning(partitions))
-
-    def _reassigning(self, partitions: Sequence[TopicPartition] | None) -> tuple[Reassignment, ...] | Unknown:
-        asked, _ = self._client.caught_up()
-        named = None if partitions is None else tuple(partitions)
-        answer = self._client.one(node(asked), ListReassignments(named))
-        if not isinstance(answer, ReassignmentsListed):
-            return silence(answer)
-        if answer.error is not None:
-            return denied(answer.error, "DESCRIBE", "the cluster", "ListPartitionReassignments")
-        return tuple(Reassignment(*row) for row in answer.rows)
+        return await self._done(listed_reassignments(self._client, partitions))
 
     async def elect(
         self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder

@@ -222,7 +222,7 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
     target += [_elects(row) for row in rows[:WORST]]
     if len(rows) > WORST:
         target.append(f"… and {len(rows) - WORST:,} more partitions")
-    warnings = []
+    warnings: list[str] = []
     if acknowledged := str(summary.acknowledged):
         none_lost = summary.acknowledged.is_none(summary.elect)
         (target if none_lost else warnings).append(f"acknowledged records: {acknowledged}")

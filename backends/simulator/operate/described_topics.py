@@ -1,0 +1,84 @@
+"""Partitions, topic configurations and reassignments, as the simulated brokers describe them to the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from backends.base.answers import Partitions, Reassignment
+from backends.simulator.messages import Error
+from backends.simulator.network import broker as node
+from backends.simulator.operate.log_dirs import described_log_dirs
+from backends.simulator.operate.operator_client import OperatorClient, denied, silence, topic_denied
+from backends.simulator.operator_messages import (
+    ConfigsDescribed,
+    DescribeConfigs,
+    ListReassignments,
+    ReassignmentsListed,
+)
+from recovery.model import TopicPartition, Unknown, Why
+
+WHOLE_TOPIC = -1
+
+
+def described_partitions(
+    client: OperatorClient, topics: Sequence[str] | None, unfenced: Sequence[int] | None
+) -> Partitions:
+    """The partitions of ``topics``, or of all topics.
+
+    A list of all topics leaves out those that the caller may not see; the log dirs of the ``unfenced`` brokers have
+    them. None: there are no such topics.
+    """
+    states, refused, asked = client.describe(topics)
+    not_compared = None
+    if unfenced is not None:
+        only_in_dirs, not_compared = _only_in_log_dirs(client, unfenced, {state.topic for state in states})
+        refused = {**refused, **dict.fromkeys(only_in_dirs, Error.TOPIC_AUTHORIZATION_FAILED)}
+    unknown = {TopicPartition(topic, WHOLE_TOPIC): topic_denied(topic, why) for topic, why in refused.items()}
+    hidden = sorted(topic for topic, why in refused.items() if why is Error.TOPIC_AUTHORIZATION_FAILED)
+    return Partitions(states, unknown, tuple(hidden), topics is None, asked, not_compared)
+
+
+def _only_in_log_dirs(
+    client: OperatorClient, brokers: Sequence[int], listed: Collection[str]
+) -> tuple[list[str], Unknown | None]:
+    """The topics in log dirs that are not ``listed``; or why log dirs cannot be compared."""
+    found: dict[str, None] = {}
+    for answer in described_log_dirs(client, brokers).values():
+        if isinstance(answer, Unknown):
+            if answer.why is Why.NOT_ALLOWED:
+                return [], answer
+            continue
+        found.update(dict.fromkeys(replica.tp.topic for one in answer for replica in one.replicas))
+    return [topic for topic in found if topic not in listed], None
+
+
+def described_configs(
+    client: OperatorClient, topics: Sequence[str]
+) -> dict[str, Mapping[str, str] | Unknown]:
+    """The effective configurations of topics."""
+    if not topics:
+        return {}
+    asked, _ = client.caught_up()
+    answer = client.one(node(asked), DescribeConfigs(tuple(topics)))
+    if not isinstance(answer, ConfigsDescribed):
+        return dict.fromkeys(topics, silence(answer))
+    return {
+        topic: denied(configs, "DESCRIBE_CONFIGS", f"topic {topic}", "its configuration")
+        if isinstance(configs, Error)
+        else dict(configs)
+        for topic, configs in answer.topics
+    }
+
+
+def listed_reassignments(
+    client: OperatorClient, partitions: Sequence[TopicPartition] | None
+) -> tuple[Reassignment, ...] | Unknown:
+    """Reassignments in progress, of these partitions or of all."""
+    asked, _ = client.caught_up()
+    named = None if partitions is None else tuple(partitions)
+    answer = client.one(node(asked), ListReassignments(named))
+    if not isinstance(answer, ReassignmentsListed):
+        return silence(answer)
+    if answer.error is not None:
+        return denied(answer.error, "DESCRIBE", "the cluster", "ListPartitionReassignments")
+    return tuple(Reassignment(*row) for row in answer.rows)
