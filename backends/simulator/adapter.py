@@ -238,7 +238,8 @@ class SimulatorBackend:
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
         """Ask every replica's own broker."""
         cluster = self._cluster()
-        configs = described_configs(self._client, list(dict.fromkeys(state.topic for state in request.partitions)))
+        topics = list(dict.fromkeys(state.topic for state in request.partitions))
+        configs = described_configs(self._client, topics)
         reassigning = listed_reassignments(self._client, None)
         busy = reassigning if isinstance(reassigning, Unknown) else frozenset(row.tp for row in reassigning)
         with without_gc():
