@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from backends.simulator.fuzz import QUORUM_FAULTS, prepare
+from backends.simulator.fuzz import prepare
 from backends.simulator.fuzz import run as happen
 from backends.simulator.history import Line
+from backends.simulator.quorum_faults import QUORUM_FAULTS
 from benchmarks.soak import SoakOptions
 
 ROUNDS = 5_000
