@@ -14,6 +14,7 @@ from console.journal.planned_elections import PlannedElection, planned_entries
 from console.journal.run_records import RunRecord
 from console.operations.history.incident import ElectionRound, Incident
 from console.operations.history.timeline import VIRTUAL
+from console.output.incident.incident_fixes import fix_blocks
 from console.output.incident.incident_open import next_commands, open_items
 from console.output.incident.journal_elections import election_text, plan_name, worst_elections
 from console.output.incident.report_blocks import (
@@ -73,6 +74,7 @@ def report_blocks(
     yield from _decided(incident)
     yield ReportHeading(2, "What was rescued and restored")
     yield from _rescued(incident)
+    yield from fix_blocks(incident)
     yield ReportHeading(2, "What is still open")
     items = tuple(open_items(incident))
     yield ReportList(items) if items else ReportText("Nothing, as far as these sources tell.")

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from html.parser import HTMLParser
 
 import pytest
 
+from console.journal.unfinished_entries import COMMIT_OFFSETS, HEAL, UNREGISTER, WRITE_MARKERS
+from console.operations.change import open_journal
+from console.output.screen import Screen
+from console.program import Program
+from console.signals import Supervisor
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, cluster_of
 from tests.unit.cli.test_election_failures import ANY, planned, tp
@@ -153,3 +159,34 @@ def test_a_named_pipe_in_the_place_of_a_plan_does_not_hang_the_report(call: Call
     (call.home / plan).unlink()
     os.mkfifo(call.home / plan)
     assert "a pipe, not a plan file" in call("ktriage", "report", *BY_ID).out
+
+
+def test_what_was_put_right_is_named_with_the_result(call: Caller) -> None:
+    program = Program("ktriage", ("ktriage",), Screen(time.monotonic), Supervisor(lambda _signum: ""))
+    with open_journal(program, CLUSTER_ID, "INC-7") as journal:
+        offsets = [
+            {
+                "group": "billing",
+                "topic": "orders",
+                "partition": number,
+                "before": {"offset": 1450},
+                "after": {"offset": 1000},
+            }
+            for number in (0, 1)
+        ]
+        entry = journal.before(COMMIT_OFFSETS, {"offsets": offsets})
+        refused = {"group": "billing", "partition": "orders-1", "why": "is active"}
+        journal.after(entry, {"notCommitted": [refused]})
+        marker = {"topic": "orders", "partition": 0, "producerId": 7, "producerEpoch": 2, "result": "COMMIT"}
+        journal.before(WRITE_MARKERS, {"leader": 1, "markers": [marker]})
+        moves = [{"topic": "orders", "partition": 2, "before": [3, 1], "after": [4, 1]}]
+        entry = journal.before(HEAL, {"moves": moves, "gone": [3]})
+        journal.after(entry, {"ended": [{"partition": "orders-2", "end": "moved", "why": ""}]})
+        entry = journal.before(UNREGISTER, {"broker": 3})
+        journal.after(entry, {"problem": ""})
+    told = call("ktriage", "report", *BY_ID).out
+    assert "| billing | orders-0 | 1450 | 1000 | set |" in told
+    assert "| billing | orders-1 | 1450 | 1000 | not set: is active |" in told
+    assert "| 7, epoch 2 | orders-0 | COMMIT | the result is not known |" in told
+    assert "| orders-2 | 3,1 | 4,1 | moved |" in told
+    assert "| 3 | done |" in told
