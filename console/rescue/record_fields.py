@@ -1,18 +1,12 @@
-"""The fields of single records within a batch of magic 2 (KIP-98), and batches with their fields set anew."""
+"""The fields of single records within a batch of magic 2 (KIP-98)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import pack_into
 from typing import NamedTuple
 
-from backends.log_segments.batch_header import CHECKED_FROM, HEADER_SIZE, BatchHeader, parse_header
-from backends.log_segments.checksum import crc32c
+from backends.log_segments.batch_header import HEADER_SIZE, BatchHeader, parse_header
 from console.rescue.compression import DamagedCompression, knows, unpacked
-
-_KEPT_ATTRIBUTES = 0x07
-"""Only the compression stays: no transaction, no time of the broker, no delete horizon."""
-_COMPRESSION = 0x07
 
 
 class MalformedRecord(Exception):
@@ -95,53 +89,3 @@ def _unpacked(header: BatchHeader, data: bytes) -> bytes:
         return unpacked(header.compression, data[HEADER_SIZE:])
     except DamagedCompression as error:
         raise MalformedRecord(str(error)) from None
-
-
-def has_holes(header: BatchHeader) -> bool:
-    """Whether compaction removed records: a broker takes such a batch from no client."""
-    return header.record_count != header.last_offset_delta + 1
-
-
-def producible(batch: bytes, producer_id: int, producer_epoch: int, sequence: int) -> bytes:
-    """The batch as a client may send it: of this producer, outside of a transaction, its records untouched.
-
-    Raises CannotUnpack where it has holes and is packed with a codec that is not available, MalformedRecord.
-    """
-    header = parse_header(batch)
-    data = _without_holes(header, batch) if has_holes(header) else bytearray(batch)
-    pack_into(">q", data, 0, 0)
-    pack_into(">i", data, 12, -1)
-    attributes = parse_header(bytes(data[:HEADER_SIZE])).attributes & _KEPT_ATTRIBUTES
-    pack_into(">h", data, CHECKED_FROM, attributes)
-    pack_into(">qhi", data, 43, producer_id, producer_epoch, sequence)
-    pack_into(">I", data, 17, crc32c(memoryview(data)[CHECKED_FROM:]))
-    return bytes(data)
-
-
-def _without_holes(header: BatchHeader, batch: bytes) -> bytearray:
-    """The records with offsets that follow each other, not compressed; keys, values, headers and times stay."""
-    fields = RecordFieldReader(_unpacked(header, batch))
-    body = bytearray()
-    for number in range(header.record_count):
-        end = fields.varint() + fields.at
-        attributes = fields.take(1)
-        time = fields.varint()
-        fields.varint()
-        rest = fields.take(end - fields.at)
-        record = attributes + _zig_zag(time) + _zig_zag(number) + rest
-        body += _zig_zag(len(record)) + record
-    data = bytearray(batch[:HEADER_SIZE]) + body
-    pack_into(">i", data, 8, len(data) - 12)
-    pack_into(">h", data, CHECKED_FROM, header.attributes & ~_COMPRESSION)
-    pack_into(">i", data, 23, header.record_count - 1)
-    return data
-
-
-def _zig_zag(value: int) -> bytes:
-    left = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while left > 0x7F:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    out.append(left)
-    return bytes(out)

@@ -140,7 +140,7 @@ class TransactionEndings:
         """Takes a batch into account, in the order of offsets."""
         header = batch.header
         if header.is_control and header.is_transactional:
-            ending = _marker(batch.data)
+            ending = marker_ending(batch)
             if ending is not None:
                 marker = _Marker(header.base_offset, header.producer_epoch, ending)
                 self._markers.setdefault(header.producer_id, []).append(marker)
@@ -157,10 +157,10 @@ class TransactionEndings:
         return Ending.OPEN
 
 
-def _marker(data: bytes) -> Ending | None:
-    """What a control batch says; None for other kinds of control records."""
+def marker_ending(batch: RescuedBatch) -> Ending | None:
+    """What a control batch says of a transaction; None for other kinds of control records."""
     try:
-        fields = RecordFieldReader(data, HEADER_SIZE)
+        fields = RecordFieldReader(batch.data, HEADER_SIZE)
         fields.varint()  # length of the record
         fields.skip(1)
         fields.varint()

@@ -39,13 +39,20 @@ class Appended(NamedTuple):
 
 
 class RestoreJournal:
-    """``identity`` is the producer's. ``sequence`` counts the records sent to each partition."""
+    """``identity`` is the producer's. ``sequence`` counts the records sent to each partition.
 
-    def __init__(self, directory: Path, cluster_id: str, target: str) -> None:
+    ``selection`` names the choice of records (RestoreSelection.name): each has a journal of its own.
+    """
+
+    def __init__(self, directory: Path, cluster_id: str, target: str, selection: str = "") -> None:
         """Reads what is there. Raises InputError: it is damaged, or of another cluster."""
-        self.path = directory / f"restore-{quote(target, safe='')}.jsonl"
+        # A topic's name has no "~".
+        chosen = f"~{selection}" if selection else ""
+        self.path = directory / f"restore-{quote(target, safe='')}{chosen}.jsonl"
         self.identity: ProducerIdentity | None = None
         self._about = {"schema": SCHEMA, "clusterId": cluster_id, "target": target}
+        if selection:
+            self._about["selection"] = selection
         self._positions: dict[str, BranchPosition] = {}
         self._appended: dict[TopicPartition, Appended] = {}
         self._fd = -1
@@ -150,13 +157,13 @@ class RestoreJournal:
             self._appended[tp] = Appended(first, at, (0 if held is None else held.records) + records)
 
 
-def restored_records(directory: Path) -> Iterator[tuple[str, int]]:
-    """(target, records) of every target that something of the rescue was restored to. Raises InputError."""
+def restored_records(directory: Path) -> Iterator[tuple[Path, str, int]]:
+    """(journal, target, records) of every run that restored something of the rescue. Raises InputError."""
     for path in sorted(directory.glob("restore-*.jsonl")):
         try:
             head = json.loads(path.read_bytes().partition(b"\n")[0])
-            cluster_id, target = str(head["clusterId"]), str(head["target"])
+            told = str(head["clusterId"]), str(head["target"]), str(head.get("selection", ""))
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{path}: damaged") from None
-        journal = RestoreJournal(directory, cluster_id, target)
-        yield target, sum(held.records for held in journal.appended().values())
+        journal = RestoreJournal(directory, *told)
+        yield path, told[1], sum(held.records for held in journal.appended().values())

@@ -1,75 +1,231 @@
-"""Which of a branch's batches are written back."""
+"""Which of a branch's records are written back, and as which batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from backends.log_segments.batch_header import BatchHeader
-from console.rescue.record_fields import has_holes
+from console.errors import InputError
+from console.rescue.record_batches import encoded, has_holes, in_parts
+from console.rescue.record_fields import CannotUnpack, MalformedRecord, Record, records_of
 from console.rescue.rescued_branch import Ending, RescuedBatch, RescuedBranch, TransactionEndings
+
+MARK = b"ktriage-rescued-from"
+"""The header that tells where a record comes from."""
+LARGEST_BY_DEFAULT = 1_048_588
+"""max.message.bytes of a topic that does not set it."""
+
+
+class RestoredTransactions(StrEnum):
+    """COMMITTED: records of committed transactions, and those outside of any. OPEN, ABORTED: only those."""
+
+    COMMITTED = "committed"
+    OPEN = "open"
+    ABORTED = "aborted"
+
+
+_ENDINGS = {
+    RestoredTransactions.COMMITTED: (Ending.NONE, Ending.COMMITTED),
+    RestoredTransactions.OPEN: (Ending.OPEN,),
+    RestoredTransactions.ABORTED: (Ending.ABORTED,),
+}
+
+
+class RecordFilter(NamedTuple):
+    """Records with an offset above ``after_offset``, a timestamp (ms) from ``from_ms`` up to but not at ``to_ms``,
+    and a key that ``key`` (a regular expression) matches as a whole; None: all.
+
+    ``missing_keys``: only keys that have no newer record.
+    """
+
+    after_offset: int | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+    key: str | None = None
+    missing_keys: bool = False
+
+
+EVERY_RECORD = RecordFilter()
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreSelection:
-    """``uncommitted``: records of aborted and open transactions too. ``incomplete``: branches that are not whole
-    too. ``topics``: only these; empty: all.
+    """``incomplete``: branches that are not whole too. ``topics``: only these; empty: all. ``mark``: each record
+    gets the header :data:`MARK`.
     """
 
-    uncommitted: bool = False
+    transactions: RestoredTransactions = RestoredTransactions.COMMITTED
     incomplete: bool = False
     topics: tuple[str, ...] = ()
+    only: RecordFilter = EVERY_RECORD
+    mark: bool = False
+
+    @property
+    def name(self) -> str:
+        """Runs of the same name go on with each other. Empty where every record that is no transaction's loss is
+        written as it is.
+        """
+        if self.transactions is RestoredTransactions.COMMITTED and not self.selects_records:
+            return ""
+        chosen = repr((*self.only, self.mark)).encode()
+        return f"{self.transactions}-{hashlib.sha256(chosen).hexdigest()[:8]}"
+
+    @property
+    def selects_records(self) -> bool:
+        """Whether single records of a batch are left out or changed."""
+        return self.mark or self.only != EVERY_RECORD
+
+
+class TargetLimits(NamedTuple):
+    """What a target partition takes: batches of at most ``most`` bytes. ``newer`` are the digests of the keys that
+    have a newer record there (:func:`key_digest`).
+    """
+
+    most: int = LARGEST_BY_DEFAULT
+    newer: Collection[bytes] = frozenset()
+
+
+class BatchToRestore(NamedTuple):
+    """``data`` is a batch without holes. Its branch goes on at ``next_offset`` once it is written."""
+
+    data: bytes
+    records: int
+    next_offset: int
+    reencoded: bool
 
 
 class BranchCounts(NamedTuple):
-    """Records of a branch: ``selected`` are written back. ``outside`` of the branch are in its first and last
-    batch, which are never cut. ``holes`` are those of selected batches that compaction has thinned.
+    """Records of a branch: ``selected`` are written back, ``reencoded`` of them in batches that are encoded anew.
+
+    The others are left out. ``filtered`` by what was asked for; ``outside``: they are not in the branch, and stand
+    in its first or last batch.
     """
 
     selected: int
+    reencoded: int
+    filtered: int
     aborted: int
     open: int
     control: int
     outside: int
-    holes: int
 
 
-def selects(header: BatchHeader, ending: Ending, selection: RestoreSelection) -> bool:
-    """Control batches never; of transactions the committed ones, unless told otherwise."""
-    if header.is_control or not header.record_count:
-        return False
-    return selection.uncommitted or ending in (Ending.NONE, Ending.COMMITTED)
+def key_digest(key: bytes) -> bytes:
+    """Stands for the key in a set of many."""
+    return hashlib.blake2b(key, digest_size=16).digest()
 
 
-def selected_batches(
-    rescued: RescuedBranch, selection: RestoreSelection, start: int
-) -> Iterator[RescuedBatch]:
-    """The batches to be written back that end behind offset ``start``. Raises InputError."""
+def batches_to_restore(
+    rescued: RescuedBranch, selection: RestoreSelection, start: int, limits: TargetLimits
+) -> Iterator[BatchToRestore]:
+    """The batches of the selected records from offset ``start`` on, in order. Raises InputError.
+
+    A batch stays as it is unless a broker would refuse it or a part of it is left out.
+    """
     endings = TransactionEndings.of(rescued)
+    wanted = _Wanted(rescued, selection, limits)
     for batch in rescued.batches():
         header = batch.header
-        if header.next_offset > start and selects(header, endings.ending(header), selection):
-            yield batch
+        if header.next_offset <= start or not _selects(header, endings.ending(header), selection):
+            continue
+        if wanted.as_it_is(header, start):
+            yield BatchToRestore(batch.data, header.record_count, header.next_offset, reencoded=False)
+            continue
+        records = wanted.records(batch, start)
+        parts = list(in_parts(records, limits.most))
+        for number, part in enumerate(parts, 1):
+            after = header.next_offset if number == len(parts) else part[-1].offset + 1
+            data = encoded(part, compressed=header.compression != "none")
+            yield BatchToRestore(data, len(part), after, reencoded=True)
 
 
-def count_branch(rescued: RescuedBranch, selection: RestoreSelection) -> BranchCounts:
+def count_branch(rescued: RescuedBranch, selection: RestoreSelection, limits: TargetLimits) -> BranchCounts:
     """Reads the whole branch. Raises InputError."""
     endings = TransactionEndings.of(rescued)
+    wanted = _Wanted(rescued, selection, limits)
     counts = dict.fromkeys(BranchCounts._fields, 0)
     for batch in rescued.batches():
         header = batch.header
         ending = endings.ending(header)
         if header.is_control:
             counts["control"] += header.record_count
-            continue
-        if ending in (Ending.ABORTED, Ending.OPEN):
-            counts[str(ending)] += header.record_count
-        if selects(header, ending, selection):
+        elif not _selects(header, ending, selection):
+            left_out = str(ending) if ending in (Ending.ABORTED, Ending.OPEN) else "filtered"
+            counts[left_out] += header.record_count
+        elif wanted.as_it_is(header, 0):
             counts["selected"] += header.record_count
-            if has_holes(header):
-                counts["holes"] += header.record_count
-        branch = rescued.branch
-        before, behind = branch.start - header.base_offset, header.next_offset - branch.end
-        counts["outside"] += max(0, before) + max(0, behind)
+        else:
+            found = wanted.records(batch, 0)
+            inside = sum(map(wanted.inside, wanted.all_records(batch)))
+            counts["selected"] += len(found)
+            counts["reencoded"] += len(found)
+            counts["filtered"] += inside - len(found)
+            counts["outside"] += header.record_count - inside
     return BranchCounts(**counts)
+
+
+class _Wanted:
+    """The records of one branch that are written back."""
+
+    def __init__(self, rescued: RescuedBranch, selection: RestoreSelection, limits: TargetLimits) -> None:
+        self._rescued = rescued
+        self._selection = selection
+        self._limits = limits
+        only = selection.only
+        self._key = None if only.key is None else re.compile(only.key, re.DOTALL)
+
+    def as_it_is(self, header: BatchHeader, start: int) -> bool:
+        """Whether the whole batch can be sent as it lies in the file."""
+        branch = self._rescued.branch
+        return (
+            not self._selection.selects_records
+            and not has_holes(header)
+            and header.size <= self._limits.most
+            and max(start, branch.start) <= header.base_offset
+            and header.next_offset <= branch.end
+        )
+
+    def records(self, batch: RescuedBatch, start: int) -> list[Record]:
+        """The wanted records of a batch from offset ``start`` on. Raises InputError."""
+        found = (one for one in self.all_records(batch) if one.offset >= start and self.inside(one))
+        return [self._marked(batch, one) for one in found if self._matches(one)]
+
+    def inside(self, record: Record) -> bool:
+        """Whether the record is in the branch: the first and the last batch may reach beyond it."""
+        return self._rescued.branch.start <= record.offset < self._rescued.branch.end
+
+    def all_records(self, batch: RescuedBatch) -> list[Record]:
+        """Raises InputError."""
+        try:
+            return list(records_of(batch.data))
+        except (CannotUnpack, MalformedRecord) as error:
+            at = f"the batch at offset {batch.header.base_offset:,}"
+            raise InputError(f"{self._rescued.directory}: {at} cannot be written back: {error}") from None
+
+    def _matches(self, record: Record) -> bool:
+        only = self._selection.only
+        key = record.key or b""
+        return (
+            (only.after_offset is None or record.offset > only.after_offset)
+            and (only.from_ms is None or record.timestamp >= only.from_ms)
+            and (only.to_ms is None or record.timestamp < only.to_ms)
+            and (self._key is None or self._key.fullmatch(key.decode(errors="surrogateescape")) is not None)
+            and not (only.missing_keys and key_digest(key) in self._limits.newer)
+        )
+
+    def _marked(self, batch: RescuedBatch, record: Record) -> Record:
+        if not self._selection.mark:
+            return record
+        branch = self._rescued.branch
+        where = f"{branch.tp} offset {record.offset} epoch {batch.header.leader_epoch} broker {branch.broker}"
+        return record._replace(headers=(*record.headers, (MARK, where.encode())))
+
+
+def _selects(header: BatchHeader, ending: Ending, selection: RestoreSelection) -> bool:
+    """Control batches never."""
+    return not header.is_control and header.record_count > 0 and ending in _ENDINGS[selection.transactions]

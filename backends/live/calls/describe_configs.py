@@ -21,6 +21,7 @@ BATCH = 1_000
 TOPIC_KEYS = (
     "min.insync.replicas",
     "cleanup.policy",
+    "max.message.bytes",
     "remote.storage.enable",
     "unclean.leader.election.enable",
     "retention.ms",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -18,6 +19,7 @@ from console.cli.commands.options import (
     stated,
 )
 from console.errors import InputError
+from console.rescue.restore_selection import RestoredTransactions
 
 
 def restore(
@@ -39,9 +41,45 @@ def restore(
         list[str] | None,
         typer.Option("--topic", metavar="TOPIC", help="Only records of this topic. May be repeated."),
     ] = None,
-    uncommitted: Annotated[
+    transactions: Annotated[
+        RestoredTransactions,
+        typer.Option(
+            "--transactions",
+            help="committed: records of committed transactions, and those outside of any. open, aborted: only"
+            " records of transactions without an end in the rescue, or of aborted ones.",
+        ),
+    ] = RestoredTransactions.COMMITTED,
+    after_offset: Annotated[
+        int | None,
+        typer.Option("--after-offset", metavar="N", min=0, help="Only records with a higher offset."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Only records from this time on: 2026-11-22T18:13 (UTC)."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Only records from before this time.")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="REGEX", help="Only records whose whole key matches, as UTF-8 text."),
+    ] = None,
+    only_keys_missing: Annotated[
         bool,
-        typer.Option("--uncommitted", help="Records of aborted and of unfinished transactions too."),
+        typer.Option(
+            "--only-keys-missing",
+            help="Only records whose key has no newer record in the source now. A compacted topic takes records"
+            " back to its source only with this.",
+        ),
+    ] = False,
+    mark: Annotated[
+        bool,
+        typer.Option(
+            "--mark",
+            help="Add the header ktriage-rescued-from to each record: partition, offset, epoch, broker.",
+        ),
     ] = False,
     incomplete: Annotated[
         bool,
@@ -56,9 +94,10 @@ def restore(
     rows: Rows = 20,
 ) -> int:
     """Writes rescued records to their source again, or to a topic of their own. Batches are sent as they are, with
-    their compression; only producer, sequence and transaction are taken out of them. Transaction markers are never
-    written, and of transactions only committed records. Each partition keeps the order of the rescue; records that
-    were written since stay before it.
+    their compression; only producer, sequence and transaction are taken out of them. Batches that a broker would
+    refuse (thinned by compaction, or too large for the topic), and those of which only a part is wanted, are
+    encoded anew with the same keys, values, headers and timestamps, and counted. Transaction markers are never
+    written. Each partition keeps the order of the rescue; records that were written since stay before it.
 
     Run it again after it was interrupted: it goes on, and a batch that the broker has already is not appended
     twice. At the end the records are read back and counted. Needs WRITE and READ on the topic, and CREATE for a
@@ -68,24 +107,41 @@ def restore(
     Examples:
       ktriage restore --bootstrap-server kafka-1:9092 ./rescue --to-topic orders-rescued --dry-run
       ktriage restore --cluster production ./rescue --to-source --topic orders --rate 10MB
+      ktriage restore --cluster production ./rescue --to-source --topic customers --only-keys-missing
     """
     if (to_topic is None) == (not to_source):
         raise InputError("give either --to-topic NAME or --to-source")
     why = stated(reason, asked=not yes or dry_run)
     from console.cli.recovery.restore_rescue import restore_rescue  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.timeline_view import moment_ms  # noqa: PLC0415
     from console.operations.rescue.restore_records import RestoreRecords  # noqa: PLC0415
-    from console.rescue.restore_selection import RestoreSelection  # noqa: PLC0415
+    from console.rescue.restore_selection import RecordFilter, RestoreSelection  # noqa: PLC0415
 
+    only = RecordFilter(
+        after_offset,
+        None if since is None else moment_ms("--from", since),
+        None if until is None else moment_ms("--to", until),
+        _expression(key),
+        only_keys_missing,
+    )
     change = RestoreRecords(
         directory,
         to_topic,
-        RestoreSelection(uncommitted, incomplete, tuple(topic or ())),
+        RestoreSelection(transactions, incomplete, tuple(topic or ()), only, mark),
         run.target.title,
         why,
         bytes_per_second(rate),
         dry_run,
     )
     return restore_rescue(run, change, ask=not yes, rows=rows)
+
+
+def _expression(key: str | None) -> str | None:
+    """Raises InputError where it is no regular expression."""
+    try:
+        return None if key is None else re.compile(key).pattern
+    except re.error as error:
+        raise InputError(f"--key {key!r} is no regular expression: {error}") from None
 
 
 command = connected(restore)

@@ -231,7 +231,7 @@ def _rescue_directories(runs: Iterable[RunRecord], named: Iterable[Path]) -> lis
 def _rescue(directory: Path) -> RescueState:
     try:
         contents = open_rescue(directory)
-        back = tuple(restored_records(directory))
+        back = tuple((target, records) for _, target, records in restored_records(directory))
     except InputError as error:
         return RescueState(directory, None, problem=str(error))
     branches = tuple(

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError, NotDone
@@ -16,45 +16,39 @@ from console.exit_status import Status
 from console.journal.unfinished_entries import RESTORE_RECORDS
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
-from console.operations.rescue.restore_run import RestoredBranch, RestoreRun
+from console.operations.rescue.newer_keys import newer_keys
+from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, TargetPartition, key_of
+from console.operations.rescue.restore_target import RestoreTarget, source_target, topic_target
 from console.rescue.rescued_branch import RescueContents, RescuedBranch, open_rescue
-from console.rescue.restore_journal import RestoreJournal
-from console.rescue.restore_selection import BranchCounts, RestoreSelection, count_branch
-from recovery.model import PartitionState, TopicPartition, Unknown
-
-COMPACTED = "compact"
-RESCUE_TOPIC = {
-    "cleanup.policy": "delete",
-    "retention.ms": "-1",
-    "retention.bytes": "-1",
-    "max.message.bytes": "104857600",
-}
-"""What keeps the records until somebody deletes the topic, whatever their age and size."""
-
-
-class TargetPartition(NamedTuple):
-    """A branch, where its records go, and how many of them."""
-
-    rescued: RescuedBranch
-    tp: TopicPartition
-    counts: BranchCounts
+from console.rescue.restore_journal import RestoreJournal, restored_records
+from console.rescue.restore_selection import (
+    LARGEST_BY_DEFAULT,
+    RestoredTransactions,
+    RestoreSelection,
+    TargetLimits,
+    count_branch,
+)
+from recovery.model import TopicPartition, Unknown
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRestore:
-    """What would be written. ``creates`` is the topic that has to be made first, None if it is there.
-
-    ``resumes``: an earlier run has written a part of it.
-    """
+    """What would be written. An earlier run of the same selection has written ``written_before`` of it."""
 
     contents: RescueContents
-    target: str
+    to: RestoreTarget
     rows: tuple[TargetPartition, ...]
-    creates: str | None
-    replicas: int
-    min_isr: str | None
     notes: tuple[str, ...]
     written_before: int
+
+    @property
+    def target(self) -> str:
+        return self.to.name
+
+    @property
+    def creates(self) -> str | None:
+        """The topic that has to be made first, None if it is there."""
+        return self.to.topic if self.to.creates else None
 
     @property
     def records(self) -> int:
@@ -112,8 +106,9 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The target, as options of the command."""
-        return ("--to-source",) if self.to_topic is None else ("--to-topic", self.to_topic)
+        """The target and the selection, as options of the command."""
+        target = ("--to-source",) if self.to_topic is None else ("--to-topic", self.to_topic)
+        return (*target, *_selection_words(self.selection))
 
     def without_lock(self, cluster_id: str) -> None:
         index = open_rescue(self.directory).index
@@ -140,24 +135,42 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         if not chosen:
             raise InputError(f"{self.directory}: holds no branch of {', '.join(topics) or 'any topic'}")
         branches = [one for one in chosen if self._wanted(one)]
-        target = self.to_topic or "source"
-        journal = RestoreJournal(self.directory, cluster_id, target)
+        target = await self._target(cluster, branches)
+        journal = RestoreJournal(self.directory, cluster_id, target.name, self.selection.name)
         rows = []
         for number, rescued in enumerate(branches):
             if progress is not None:
                 progress("reading the rescue", number, len(branches))
-            counts = await asyncio.to_thread(count_branch, rescued, self.selection)
-            tp = rescued.branch.tp
-            rows.append(
-                TargetPartition(rescued, TopicPartition(self.to_topic or tp.topic, tp.partition), counts)
-            )
-        before = sum(held.records for held in journal.appended().values())
-        prepared = PreparedRestore(contents, target, tuple(rows), None, -1, None, (), before)
-        return (
-            await self._to_source(cluster, prepared)
-            if self.to_topic is None
-            else await self._to_new(cluster, prepared, self.to_topic)
-        )
+            limits = await self._limits(cluster, target, rescued, journal, progress)
+            counts = await asyncio.to_thread(count_branch, rescued, self.selection, limits)
+            rows.append(TargetPartition(rescued, target.partition(rescued), counts, limits))
+        positions = (journal.position(key_of(one)) for one in branches)
+        before = sum(position.records for position in positions if position is not None)
+        notes = (*target.notes, *_other_runs(self.directory, journal, target.name))
+        return PreparedRestore(contents, target, tuple(rows), notes, before)
+
+    async def _target(self, cluster: Backend, branches: Sequence[RescuedBranch]) -> RestoreTarget:
+        missing_keys = self.selection.only.missing_keys
+        if self.to_topic is None:
+            return await source_target(cluster, branches, missing_keys=missing_keys)
+        if missing_keys:
+            raise InputError("--only-keys-missing compares with the source: give it with --to-source")
+        return await topic_target(cluster, branches, self.to_topic)
+
+    async def _limits(
+        self,
+        cluster: Backend,
+        target: RestoreTarget,
+        rescued: RescuedBranch,
+        journal: RestoreJournal,
+        progress: Progress | None,
+    ) -> TargetLimits:
+        tp = target.partition(rescued)
+        most = target.most.get(tp.topic, LARGEST_BY_DEFAULT)
+        if not self.selection.only.missing_keys:
+            return TargetLimits(most)
+        own = None if journal.identity is None else journal.identity.producer_id
+        return TargetLimits(most, await newer_keys(cluster, target.states[tp], rescued.branch, own, progress))
 
     def _wanted(self, rescued: RescuedBranch) -> bool:
         """Raises InputError for a branch that is not whole and not wanted as it is."""
@@ -168,60 +181,6 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
                 " read it again, or give --incomplete to write back what there is; nothing was sent"
             )
         return rescued.manifest is not None
-
-    async def _to_source(self, cluster: Backend, prepared: PreparedRestore) -> PreparedRestore:
-        """Raises InputError where the topic is not the one that was rescued, or a newer value could be hidden."""
-        topics = sorted({row.tp.topic for row in prepared.rows})
-        states = await _states(cluster, topics)
-        for row in prepared.rows:
-            branch, state = row.rescued.branch, states.get(row.tp)
-            if state is None:
-                raise InputError(
-                    f"{row.tp}: there is no such partition, or it may not be seen; nothing was sent"
-                )
-            if state.topic_id != branch.topic_id:
-                raise InputError(f"{row.tp}: the topic was deleted and created again; nothing was sent")
-            if state.offline:
-                raise InputError(f"{row.tp}: it has no leader yet: elect one first; nothing was sent")
-        configs = await cluster.topic_configs(topics) if topics else {}
-        for topic, config in configs.items():
-            if isinstance(config, Unknown):
-                raise InputError(f"{topic}: its cleanup.policy is not known ({config}); nothing was sent")
-            if COMPACTED in config.get("cleanup.policy", "") or topic.startswith("__"):
-                raise InputError(
-                    f"{topic}: it is compacted or internal: an old value written back would take the place of a"
-                    " newer one of the same key; write it to another topic with --to-topic; nothing was sent"
-                )
-        notes = (
-            "records that were written since stay before those that are written back: their order is lost",
-        )
-        return replace(prepared, notes=notes)
-
-    async def _to_new(self, cluster: Backend, prepared: PreparedRestore, topic: str) -> PreparedRestore:
-        sources = sorted({row.rescued.branch.tp.topic for row in prepared.rows})
-        if len(sources) > 1:
-            raise InputError(
-                f"{self.directory}: holds {len(sources)} topics ({', '.join(sources[:3])} …): give one of them with"
-                " --topic; nothing was sent"
-            )
-        if topic in sources:
-            raise InputError(f"{topic}: this is the source; give --to-source for that; nothing was sent")
-        wanted = 1 + max((row.tp.partition for row in prepared.rows), default=0)
-        states = await _states(cluster, [topic, *sources])
-        there = [state for tp, state in states.items() if tp.topic == topic]
-        if there and len(there) < wanted:
-            raise InputError(f"{topic}: has {len(there)} partitions, {wanted} are needed; nothing was sent")
-        if there:
-            return prepared
-        source = [state for tp, state in states.items() if tp.topic in sources]
-        config = (await cluster.topic_configs(sources)).get(sources[0]) if sources else None
-        min_isr = None if config is None or isinstance(config, Unknown) else config.get("min.insync.replicas")
-        return replace(
-            prepared,
-            creates=topic,
-            replicas=max((len(state.replicas) for state in source), default=-1),
-            min_isr=min_isr,
-        )
 
     def unsent(self, prepared: PreparedRestore) -> RestoredRecords | None:
         return RestoredRecords(prepared) if self.dry_run or prepared.records <= 0 else None
@@ -252,13 +211,10 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         detail = {"target": prepared.target, "records": prepared.records, "directory": str(self.directory)}
         entry = run.journal.before(RESTORE_RECORDS, detail)
         writer = cluster.record_writer()
+        to = prepared.to
         if prepared.creates is not None:
-            configs = dict(RESCUE_TOPIC)
-            if prepared.min_isr is not None:
-                configs["min.insync.replicas"] = prepared.min_isr
-            wanted = 1 + max(row.tp.partition for row in prepared.rows)
-            await writer.create_topic(prepared.creates, wanted, prepared.replicas, configs)
-        journal = RestoreJournal(self.directory, run.cluster_id, prepared.target)
+            await writer.create_topic(prepared.creates, to.partitions, to.replicas, to.configs)
+        journal = RestoreJournal(self.directory, run.cluster_id, to.name, self.selection.name)
         work = RestoreRun(
             cluster,
             writer,
@@ -269,9 +225,8 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             progress=run.operator.progress,
         )
         try:
-            rows = [(row.rescued, row.tp, row.counts) for row in prepared.rows]
             with run.stop.in_flight():
-                branches = await work.run(rows)
+                branches = await work.run(prepared.rows)
             counted = await work.count()
         finally:
             journal.close()
@@ -291,5 +246,39 @@ def _unchanged(asked: PreparedRestore, now: PreparedRestore) -> PreparedRestore:
     return now
 
 
-async def _states(cluster: Backend, topics: list[str]) -> dict[TopicPartition, PartitionState]:
-    return {state.tp: state for state in (await cluster.partitions(topics)).states} if topics else {}
+def _other_runs(directory: Path, journal: RestoreJournal, target: str) -> tuple[str, ...]:
+    """What was written to the same target by another selection."""
+    others = [
+        records
+        for path, told, records in restored_records(directory)
+        if told == target and path != journal.path
+    ]
+    if not sum(others):
+        return ()
+    return (
+        f"{sum(others):,} records were written to the same target with other options: those that both select will"
+        " stand there twice",
+    )
+
+
+def _selection_words(selection: RestoreSelection) -> tuple[str, ...]:
+    only = selection.only
+    words = [word for topic in selection.topics for word in ("--topic", topic)]
+    if selection.transactions is not RestoredTransactions.COMMITTED:
+        words += ["--transactions", str(selection.transactions)]
+    if only.after_offset is not None:
+        words += ["--after-offset", str(only.after_offset)]
+    words += [
+        word
+        for option, ms in (("--from", only.from_ms), ("--to", only.to_ms))
+        if ms is not None
+        for word in (option, datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds"))
+    ]
+    if only.key is not None:
+        words += ["--key", only.key]
+    flags = (
+        ("--only-keys-missing", only.missing_keys),
+        ("--mark", selection.mark),
+        ("--incomplete", selection.incomplete),
+    )
+    return (*words, *(word for word, given in flags if given))

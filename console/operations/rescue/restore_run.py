@@ -18,10 +18,16 @@ from backends.log_segments.segment_source import SegmentBytes
 from console.errors import InputError
 from console.operations.rescue.byte_rate import ByteRate
 from console.rescue.manifest import branch_directory
-from console.rescue.record_fields import CannotUnpack, MalformedRecord, producible
-from console.rescue.rescued_branch import RescuedBatch, RescuedBranch
+from console.rescue.record_batches import producible
+from console.rescue.rescued_branch import RescuedBranch
 from console.rescue.restore_journal import RestoreJournal
-from console.rescue.restore_selection import BranchCounts, RestoreSelection, selected_batches
+from console.rescue.restore_selection import (
+    BatchToRestore,
+    BranchCounts,
+    RestoreSelection,
+    TargetLimits,
+    batches_to_restore,
+)
 from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
 from recovery.wording.quantity_text import human_bytes, lasting
 
@@ -32,6 +38,15 @@ ROUNDS = 20
 """So often a partition that fails is tried again without any progress."""
 PAUSE = 0.5
 COUNT_BYTES = 8 << 20
+
+
+class TargetPartition(NamedTuple):
+    """A branch, where its records go, and how many of them."""
+
+    rescued: RescuedBranch
+    tp: TopicPartition
+    counts: BranchCounts
+    limits: TargetLimits
 
 
 class RestoredBranch(NamedTuple):
@@ -67,24 +82,23 @@ class RestoreRun:
         self._stop = stop
         self._progress = progress
 
-    async def run(
-        self, rows: Sequence[tuple[RescuedBranch, TopicPartition, BranchCounts]]
-    ) -> tuple[RestoredBranch, ...]:
+    async def run(self, rows: Sequence[TargetPartition]) -> tuple[RestoredBranch, ...]:
         """Sends everything that is not there yet. Raises InputError, BackendError before anything was sent."""
         if self._journal.identity is None:
             self._journal.begin(await self._writer.new_identity())
         else:
             self._journal.resume()
-        by_partition: dict[TopicPartition, list[RescuedBranch]] = {}
-        for rescued, tp, _ in rows:
-            by_partition.setdefault(tp, []).append(rescued)
-        lanes = [_Lane(tp, branches, self._journal, self._selection) for tp, branches in by_partition.items()]
-        before = sum(held.records for held in self._journal.appended().values())
-        meter = _Meter(self._progress, sum(counts.selected for _, _, counts in rows), before)
+        by_partition: dict[TopicPartition, list[TargetPartition]] = {}
+        for row in rows:
+            by_partition.setdefault(row.tp, []).append(row)
+        lanes = [_Lane(tp, mine, self._journal, self._selection) for tp, mine in by_partition.items()]
+        positions = (self._journal.position(key_of(row.rescued)) for row in rows)
+        before = sum(position.records for position in positions if position is not None)
+        meter = _Meter(self._progress, sum(row.counts.selected for row in rows), before)
         await self._send_all(lanes, meter)
         problems = {lane.tp: lane.problem for lane in lanes}
         written = []
-        for rescued, tp, counts in rows:
+        for rescued, tp, counts, _ in rows:
             position = self._journal.position(key_of(rescued))
             records = 0 if position is None else position.records
             problem = None if records >= counts.selected else problems[tp] or "stopped before its turn"
@@ -197,7 +211,7 @@ class _Lane:
     def __init__(
         self,
         tp: TopicPartition,
-        branches: Sequence[RescuedBranch],
+        rows: Sequence[TargetPartition],
         journal: RestoreJournal,
         selection: RestoreSelection,
     ) -> None:
@@ -206,8 +220,8 @@ class _Lane:
         self.batch = b""
         self._journal = journal
         self._selection = selection
-        self._source = self._batches(branches)
-        self._pending: tuple[str, RescuedBatch] | None = None
+        self._source = self._batches(rows)
+        self._pending: tuple[str, BatchToRestore] | None = None
         self._empty = False
         self._attempts = 0
 
@@ -228,10 +242,6 @@ class _Lane:
                 return False
             data = self._pending[1].data
             self.batch = producible(data, *identity, self._journal.sequence(self.tp))
-        except (CannotUnpack, MalformedRecord) as error:
-            base = self._pending[1].header.base_offset if self._pending else -1
-            self.problem = f"the batch at offset {base} cannot be written back: {error}"
-            return False
         except InputError as error:
             self.problem = str(error)
             return False
@@ -242,9 +252,8 @@ class _Lane:
         assert self._pending is not None
         key, batch = self._pending
         self._pending, self._attempts = None, 0
-        records = batch.header.record_count
-        self._journal.note(key, self.tp, batch.header.next_offset, records, base_offset)
-        return records, len(self.batch)
+        self._journal.note(key, self.tp, batch.next_offset, batch.records, base_offset)
+        return batch.records, len(self.batch)
 
     def failed_once(self, why: str) -> None:
         """The batch stays for another attempt; after many, ``why`` is the partition's problem."""
@@ -252,12 +261,12 @@ class _Lane:
         if self._attempts >= ROUNDS:
             self.problem = why
 
-    def _batches(self, branches: Sequence[RescuedBranch]) -> Iterator[tuple[str, RescuedBatch]]:
-        for rescued in branches:
-            key = key_of(rescued)
+    def _batches(self, rows: Sequence[TargetPartition]) -> Iterator[tuple[str, BatchToRestore]]:
+        for row in rows:
+            key = key_of(row.rescued)
             position = self._journal.position(key)
             start = 0 if position is None else position.next_offset
-            for batch in selected_batches(rescued, self._selection, start):
+            for batch in batches_to_restore(row.rescued, self._selection, start, row.limits):
                 yield key, batch
 
 

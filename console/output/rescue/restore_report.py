@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.operations.rescue.restore_records import PreparedRestore, RestoredRecords, TargetPartition
+from console.operations.rescue.restore_records import PreparedRestore, RestoredRecords
+from console.operations.rescue.restore_run import TargetPartition
 from console.output.json_document import document
 from console.output.rescue.rescue_report import offsets_text
 from console.output.text_table import TextColumn, table
@@ -17,6 +18,7 @@ _COLUMNS = (
     TextColumn("OFFSETS"),
     TextColumn("TO"),
     TextColumn("RECORDS", right=True),
+    TextColumn("ENCODED ANEW", right=True),
     TextColumn("LEFT OUT", below=True),
 )
 
@@ -44,7 +46,7 @@ def restore_row_text(row: TargetPartition) -> str:
     left_out = _left_out(row)
     return (
         f"{row.counts.selected:,} records of {branch.tp} to {row.tp} (offsets {offsets_text(branch)} of broker"
-        f" {branch.broker}){'; left out: ' if left_out else ''}{left_out}"
+        f" {branch.broker}){_anew(row)}{'; left out: ' if left_out else ''}{left_out}"
     )
 
 
@@ -115,8 +117,13 @@ def _row(row: TargetPartition) -> tuple[str, ...]:
         offsets_text(branch),
         str(row.tp),
         f"{row.counts.selected:,}",
+        f"{row.counts.reencoded:,}",
         _left_out(row),
     )
+
+
+def _anew(row: TargetPartition) -> str:
+    return f"; {row.counts.reencoded:,} are encoded anew" if row.counts.reencoded else ""
 
 
 def _left_out(row: TargetPartition) -> str:
@@ -127,6 +134,8 @@ def _left_out(row: TargetPartition) -> str:
             (counts.aborted, "of aborted transactions"),
             (counts.open, "of transactions without an end"),
             (counts.control, "transaction markers"),
+            (counts.filtered, "by the options"),
+            (counts.outside, "in the leader's log"),
         )
         if number
     )

@@ -139,6 +139,20 @@ def test_a_killed_write_back_goes_on_and_nothing_stands_twice(elected: Caller, t
     assert max(log_ends(elected, "payments")) == 1800
 
 
+def test_chosen_records_are_written_back_once_and_go_on_after_a_kill(elected: Caller, tmp_path: Path) -> None:
+    words = ("restore", "saved", "--to-source", "--after-offset", "1299", "--mark", *AGREED, *TAIL)
+    assert elected("ktriage", *words).status == 0
+    (journal,) = (tmp_path / "saved").glob("restore-source~committed-*.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-1]))
+    again = elected("ktriage", *words)
+    assert again.status == 0 and "200 records written back; 200 counted" in again.out, again
+    assert max(log_ends(elected, "payments")) == 1500
+    dry = elected("ktriage", "restore", "saved", "--to-source", "--dry-run", "--key", ".*", *TAIL)
+    assert "200 records were written to the same target with other options" in dry.out
+    assert "next: ktriage restore saved --to-source --key '.*'" in dry.err
+
+
 def test_a_dry_run_sends_nothing(elected: Caller) -> None:
     ended = elected("ktriage", "restore", "saved", "--to-source", "--dry-run", *TAIL)
     assert ended.status == 0 and "500 records of 1 branch to be written back" in ended.out
@@ -152,6 +166,9 @@ def test_a_dry_run_sends_nothing(elected: Caller) -> None:
         (("--to-topic", "x", "--to-source"), "either --to-topic NAME or --to-source"),
         (("--to-topic", "payments"), "this is the source"),
         (("--to-source", "--topic", "other"), "holds no branch of other"),
+        (("--to-source", "--key", "["), "is no regular expression"),
+        (("--to-source", "--from", "noon"), "--from 'noon'"),
+        (("--to-topic", "x", "--only-keys-missing"), "give it with --to-source"),
     ],
 )
 def test_a_target_that_makes_no_sense_is_one_line(elected: Caller, given: tuple[str, ...], said: str) -> None:

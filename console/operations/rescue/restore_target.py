@@ -1,0 +1,137 @@
+"""Where rescued records may go: behind the records of their source, or to a topic of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backends.base.protocol import Backend
+from console.errors import InputError
+from console.rescue.rescued_branch import RescuedBranch
+from console.rescue.restore_selection import LARGEST_BY_DEFAULT
+from recovery.model import PartitionState, TopicPartition, Unknown
+
+COMPACTED = "compact"
+RESCUE_TOPIC = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "max.message.bytes": "104857600",
+}
+"""What keeps the records until somebody deletes the topic, whatever their age and size."""
+_LARGEST = "max.message.bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTarget:
+    """``topic`` is None for the records' own partitions, whose ``states`` are those of now. ``most`` are the bytes
+    of the largest batch by topic.
+
+    ``creates``: the topic is made first, with so many ``partitions`` and ``replicas`` (-1: the cluster's default).
+    """
+
+    topic: str | None
+    states: Mapping[TopicPartition, PartitionState]
+    most: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    creates: bool = False
+    partitions: int = 0
+    replicas: int = -1
+    min_isr: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.topic or "source"
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        """Of the topic that is made."""
+        return {**RESCUE_TOPIC, **({} if self.min_isr is None else {"min.insync.replicas": self.min_isr})}
+
+    def partition(self, rescued: RescuedBranch) -> TopicPartition:
+        """Where the records of that branch go."""
+        tp = rescued.branch.tp
+        return TopicPartition(self.topic or tp.topic, tp.partition)
+
+
+async def source_target(
+    cluster: Backend, branches: Sequence[RescuedBranch], *, missing_keys: bool
+) -> RestoreTarget:
+    """Raises InputError where a topic is not the one that was rescued, or a newer value could be hidden."""
+    topics = sorted({one.branch.tp.topic for one in branches})
+    states = await _states(cluster, topics)
+    for one in branches:
+        _refuse_other_partition(one, states.get(one.branch.tp))
+    configs = await cluster.topic_configs(topics) if topics else {}
+    notes = ["records that were written since stay before those that are written back: their order is lost"]
+    most = {}
+    for topic, config in configs.items():
+        if isinstance(config, Unknown):
+            raise InputError(f"{topic}: its cleanup.policy is not known ({config}); nothing was sent")
+        if topic.startswith("__"):
+            raise InputError(
+                f"{topic}: it is internal; write it to another topic with --to-topic; nothing was sent"
+            )
+        if COMPACTED in config.get("cleanup.policy", "") and not missing_keys:
+            raise InputError(
+                f"{topic}: it is compacted: an old value written back would take the place of a newer one of the"
+                " same key; give --only-keys-missing, or another topic with --to-topic; nothing was sent"
+            )
+        most[topic] = _largest(config)
+    if missing_keys:
+        notes.append(
+            "a key that is written while this runs gets its old value back, and so does a key that was deleted if"
+            " its tombstone is gone already"
+        )
+    return RestoreTarget(None, states, most, tuple(notes))
+
+
+async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topic: str) -> RestoreTarget:
+    """Raises InputError where the topic cannot take the records."""
+    sources = sorted({one.branch.tp.topic for one in branches})
+    if len(sources) > 1:
+        raise InputError(
+            f"the rescue holds {len(sources)} topics ({', '.join(sources[:3])} …): give one of them with --topic;"
+            " nothing was sent"
+        )
+    if topic in sources:
+        raise InputError(f"{topic}: this is the source; give --to-source for that; nothing was sent")
+    wanted = 1 + max((one.branch.tp.partition for one in branches), default=0)
+    states = await _states(cluster, [topic, *sources])
+    there = [state for tp, state in states.items() if tp.topic == topic]
+    if there and len(there) < wanted:
+        raise InputError(f"{topic}: has {len(there)} partitions, {wanted} are needed; nothing was sent")
+    asked = [topic] if there else sources
+    config = (await cluster.topic_configs(asked)).get(asked[0]) if asked else None
+    known: Mapping[str, str] = {} if config is None or isinstance(config, Unknown) else config
+    if there:
+        return RestoreTarget(topic, states, {topic: _largest(known)})
+    source = [state for tp, state in states.items() if tp.topic in sources]
+    return RestoreTarget(
+        topic,
+        states,
+        {topic: _largest(RESCUE_TOPIC)},
+        creates=True,
+        partitions=max(wanted, len(source)),
+        replicas=max((len(state.replicas) for state in source), default=-1),
+        min_isr=known.get("min.insync.replicas"),
+    )
+
+
+def _refuse_other_partition(rescued: RescuedBranch, state: PartitionState | None) -> None:
+    tp = rescued.branch.tp
+    if state is None:
+        raise InputError(f"{tp}: there is no such partition, or it may not be seen; nothing was sent")
+    if state.topic_id != rescued.branch.topic_id:
+        raise InputError(f"{tp}: the topic was deleted and created again; nothing was sent")
+    if state.offline:
+        raise InputError(f"{tp}: it has no leader yet: elect one first; nothing was sent")
+
+
+def _largest(config: Mapping[str, str]) -> int:
+    told = config.get(_LARGEST, "")
+    return int(told) if told.isdecimal() else LARGEST_BY_DEFAULT
+
+
+async def _states(cluster: Backend, topics: list[str]) -> dict[TopicPartition, PartitionState]:
+    return {state.tp: state for state in (await cluster.partitions(topics)).states} if topics else {}
