@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -113,3 +114,20 @@ def rot_pages(file: Path, column: str) -> str:
 
 def minute_of(minute: float) -> datetime:
     return NOON + timedelta(minutes=minute)
+
+
+def offline(number: int) -> Survey:
+    return partition(number, leader=-1, isr=())
+
+
+def rewrite(root: StoragePath, change: Any) -> None:
+    """Changes the rows of the only snapshot, and its size in the manifest."""
+    file = next(f for f in (root / "partitions").walk())
+    table = change(pq.read_table(file.path))
+    pq.write_table(table, file.path)
+    manifest = next(f for f in (root / "manifests").walk())
+    told = json.loads(manifest.read())
+    for part in told["parts"]:
+        if part["table"] == "partitions":
+            part["size"] = file.size()
+    manifest.write(json.dumps(told).encode())

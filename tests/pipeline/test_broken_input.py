@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +21,10 @@ from pipeline.snapshot.survey_columns import batch_of
 from pipeline.snapshot_schema import PARTITIONS, REPLICA, TABLES, VERSION, added
 from pipeline.snapshot_sources import find, state
 from pipeline.storage import StoragePath, storage_path
-from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing, Survey
+from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
-from tests.pipeline.partition_histories import Diary, partition, rot_pages
+from tests.pipeline.partition_histories import Diary, offline, partition, rewrite, rot_pages
 from tests.pipeline.survey_strategies import NOON, surveys, write
 
 WAYS = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
@@ -40,23 +38,6 @@ def planned(spark: Any, root: StoragePath, name: str = "out") -> list[dict[str, 
         (row.asDict(recursive=True) for row in rows),
         key=lambda row: (row["topic"], row["partition"] or 0, row["cluster_id"]),
     )
-
-
-def offline(number: int) -> Survey:
-    return partition(number, leader=-1, isr=())
-
-
-def rewrite(root: StoragePath, change: Any) -> None:
-    """Has the rows of the only snapshot read otherwise; the manifest goes with it."""
-    file = next(f for f in (root / "partitions").walk())
-    table = change(pq.read_table(file.path))
-    pq.write_table(table, file.path)
-    manifest = next(f for f in (root / "manifests").walk())
-    told = json.loads(manifest.read())
-    for part in told["parts"]:
-        if part["table"] == "partitions":
-            part["size"] = file.size()
-    manifest.write(json.dumps(told).encode())
 
 
 def set_rows(table: pa.Table, **changes: dict[int, Any]) -> pa.Table:
@@ -209,22 +190,6 @@ def test_a_truncated_file_takes_its_cluster_out_and_no_other(spark: Any, tmp_pat
     assert {row["cluster_id"] for row in planned(spark, root)} == {"whole"}
 
 
-def test_a_missing_column_is_one_clear_line(tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "c", [offline(0)])
-    rewrite(root, lambda table: table.drop_columns(["isr"]))
-    with pytest.raises(PipelineError, match="the column isr is missing"):
-        find([root])
-
-
-def test_a_column_of_another_type_is_one_clear_line(tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "c", [offline(0)])
-    rewrite(root, lambda table: table.set_column(1, "partition", pa.array(["zero"])))
-    with pytest.raises(PipelineError, match="the column partition is string, not int32"):
-        find([root])
-
-
 @pytest.mark.parametrize("kind", list(SnapshotKind))
 def test_a_version_that_knows_a_column_more_reads_the_snapshots_of_today(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: SnapshotKind
@@ -245,38 +210,6 @@ def test_a_version_that_knows_a_column_more_reads_the_snapshots_of_today(
         (0, None, None),
         (1, None, None),
     ]
-
-
-def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "c", [offline(0)])
-    manifest = next(f for f in (root / "manifests").walk())
-    manifest.write(json.dumps(json.loads(manifest.read()) | {"version": VERSION + 1}).encode())
-    with pytest.raises(
-        PipelineError, match=f"schema version {VERSION + 1}; this version of ktriage reads up to"
-    ):
-        find([root])
-
-
-def test_an_older_snapshot_does_not_pass_for_one_that_cannot_be_used(tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    for hour in range(3):
-        write(root, "c", [offline(0)], NOON + timedelta(hours=hour))
-    for file in (root / "manifests").walk():
-        if "T130000" in file.name:
-            file.write(json.dumps(json.loads(file.read()) | {"version": VERSION + 1}).encode())
-    # In the middle it is in nobody's way; as the newest of its time it is.
-    assert find([root]).chains[0].newest.taken_at == NOON + timedelta(hours=2) and not find([root]).refused
-    assert find([root], at=NOON).chains[0].newest.taken_at == NOON
-    with pytest.raises(PipelineError, match="schema version"):
-        find([root], at=NOON + timedelta(minutes=90))
-
-
-def test_a_cluster_that_two_places_hold_is_one_clear_line(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write(storage_path(str(tmp_path / name)), "c", [offline(0)])
-    with pytest.raises(PipelineError, match="cluster c is in two directories"):
-        find([storage_path(str(tmp_path / "a")), storage_path(str(tmp_path / "b"))])
 
 
 def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(

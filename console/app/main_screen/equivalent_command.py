@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 from console.app.session.draft import Draft
 from console.app.session.rows import Rows
+from console.app.session.session import Session
 from console.app.session.view import Choosing
 from console.operations.registry import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS, TIMELINE
 from console.paths import unused
@@ -42,6 +43,22 @@ def command_line(
         which = _listed(marked, rows)
         return target.command(*which, *(sources if which[0] == "replicas" else ()))
     return target.command(*_WHOLE.get(pane, ("status",)))
+
+
+def session_command(
+    session: Session, pane: str, cursor: TopicPartition | None, marks: Iterable[Hashable]
+) -> str:
+    """The command for the pane of a session with these marked rows."""
+    return command_line(
+        session.target,
+        pane,
+        cursor=cursor,
+        marked=sorted(key for key in marks if isinstance(key, TopicPartition)),
+        rows=session.rows,
+        draft=session.draft,
+        evidence=tuple(one.source for one in session.evidence),
+        metadata_dir=session.metadata_dir,
+    )
 
 
 _WHOLE = {QUORUM: ("quorum", "status"), DIRS: ("log-dirs",), TIMELINE: ("timeline",)}

@@ -16,7 +16,7 @@ from console.app.disk_swap.start_swap import StartSwap
 from console.app.main_screen.bars import BarsView, draw_bars
 from console.app.main_screen.copy_and_export import CopyAndExport
 from console.app.main_screen.disk_evidence_key import DiskEvidenceKey
-from console.app.main_screen.equivalent_command import command_line
+from console.app.main_screen.equivalent_command import session_command
 from console.app.main_screen.glossary_view import glossary_screen
 from console.app.main_screen.guide_steps import GuideState, step
 from console.app.main_screen.help_sections import sections
@@ -236,17 +236,7 @@ class MainScreen(PanesScreen):
 
     def command_line(self) -> str:
         """The command that shows what the open pane shows."""
-        marked = [key for key in self.table.marks if isinstance(key, TopicPartition)]
-        return command_line(
-            self.session.target,
-            self.pane,
-            cursor=self.cursor,
-            marked=sorted(marked),
-            rows=self.session.rows,
-            draft=self.session.draft,
-            evidence=tuple(one.source for one in self.session.evidence),
-            metadata_dir=self.session.metadata_dir,
-        )
+        return session_command(self.session, self.pane, self.cursor, self.table.marks)
 
     # Called by its parts
 
