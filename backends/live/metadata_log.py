@@ -87,14 +87,16 @@ class LiveMetadataLog:
             return
         oldest = await self._oldest_snapshot(conn, leader_epoch, part.log_start) or part.snapshot
         batches = BatchReader(await self._whole_snapshot(conn, leader_epoch, oldest))
+        # Nothing is asked after the snapshot was folded: a reading that is broken off before begins once more.
+        following = await fetch_metadata_log(conn, leader_epoch, oldest.end_offset, oldest.epoch)
         self.history.extend(batches.data_records(in_snapshot=True))
         if batches.problem is not None:
             raise BackendError(
                 f"the snapshot at offset {oldest.end_offset:,} cannot be read: {batches.problem}"
             )
-        self.snapshot_offset = oldest.end_offset
+        self.snapshot_offset = self.next_offset = oldest.end_offset
         self.high_watermark = part.high_watermark
-        self._take(await fetch_metadata_log(conn, leader_epoch, oldest.end_offset, oldest.epoch))
+        self._take(following)
 
     async def _oldest_snapshot(
         self, conn: BrokerConnection, leader_epoch: int, log_start: int
