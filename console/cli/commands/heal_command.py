@@ -58,7 +58,8 @@ Throttle = Annotated[
         "--throttle",
         metavar="BYTES",
         help="Bytes a second that each broker sends at most, and that each takes at most, for the new replicas,"
-        " such as 50MB or 8MiB; none: as fast as they can.",
+        " such as 50MB or 8MiB; none: as fast as they can. It has to be more than what producers write to these"
+        " partitions, or a copy never ends.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and send nothing.")]
@@ -95,7 +96,8 @@ def show(
     """
     from console.cli.recovery.heal import show_heal  # noqa: PLC0415  # not for --help
 
-    return show_heal(run, _selection(plan, broker_id, gone_for_good), export, batch_size, rows)
+    selection = _selection(plan, broker_id, gone_for_good)
+    return show_heal(run, selection, plan, export, batch=batch_size, rows=rows)
 
 
 def _selection(plan: Path | None, broker_id: list[int] | None, gone_for_good: bool) -> HealSelection:

@@ -30,8 +30,12 @@ from console.signals import StopRequest
 from recovery.wording.quantity_text import printable
 
 
-def show_heal(run: Run, selection: HealSelection, export: Path | None, batch: int, rows: int) -> int:
-    """Prints the plan, and writes it to ``export``; returns the exit status: 1 if a partition is not healed."""
+def show_heal(
+    run: Run, selection: HealSelection, path: Path | None, export: Path | None, *, batch: int, rows: int
+) -> int:
+    """Prints the plan, and writes it to ``export``; returns the exit status: 1 if a partition is not healed.
+    ``path`` is the plan file of the elections, if one was given.
+    """
 
     async def job(backend: Backend, _stop: StopRequest) -> HealReading:
         return await read_and_plan(backend, selection)
@@ -40,10 +44,18 @@ def show_heal(run: Run, selection: HealSelection, export: Path | None, batch: in
     files = [] if export is None else _write(reading, export, batch)
     run.screen.out(heal_document(reading, list(map(str, files))) if run.json else heal_lines(reading, rows))
     run.screen.say(*_kafkas_commands(run, files))
+    if reading.plan.moves and not files:
+        run.next("heal", "apply", *_words(path, reading.plan.gone))
     if not reading.plan.moves and not reading.plan.not_healed:
         for broker in reading.registered:
             run.next("heal", "unregister", "--broker-id", str(broker), "--gone-for-good")
     return Status.PARTLY if reading.plan.not_healed else Status.DONE
+
+
+def _words(path: Path | None, gone: Iterable[int]) -> list[str]:
+    """The arguments that name the same partitions and brokers again."""
+    brokers = [word for broker in sorted(gone) for word in ("--broker-id", str(broker))]
+    return [*(() if path is None else (str(path),)), *brokers, "--gone-for-good"]
 
 
 def _write(reading: HealReading, file: Path, batch: int) -> list[Path]:
@@ -97,9 +109,7 @@ def apply_heal(run: Run, change: HealReplicas, path: Path | None, *, ask: bool, 
         run.screen.say("nothing of it can be taken back now")
     conclusion = change.conclusion(healed)
     if healed.sent and not change.undo and not healed.open:
-        again = () if path is None else (str(path),)
-        gone = [word for broker in sorted(healed.prepared.gone) for word in ("--broker-id", str(broker))]
-        run.next("heal", "show", *again, *gone, "--gone-for-good")
+        run.next("heal", "show", *_words(path, healed.prepared.gone))
     return run.conclude(conclusion)
 
 

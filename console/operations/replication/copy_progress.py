@@ -16,6 +16,8 @@ from recovery.wording.quantity_text import age, human_bytes
 
 SAMPLES = 30
 """The rate is that of the last so many looks."""
+EVERY_SECONDS = 3.0
+"""A broker lists all its replicas at each look: not more often than this."""
 
 
 class CopyProgress:
@@ -35,6 +37,8 @@ class CopyProgress:
     async def show(self, ended: int) -> None:
         """``ended`` moves are done. A broker that does not tell its log dirs makes the number smaller."""
         if self._operator.progress is None or not self._sizes:
+            return
+        if self._samples and self._now() - self._samples[-1][0] < EVERY_SECONDS:
             return
         try:
             copied = await self._copied()
