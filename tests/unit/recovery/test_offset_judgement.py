@@ -111,6 +111,14 @@ def test_without_an_epoch_a_silent_replica_may_have_held_the_branch() -> None:
     assert (silent.place, silent.go_back_to, silent.harmless) == (LastReadPlace.EITHER, None, False)
 
 
+def test_of_two_branches_that_it_may_have_read_the_lower_start_is_taken() -> None:
+    """Going back too far reads records twice; not far enough skips them."""
+    kept_log = kept((0, 0, 900), (5, 900, 1500))
+    branches = (EpochSpan(1, 1000, 1300), EpochSpan(3, 900, 1250))
+    judged = judge_offset(CommittedOffset(1200), kept_log, branches, all_logs_known=True)
+    assert (judged.place, judged.go_back_to) == (LastReadPlace.EITHER, 900)
+
+
 def test_an_epoch_that_begins_at_the_offset_does_not_tell_where_the_record_before_it_lies() -> None:
     silent = judge_offset(CommittedOffset(1000, 2), STALE_TAIL, (), all_logs_known=False)
     assert (silent.place, silent.harmless) == (LastReadPlace.EITHER, False)

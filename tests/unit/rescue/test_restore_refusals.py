@@ -1,0 +1,161 @@
+"""What is never written back, and nothing is sent."""
+
+# ruff: noqa: ARG002  # the signatures are the protocol's
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from backends.base.answers import LogPosition, RawBatches
+from backends.base.protocol import Stop
+from backends.base.record_writer import AppendResult, BatchToAppend, ProducerIdentity, RecordWriter
+from console.errors import InputError
+from console.operations.rescue.restore_records import PreparedRestore, RestoreRecords
+from console.operations.rescue.restore_run import RestoreRun
+from console.rescue.manifest import INDEX, MANIFEST, RescueIndex, branch_directory, index_json, manifest_json
+from console.rescue.restore_journal import RestoreJournal
+from console.rescue.restore_selection import RestoreSelection
+from recovery.model import PartitionState, TopicPartition, Unknown
+from tests.unit.cli.memory_backend import MemoryBackend
+from tests.unit.rescue.batches import batch
+from tests.unit.rescue.test_restore import rescued
+
+CLUSTER_ID = "c"
+TP = TopicPartition("t", 0)
+LED = PartitionState("t", 0, "id", 1, 4, (1, 2), (1, 2), (), (), ())
+
+
+@dataclass
+class Source(MemoryBackend):
+    """The cluster of topic t; ``policy`` is its cleanup.policy."""
+
+    policy: str = "delete"
+
+    async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
+        return {topic: {"cleanup.policy": self.policy} for topic in topics}
+
+
+def saved(directory: Path, *, whole: bool = True) -> Path:
+    """A rescue of ten records of topic t."""
+    branch = rescued(directory / "first", batch(500, 10, 0))
+    manifest = branch.manifest
+    assert manifest is not None
+    place = directory / "saved" / branch_directory(branch.branch)
+    place.parent.mkdir(parents=True)
+    (directory / "first").rename(place)
+    changed = replace(manifest, whole=whole, problem=None if whole else "broker 2 did not answer")
+    (place / MANIFEST).write_text(manifest_json(changed))
+    index = RescueIndex(manifest.header, (branch.branch,), ())
+    (directory / "saved" / INDEX).write_text(index_json(index))
+    return directory / "saved"
+
+
+def prepared(directory: Path, cluster: Source, *, incomplete: bool = False) -> PreparedRestore:
+    change = RestoreRecords(directory, None, RestoreSelection(incomplete=incomplete), "here", "a test")
+    change.without_lock(CLUSTER_ID)
+    return asyncio.run(change.read(cluster, CLUSTER_ID, None))
+
+
+def test_a_whole_rescue_of_the_same_topic_is_written_back(tmp_path: Path) -> None:
+    assert prepared(saved(tmp_path), Source({TP: LED})).records == 10
+
+
+@pytest.mark.parametrize(
+    ("cluster", "why"),
+    [
+        (Source({TP: LED._replace(topic_id="another")}), "deleted and created again"),
+        (Source({TP: LED}, policy="compact,delete"), "it is compacted: an old value"),
+        (Source({TP: LED._replace(leader=-1)}), "no leader yet"),
+        (Source({}), "there is no such partition"),
+    ],
+)
+def test_a_source_that_is_another_or_could_lose_newer_values_is_refused(
+    tmp_path: Path, cluster: Source, why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        prepared(saved(tmp_path), cluster)
+
+
+def test_a_branch_that_is_not_whole_is_refused_unless_it_is_wanted_as_it_is(tmp_path: Path) -> None:
+    directory = saved(tmp_path, whole=False)
+    with pytest.raises(InputError, match=r"not whole.*broker 2 did not answer"):
+        prepared(directory, Source({TP: LED}))
+    assert prepared(directory, Source({TP: LED}), incomplete=True).records == 10
+
+
+def test_another_cluster_is_refused(tmp_path: Path) -> None:
+    change = RestoreRecords(saved(tmp_path), None, RestoreSelection(), "here", "a test")
+    with pytest.raises(InputError, match="rescued from cluster c, and this is d"):
+        change.without_lock("d")
+
+
+def test_after_a_kill_the_record_goes_on_behind_its_last_whole_line(tmp_path: Path) -> None:
+    written = RestoreJournal(tmp_path, CLUSTER_ID, "source")
+    written.begin(ProducerIdentity(7, 0))
+    written.note("t-0", TP, 510, 10, 0)
+    written.close()
+    with written.path.open("ab") as file:
+        file.write(b'{"branch": "t-0", "top')
+    again = RestoreJournal(tmp_path, CLUSTER_ID, "source")
+    again.resume()
+    again.note("t-0", TP, 515, 5, 10)
+    again.close()
+    last = RestoreJournal(tmp_path, CLUSTER_ID, "source")
+    assert last.sequence(TP) == 15, "the broker tells a repeated batch by its sequence"
+
+
+class Target(Source):
+    """It takes nothing, or holds what two producers wrote."""
+
+    async def new_identity(self) -> ProducerIdentity:
+        return ProducerIdentity(7, 0)
+
+    async def append(
+        self, broker: int, batches: Sequence[BatchToAppend]
+    ) -> Mapping[TopicPartition, AppendResult]:
+        return {one.tp: AppendResult(-1, "INVALID_RECORD") for one in batches}
+
+    async def read_batches(
+        self, broker: int, positions: Sequence[LogPosition], max_bytes: int
+    ) -> Mapping[TopicPartition, RawBatches | Unknown]:
+        ours, theirs = batch(0, 10, 0, producer=7), batch(10, 5, 0, producer=8)
+        return {TP: RawBatches(ours + theirs)}
+
+
+def restore_run(cluster: Target, journal: RestoreJournal) -> RestoreRun:
+    writer = cast("RecordWriter", cluster)
+    return RestoreRun(
+        cluster,
+        writer,
+        journal,
+        selection=RestoreSelection(),
+        rate=None,
+        stop=cast("Stop", False),
+        progress=None,
+    )
+
+
+def test_what_a_leader_refuses_is_not_told_as_written_back(tmp_path: Path) -> None:
+    cluster = Target({TP: LED})
+    rows = prepared(saved(tmp_path), cluster).rows
+    journal = RestoreJournal(tmp_path, CLUSTER_ID, "source")
+    work = restore_run(cluster, journal)
+    (branch,) = asyncio.run(work.run(rows))
+    journal.close()
+    assert (branch.records, branch.problem) == (0, "INVALID_RECORD")
+
+
+def test_records_of_other_producers_are_not_counted_as_written_back(tmp_path: Path) -> None:
+    journal = RestoreJournal(tmp_path, CLUSTER_ID, "source")
+    journal.begin(ProducerIdentity(7, 0))
+    journal.note("t-0", TP, 510, 5, 0)
+    journal.note("t-0", TP, 515, 5, 10)
+    found = asyncio.run(restore_run(Target({TP: LED}), journal).count())
+    journal.close()
+    assert found == {TP: 10}
