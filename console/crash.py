@@ -29,7 +29,7 @@ def write_crash(error: BaseException, argv: Sequence[str], directory: Path, now:
 
 
 def describe(error: BaseException, argv: Sequence[str], now: datetime) -> str:
-    """The crash file's text. Nothing in it drives the terminal of whoever reads it."""
+    """The crash file's text. It contains no control characters for a terminal."""
     stack = "".join(traceback.TracebackException.from_exception(error, capture_locals=False).format())
     lines = [
         f"ktriage {version()} crashed at {now.isoformat()}",

@@ -19,7 +19,7 @@ class Status(IntEnum):
 
 
 def status_of(error: Exception) -> Status:
-    """The status for an error that ended a command: what cannot be told apart was not done (1)."""
+    """The status for an error that ended a command: 1 (some of it was not done) if nothing else is known."""
     if isinstance(error, (InputError, Refused)):
         return Status.USAGE
     if isinstance(error, (Unreachable, NotAllowed)):

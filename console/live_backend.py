@@ -24,7 +24,7 @@ def backend(target: Target, say: Callable[[str], None]) -> LiveBackend:
 def settings(target: Target, say: Callable[[str], None]) -> ClientSettings:
     """From the target's client.properties file, if it names one. Raises InputError for a file that cannot be used.
 
-    ``say`` is told each key of the file that is not used.
+    ``say`` gets a line for each key of the file that is not used.
     """
     bootstrap = parse_addresses(target.bootstrap)
     if target.command_config is None:

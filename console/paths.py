@@ -51,7 +51,7 @@ def cluster_name(cluster_id: str) -> str:
 
 
 def topic_name(topic: str) -> str:
-    """A topic's name as a broker told it, as a file name that leads nowhere else; Kafka's own names are kept."""
+    """A topic's name from a broker as a file name in the same directory; valid Kafka names do not change."""
     return _bounded(quote(topic, safe=""), topic)
 
 

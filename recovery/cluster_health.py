@@ -121,7 +121,7 @@ class ClusterHealth(NamedTuple):
 
     @property
     def sees_all(self) -> bool:
-        """Whether a quorum that leads told of every partition: what is not counted is not there."""
+        """Whether every partition is known, from a quorum with a leader: what is not counted does not exist."""
         led = self.quorum.state is QuorumState.LED and self.cut_off is None
         return led and not self.unseen and not self.unreachable_leaders
 

@@ -14,7 +14,7 @@ from recovery.model import EpochSpan, Lineage, ReplicaLog, Survey, Unknown
 
 
 class KnownLog(NamedTuple):
-    """A log's start, and its lineage as far as its own broker told it."""
+    """A log's start, and its lineage as far as its own broker reported it."""
 
     start: int
     lineage: Lineage

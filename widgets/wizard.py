@@ -139,7 +139,7 @@ class WizardView(Vertical):
     ]
 
     class Go(Message):
-        """Somebody wants the current step to be carried out, or looked at again."""
+        """The person asked to carry out the current step, or to check it again."""
 
         def __init__(self, step: WizardStep) -> None:
             super().__init__()

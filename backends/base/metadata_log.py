@@ -49,7 +49,7 @@ _NOT_READ = Unknown(Why.NOT_ANSWERED, "the metadata log was not read")
 
 
 class MetadataLogSource:
-    """The active controller's log of one cluster, which grows with every reading: whoever needs it reads on.
+    """The active controller's log of one cluster, which grows with every reading: each caller reads on from there.
 
     ``unread``: why the newest reading did not come to the end of the log; None: it did. Until then ``history`` may
     lack the newest changes, a broker's restart among them.
@@ -73,7 +73,7 @@ class MetadataLogSource:
         except TimeoutError:
             self.unread = Unknown(Why.NOT_ANSWERED, f"the metadata log was not read within {SECONDS:g} s")
         except BackendError:
-            pass  # told by unread
+            pass  # unread says why
         return self.unread
 
     async def read_on(self, backend: Backend, progress: ReadProgress | None = None) -> MetadataLogReader:

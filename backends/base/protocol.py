@@ -56,7 +56,7 @@ class Stop(Protocol):
 
 
 class VirtualTime(Protocol):
-    """The time of a simulated cluster, which passes only when it is told to."""
+    """The time of a simulated cluster, which passes only on request."""
 
     @property
     def virtual_now(self) -> int:

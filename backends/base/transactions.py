@@ -10,7 +10,7 @@ from recovery.model import TopicPartition, Unknown, Why
 from recovery.transactions.transaction_values import CoordinatedTransaction, PartitionTransactions
 
 LEADERLESS = Unknown(Why.NOT_ANSWERED, "the partition has no leader")
-"""What is told of a partition that nobody leads."""
+"""The answer for a partition that nobody leads."""
 
 
 @dataclass(frozen=True, slots=True)

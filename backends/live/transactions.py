@@ -139,7 +139,7 @@ class LiveMarkerWriter:
 
 
 def _not_asked(failed: Mapping[int, Unknown], topic: Partitions | Unknown) -> list[Unknown]:
-    """Why a coordinator may know more than was told."""
+    """Why a coordinator may know more than the answers show."""
     if isinstance(topic, Unknown) or TRANSACTIONS_TOPIC in topic.hidden:
         detail = f"needs DESCRIBE on Topic:{TRANSACTIONS_TOPIC} to tell whether a part of it is offline"
         why = topic if isinstance(topic, Unknown) else Unknown(Why.NOT_ALLOWED, detail)

@@ -92,10 +92,10 @@ def parse_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
 
 
 def header_defect(header: BatchHeader) -> str | None:
-    """Why no broker can have written this header, None where it is plausible. The checksum is not looked at."""
+    """Why no broker can have written this header, None where it is plausible. The checksum is not checked."""
     base, length, epoch, magic, _, _, delta, _, _, _, _, _, records = header
     offsets = delta + 1
-    # Millions of headers are looked at: one test where all is well.
+    # For millions of headers: one test if all is well.
     if (
         magic == MAGIC
         and length >= _SHORTEST

@@ -59,7 +59,7 @@ class HighWatermarkMoved(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """A leader told a producer that the span is written; ``acks`` is 0, 1 or -1."""
+    """A leader acknowledged the span to a producer; ``acks`` is 0, 1 or -1."""
 
     tp: TopicPartition
     span: EpochSpan

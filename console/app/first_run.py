@@ -1,4 +1,4 @@
-"""What somebody is told who opens the console for the first time on this machine."""
+"""The hint for the first start of the console on this machine."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def remember_settled(own: Path) -> None:
     new = own.parent / f"{SETTLED}.new"
     with contextlib.suppress(OSError):
         new.write_text(max(earlier) + "\n", encoding="utf-8")
-        new.chmod(own.stat().st_mode & 0o777)  # whoever may read the runs may read this
+        new.chmod(own.stat().st_mode & 0o777)  # the same readers as the runs
         new.replace(own.parent / SETTLED)
 
 

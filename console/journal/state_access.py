@@ -27,7 +27,7 @@ PRIVATE = StateAccess(0o700, 0o600, other_hosts=False)
 OWN = StateAccess(0o700, 0o600, other_hosts=True)
 """A directory that was named, for one user, on any number of hosts."""
 SHARED = StateAccess(0o2770, 0o660, other_hosts=True)
-"""For a group: the set-group-ID bit gives new files that group, whoever makes them."""
+"""For a group: the set-group-ID bit gives new files that group."""
 
 
 def access_of(root: Path) -> StateAccess:

@@ -141,7 +141,7 @@ class Change(ABC, Generic[C, P, R]):
 
     reason: str
     reviewed: str = ""
-    """Who reviewed the change, for the journal; the reason is asked for all the same."""
+    """Who reviewed the change, for the journal; the reason is still asked for."""
 
     def without_lock(self, cluster_id: str) -> R | None:
         """The result if there is nothing to do; None: the lock is taken and the change goes on.

@@ -84,7 +84,7 @@ def _checked(batch: Any) -> Iterator[tuple[str, Array]]:
     yield "a leader, or a member of ISR or ELR, outside the assignment", stranger
     doubt = valid(fields(batch["reassigning_unknown"])["why"])
     yield (
-        "whether a reassignment is in progress is neither told nor unknown",
+        "whether a reassignment is in progress is missing",
         ~valid(batch["reassigning"]) & ~doubt,
     )
     yield from _of_replicas(items(batch["replicas"]), assignment, brokers)

@@ -114,7 +114,7 @@ def health(
 ) -> QuorumHealth:
     """The health. ``controllers`` are the ids of the registered controllers, None if they are not known."""
     listed = [held for held in quorum.progress if not _unnamed(quorum, held)]
-    # A voter that the leader has not heard of is a voter all the same.
+    # A voter that the leader has not heard of is still a voter.
     silent = (v for v in quorum.voters.voters if not any(v.matches(held.key) for held in listed))
     listed += [QuorumReplica(voter.key, NEVER) for voter in silent]
     counts = Counter(held.key.id for held in listed)
@@ -164,7 +164,7 @@ def all_fetched(earlier: Quorum, later: Quorum, newcomer: int | None = None) -> 
 
 
 def _unnamed(quorum: Quorum, held: QuorumReplica) -> bool:
-    """Whether a row is what the leader knew of a static voter before its first fetch told its directory."""
+    """Whether a row is of a static voter before its first fetch, when the leader does not know its directory."""
     if held.key.directory_id or held.last_fetch_ms > 0 or held.key == quorum.leader:
         return False
     return quorum.voters.find(held.key) is None and quorum.voters.has_id(held.key.id)

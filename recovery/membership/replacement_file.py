@@ -23,7 +23,7 @@ from recovery.membership.replacement_steps import notes, steps
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 FORMAT = "ktriage.replacement/1"
-WARNING = "steps are looked at in the cluster before each is taken; the words here are for reading"
+WARNING = "each step is checked against the cluster before it is taken; the texts here are for people"
 
 
 def make(header: ReplacementHeader, wanted: ReplacementRequest) -> ReplacementPlan:

@@ -14,7 +14,7 @@ def with_leader(plan: Plan, tp: TopicPartition, broker: int) -> Plan:
     """The plan with ``broker`` designated for ``tp``; preconditions stay, the order follows.
 
     Raises PlanError with the reason where that broker cannot be elected. A plan that is saved again gets a
-    new plan id from whoever saves it.
+    new plan id when it is saved.
     """
     row = plan.row(tp)
     if row is None:

@@ -2,7 +2,7 @@
 
 Where the cluster elects designated leaders itself: ElectLeaders v3 (unclean-recovery-tool, "Designated Leader
 Elections"). Elsewhere an unclean election takes the first live replica in assignment order, so each batch is
-reordered, elected and put back.
+reordered, elected and restored.
 """
 
 from __future__ import annotations

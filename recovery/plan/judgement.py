@@ -129,7 +129,7 @@ NATIVE = ElectionMeans()
 
 
 def brokers_to_ask(row: PlanRow, state: PartitionState, standings: Mapping[int, Standing]) -> tuple[int, ...]:
-    """Whose logs a judgement needs: who can be elected now, or told its log when the plan was made.
+    """Whose logs a judgement needs: who can be elected now, or reported its log when the plan was made.
 
     Of a partition that has a leader, the leader's only.
     """

@@ -87,7 +87,7 @@ class OfflineFor(NamedTuple):
 
 
 def offline_for(plan: Plan) -> OfflineFor | None:
-    """None: the metadata log told of none of them."""
+    """None: the metadata log has none of them."""
     reported = {row.tp: row.offline_since_ms for row in plan.rows}
     reported |= {row.tp: row.offline_since_ms for row in plan.not_elected if row.leader == NO_LEADER}
     since = {tp: ms for tp, ms in reported.items() if ms is not None}

@@ -199,7 +199,7 @@ def _check_order(replicas: tuple[int, ...], order: tuple[int, ...]) -> None:
 
 
 def _led(index: int, designated: _Designated, ranking: Ranking) -> PlanRow:
-    """The row with its leader first; checked like an edit, whoever made it."""
+    """The row with its leader first, checked like an edit."""
     row, leader = designated
     candidate = row.candidate(leader)
     if candidate is not None and candidate.electable and row.leader == leader:

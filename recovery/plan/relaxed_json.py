@@ -32,7 +32,7 @@ def parse(document: str) -> object:
 
 
 class _Reader:
-    """Reads one document from left to right; ``_lexeme`` is the token being looked at."""
+    """Reads one document from left to right; ``_lexeme`` is the current token."""
 
     def __init__(self, document: str) -> None:
         self._document = document

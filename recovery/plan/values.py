@@ -80,7 +80,7 @@ class PlanCandidate(NamedTuple):
 
 
 class Silent(NamedTuple):
-    """A replica that did not answer; the controller may take it for electable all the same."""
+    """A replica that did not answer; the controller may still elect it."""
 
     broker: int
     standing: Standing
@@ -101,7 +101,7 @@ class Successor(NamedTuple):
 class PlanRow(NamedTuple):
     """One designated election, with its preconditions: what must still be true when it is sent.
 
-    ``replicas`` is the assignment as it must be put back, ``order`` the assignment to elect with: the chosen
+    ``replicas`` is the assignment to restore, ``order`` the assignment to elect with: the chosen
     leader first, then by rank, those that did not answer last. ``candidates`` are best first; every other
     replica is in ``unanswered``, in assignment order.
     ``other_ranking_leader`` is whom the other ranking would choose, None where both agree. ``clean_electors`` are

@@ -182,6 +182,6 @@ def _missing(row: PlanRow | BareRow, survey: Survey, order: Order, gap: int | Un
     if behind:
         yield f"not in ISR: {', '.join(map(str, behind))}"
     if isinstance(row, PlanRow) and order is Order.NOT_RESTORED:
-        yield f"assignment order is {list(state.replicas)}, not yet put back to {list(row.replicas)}"
+        yield f"assignment order is {list(state.replicas)}, not yet restored to {list(row.replicas)}"
     elif isinstance(row, PlanRow) and order is Order.CHANGED:
         yield f"assignment was {list(row.replicas)}, somebody made it {list(state.replicas)}"

@@ -101,7 +101,7 @@ def _row_fields(row: PlanRow) -> Iterator[str]:
     yield f'"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "designatedLeader": {row.leader}'
     yield f'"topicId": {_text(row.topic_id)}, "leaderEpoch": {row.leader_epoch}'
     yield f'"replicas": {[*row.replicas]}, "order": {[*row.order]}'
-    # Derived, for whoever reads the file; not read back.
+    # Derived, for people who read the file; not read back.
     yield f'"successor": {"null" if successor is None else successor.broker}'
     if row.other_ranking_leader is not None:
         yield f'"otherRankingLeader": {row.other_ranking_leader}'

@@ -51,7 +51,7 @@ class CoordinatedTransaction(NamedTuple):
     """The newest transaction of a transactional id, as its coordinator describes it (DescribeTransactions,
     KIP-664).
 
-    ``partitions`` are those that take part; empty once it is complete. ``start_ms`` is -1 where it is not told.
+    ``partitions`` are those that take part; empty once it is complete. ``start_ms`` is -1 if it is not known.
     """
 
     transactional_id: str

@@ -105,7 +105,7 @@ def _last_epoch(now: PartitionNow) -> str:
 def _high_watermark(now: PartitionNow) -> str:
     known = [(log.high_watermark, broker) for broker, log in _logs(now) if log.high_watermark >= 0]
     if not known:
-        return "no replica told one."
+        return "no replica reported one."
     most, broker = max(known)
     return f"the highest known is {offset(most)}, of broker {broker}: everything below it was committed."
 

@@ -62,7 +62,7 @@ class FilterBar(Horizontal):
         field.focus()
 
     def close(self) -> None:
-        """Hides the bar; whoever opened it takes the keys back."""
+        """Hides the bar; the caller gets the keys again."""
         self.remove_class("open")
 
     @property

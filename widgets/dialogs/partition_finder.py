@@ -19,7 +19,7 @@ from widgets.text import Line, Piece, Tone, cut, fold, line
 from widgets.text_lines import Lines
 
 SHOWN = 200
-"""So many matches are listed; whoever has more types more of the name."""
+"""So many matches are listed; to see others, type more of the name."""
 
 
 def matching(partitions: Sequence[TopicPartition], text: str) -> list[TopicPartition]:

@@ -115,7 +115,7 @@ def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
         sentence = "; ".join(row.state.missing)
         if row.state.leader >= 0 and row.state.usable is False:
             sentence += f"; {ACKS_REFUSED}"
-        lines += fold(line(Piece(f"missing when it was last looked at: {sentence}", Tone.WARN)), width, "  ")
+        lines += fold(line(Piece(f"missing when it was last checked: {sentence}", Tone.WARN)), width, "  ")
     if not isinstance(row.row, PlanRow):
         return lines
     lines.append(line(Piece("BROKER  WHAT ELECTING IT WOULD LOSE", Tone.HEAD)))

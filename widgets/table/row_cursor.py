@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from widgets.table.row_arrangement import Arrangement, GroupKey
 
 NEIGHBOURS = 200
-"""How many lines below and above are looked at for one that is left."""
+"""How many lines below and above are searched for a row that is left."""
 
 
 class Cursor(NamedTuple):

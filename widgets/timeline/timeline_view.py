@@ -18,7 +18,7 @@ NAMED = 50
 class TimelineRow(NamedTuple):
     """One event. ``offset`` in the metadata log and ``kind`` name it. ``partitions`` are the first of ``moved``.
 
-    ``new``: it came after the timeline was looked at last. ``own``: so many of the moved partitions were changed by
+    ``new``: it came after the timeline was last shown. ``own``: so many of the moved partitions were changed by
     a request in the journal of this host.
     """
 

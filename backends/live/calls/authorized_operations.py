@@ -28,7 +28,7 @@ class Operations(NamedTuple):
 
     @classmethod
     def of(cls, bits: int) -> Operations | None:
-        """Read the bit field; None where the broker left it out (not asked for, or not told)."""
+        """Read the bit field; None if the broker left it out."""
         if bits == NOT_ASKED:
             return None
         return cls(frozenset(name for name, code in CODES.items() if bits >> code & 1))

@@ -100,7 +100,7 @@ def cluster_info(
     """The description as :class:`~backends.base.answers.ClusterInfo`; ``features`` are the finalized ones."""
     elr: bool | Unknown
     if features is None:
-        elr = Unknown(Why.NOT_ANSWERED, "the broker told no features")
+        elr = Unknown(Why.NOT_ANSWERED, "the broker reported no features")
     else:
         elr = features.get(ELR_FEATURE, 0) >= 1
     allowed = described.operations

@@ -32,7 +32,7 @@ class PartitionRefusal(NamedTuple):
 
     @property
     def doubtful(self) -> bool:
-        """Whether it may have been carried out, or will be, all the same."""
+        """Whether it may have been carried out in spite of the error, or still will be."""
         return self.code in _DOUBTFUL
 
     def __str__(self) -> str:

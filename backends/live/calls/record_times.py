@@ -1,7 +1,7 @@
 """Timestamps of single record batches: when the records that an election would destroy were written.
 
 A Fetch as replica -3 (the future-local replica) reads to the log end of any replica, also beyond the high
-watermark. Only a batch's header is looked at. Many partitions are asked at once; a broker sends
+watermark. Only the header of a batch is read. Many partitions are asked at once; a broker sends
 whole batches, and one that is larger than the limits only for the first partition of a request.
 """
 

@@ -26,7 +26,7 @@ Clock = Callable[[], float]
 
 
 class TokenError(ValueError):
-    """No token could be had: one line, no secret in it."""
+    """There is no token: one line, without a secret."""
 
 
 def unsecured(

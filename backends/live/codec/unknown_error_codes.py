@@ -25,7 +25,7 @@ _SCHEMA = ("__type__", "__version__", "__flexible__", "__api_key__", "__header_s
 
 
 def read_with_unknown_codes(response_type: type[R], data: bytes, offset: int) -> tuple[R, int]:
-    """The answer and its size. Raises whatever kio raises where the bytes do not fit all the same."""
+    """The answer and its size. Raises what kio raises if the bytes still do not fit."""
     plain, size = entity_reader(_numbered(cast("Any", response_type)))(memoryview(data), offset)
     return cast("R", _named(response_type, plain)), size
 

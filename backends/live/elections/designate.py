@@ -2,7 +2,7 @@
 
 ElectLeaders UNCLEAN takes the first live replica in assignment order, and the same replicas in another order
 are accepted on an offline partition at once. So
-the chosen replica is put first, the rest by rank, the election is held, and the order is put back.
+the chosen replica is put first, the rest by rank, the election is run, and the order is restored.
 
 AlterPartitionReassignments compares nothing: had the replica set changed meanwhile, the old one would start a
 reassignment that deletes replicas. Hence every write is preceded by a read, and a changed assignment is not

@@ -88,7 +88,7 @@ class LogDirListing:
         self._newest[broker] = _LogDirAnswer(connection.identity, now, found)
 
     async def note_dirs(self, broker: int, connection: BrokerConnection) -> None:
-        """Ask for the log dirs beside a survey, unless this very connection has just told them.
+        """Asks for the log dirs during a survey, unless this connection has just reported them.
 
         What is not allowed or not offered costs the sizes only. Raises BrokerError.
         """

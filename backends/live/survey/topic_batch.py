@@ -50,7 +50,7 @@ class LogEndColumns(NamedTuple):
 class TopicBatch:
     """``places`` are those of the replicas in the whole survey; ``left`` are the positions without a last epoch.
 
-    ``ends`` and ``probes`` are empty until the broker has told its log ends.
+    ``ends`` and ``probes`` are empty until the broker has reported its log ends.
     """
 
     __slots__ = ("ends", "left", "numbers", "places", "probes", "states", "topic", "unknown")

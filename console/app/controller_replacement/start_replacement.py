@@ -60,7 +60,7 @@ class StartReplacement:
         await self._open_screen(self._last)
 
     def _unbegun(self, cluster_id: str) -> Planned | None:
-        """The plan that the person left only to arm the console: it is opened again, not made again."""
+        """The plan that the person left only to arm the console: it is opened again, not planned again."""
         last = self._last
         if last is None or not last.waits_for_arming or last.planned.cluster_id != cluster_id:
             return None

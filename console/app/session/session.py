@@ -131,7 +131,7 @@ class Session:
             self._beat = self._watched(self._move_time(), "virtual time")
 
     def _watched(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Nobody waits for it: what goes wrong in it is told, and not lost."""
+        """Nobody waits for it: its errors are reported, not lost."""
 
         def ended(task: asyncio.Task[None]) -> None:
             error = None if task.cancelled() else task.exception()
@@ -302,7 +302,7 @@ class Session:
                 last = self.clock()
                 continue
             passed, last = self.clock() - last, self.clock()
-            # What keeps time from moving is told by the next look, which cannot move it either.
+            # The next reading reports what keeps the time from moving.
             with contextlib.suppress(BackendError, ConsoleError):
                 await self._elsewhere.run(partial(_advance, seconds=passed))
             took = self.clock() - last

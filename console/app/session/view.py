@@ -113,7 +113,7 @@ class View:
 
     @property
     def calls(self) -> Mapping[int, str]:
-        """By which call each broker told its logs, or why it did not."""
+        """The call with which each broker reported its logs, or why it did not."""
         return {
             broker: contact.call if contact.problem is None else str(contact.problem)
             for broker, contact in self.contacts.items()

@@ -256,9 +256,9 @@ def scan_disk(program: Program, name: str, broker: int, seed: int, state: Path |
 
 
 def fuzz(program: Program, first: int, seeds: int, jobs: int, *, incidents: bool, json: bool) -> int:
-    """Many random histories; each that breaks an invariant is told with the command that replays it.
+    """Many random histories; each that breaks an invariant is printed with the command that replays it.
 
-    Raises Stopped after a signal, when what was found until then is told.
+    Raises Stopped after a signal, after printing what was found until then.
     """
     wanted = range(first, first + seeds)
     failed: list[FuzzResult] = []

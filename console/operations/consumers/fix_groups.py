@@ -238,7 +238,7 @@ def _warnings(prepared: PreparedGroupFix) -> tuple[str, ...]:
 async def _read_back(
     cluster: Backend, fixes: Sequence[OffsetFix], failures: Sequence[NotFixed]
 ) -> tuple[NotFixed, ...]:
-    """What is not committed now. What a coordinator did without an answer is done all the same."""
+    """What is not committed now. A coordinator may have done it without an answer."""
     reported = {(failure.group, failure.tp): failure.why for failure in failures}
     groups = list(dict.fromkeys(fix.group for fix in fixes))
     found = await cluster.consumer_groups().committed(groups, {fix.tp for fix in fixes})

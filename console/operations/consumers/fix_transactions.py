@@ -144,7 +144,7 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
                 failures.extend(await _write(cluster, leader, markers, run))
         written = [one.marker for one in prepared.markers]
         after = await _read_back(cluster, written)
-        # What a leader did without an answer is done all the same.
+        # A leader may have done it without an answer.
         reported = {(failure.tp, failure.producer_id): failure for failure in failures}
         left = [reported.get((one.tp, one.producer_id), one) for one in _still_open(written, after)]
         return WrittenMarkers(prepared, True, tuple(left), after)

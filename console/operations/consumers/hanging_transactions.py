@@ -38,7 +38,7 @@ class JudgedTransaction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionsTransactions:
-    """``unread`` are partitions whose leader told nothing. ``not_asked`` says why coordinators may know more.
+    """``unread`` are partitions whose leader reported nothing. ``not_asked`` says why coordinators may know more.
     ``waiting`` are the groups whose committed offset on a partition is its last stable offset: they stand still, if
     they read committed records only. It is Unknown where groups could not be read.
     """

@@ -1,1 +1,1 @@
-"""Elections: what is chosen, asked, sent, and put back after an interruption."""
+"""Elections: the choice, the question, the requests, and the restore after an interruption."""

@@ -83,8 +83,8 @@ async def settle_first(
     """Before anything else is sent: finishes what earlier runs left; assignment orders only with ``put_back``.
 
     Otherwise an assignment that is still in our order would be taken for the original one. ``resume`` is the
-    command that finishes them. Raises HalfDone where orders stand that are not to be put back, and
-    BackendError. Where an order could not be put back either, what is returned is :attr:`SettledOrders.open`:
+    command that finishes them. Raises HalfDone if orders must not be restored, and
+    BackendError. If an order could not be restored either, :attr:`SettledOrders.open` has it:
     see :func:`refuse_open`.
     """
     if found.nothing:

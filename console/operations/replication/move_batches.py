@@ -259,7 +259,7 @@ def _end_of(move: ReplicaMove, seen: MoveReading) -> EndedMove:
     if state is None:
         return EndedMove(move, MoveEnd.CHANGED, "the partition cannot be seen any more")
     if state.topic_id != move.topic_id:
-        return EndedMove(move, MoveEnd.CHANGED, "the topic was deleted and made again")
+        return EndedMove(move, MoveEnd.CHANGED, "the topic was deleted and created again")
     if state.replicas == move.after:
         return EndedMove(move, MoveEnd.MOVED)
     return EndedMove(move, MoveEnd.CHANGED, f"the assignment is {list(state.replicas)} now")

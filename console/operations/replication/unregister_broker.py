@@ -91,7 +91,7 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
             except BackendError as error:
                 problem = str(error)
             run.journal.after(entry, {"problem": problem or ""})
-            # What was done without an answer is done all the same.
+            # It may have been done without an answer.
             if prepared.listed and await _gone(cluster, prepared.broker):
                 problem = None
             elif prepared.listed and problem is None:

@@ -177,7 +177,7 @@ def voters_health(view: Overview) -> QuorumHealth | Unknown:
 
 
 def voters_behind(found: QuorumHealth) -> tuple[QuorumMember, ...]:
-    """The voters that fetch and are behind; observers are told by :func:`lagging_observers`."""
+    """The voters that fetch and are behind; for observers see :func:`lagging_observers`."""
     return tuple(member for member in found.behind if member.role is not MemberRole.CONTROLLER)
 
 

@@ -160,7 +160,7 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
             for each in looked:
                 run.operator.says(f"{each.entry.action}: {each.seen}")
             closed = [each.entry.entry for each in looked if each.closed]
-            run.journal.settle("a later run looked at the voters", entries=closed)
+            run.journal.settle("a later run checked the voters", entries=closed)
         # Orders of partitions stay open here: only the brokers can restore them.
         orders = dict.fromkeys(order.written.tp for order in prepared.orders)
         rows = tuple(Row(tp, OrderOutcome.LEFT, BROKERS) for tp in orders)

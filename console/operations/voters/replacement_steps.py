@@ -119,7 +119,7 @@ async def go_through(
     that was not reached before. Unless it is ``attended`` by somebody who can say that a step is done, it ends
     where the cluster will never show that.
 
-    Raises BackendError only from the first look: later the quorum is looked at again until ``patience`` is over.
+    Raises BackendError only from the first reading: later the quorum is read again until ``patience`` is over.
     """
     run = _Run(membership, plan, recorder, watcher, patience, attended=attended)
     await run.refresh()

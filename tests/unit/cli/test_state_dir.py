@@ -103,7 +103,7 @@ def test_what_another_operator_left_open_is_found_and_another_run_keeps_out(
 
 
 @pytest.mark.parametrize(
-    ("mode", "said"), [(None, "install -d -m 2770"), (0o777, "everybody may write"), (0o770, "chmod 2770")]
+    ("mode", "said"), [(None, "install -d -m 2770"), (0o777, "everybody can write"), (0o770, "chmod 2770")]
 )
 def test_a_directory_that_cannot_be_shared_is_refused_in_one_line(
     call: Caller, tmp_path: Path, mode: int | None, said: str
@@ -144,7 +144,7 @@ def test_for_a_directory_of_the_whole_host_the_advice_is_not_to_change_its_mode(
     plan = planned(call, cluster_of(1))
     ended = call("ktriage", "apply", *ANY, "--state-dir", str(directory), plan, *AGREED)
     assert ended.status == 2
-    assert "everybody may write there (mode 1777)" in ended.err
+    assert "everybody can write there (mode 1777)" in ended.err
     assert f"install -d -m 0700 {directory}/ktriage" in ended.err
     assert "chmod" not in ended.err
 

@@ -123,7 +123,7 @@ def test_a_reader_that_asks_at_that_instant_keeps_no_run_out(
 def test_a_holder_that_has_not_said_who_it_is_is_still_respected(tmp_path: Path) -> None:
     with journal(tmp_path) as written:
         (written.path.parent / "lock").write_text("")
-        with pytest.raises(JournalLocked, match="has not said who it is"):
+        with pytest.raises(JournalLocked, match="its name is not in the lock file yet"):
             journal(tmp_path, "run-2")
 
 
@@ -341,7 +341,7 @@ def test_no_order_is_written_where_the_disk_has_no_room_for_its_way_back(
     real = os.statvfs(tmp_path)
     full = os.statvfs_result((real.f_bsize, 512, real.f_blocks, 1, 1, *tuple(real)[5:]))
     monkeypatch.setattr(os, "statvfs", lambda _path: full)
-    with pytest.raises(JournalError, match="512 bytes are left"):
+    with pytest.raises(JournalError, match="512 bytes free"):
         written.before("reorder", {"rows": (row(), row(1))})
     written.before("elect", {"rows": (row(),)})
     monkeypatch.undo()

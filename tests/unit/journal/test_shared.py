@@ -75,7 +75,7 @@ def test_a_directory_of_ones_own_stays_ones_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("bits", "said"),
-    [(0o2777, "everybody can write"), (0o770, "chmod 2770"), (0o2772, "everybody may write")],
+    [(0o2777, "everybody can write"), (0o770, "chmod 2770"), (0o2772, "everybody can write")],
 )
 def test_a_directory_that_is_not_safe_to_share_is_refused(root: Path, bits: int, said: str) -> None:
     root.chmod(bits)

@@ -97,7 +97,7 @@ BROKEN: list[tuple[dict[str, Any], str | None]] = [
     ({"elr": [77]}, "a leader, or a member of ISR or ELR, outside the assignment"),
     ({"leader": 77}, "a leader, or a member of ISR or ELR, outside the assignment"),
     ({"elr": None, "last_known_elr": None}, None),
-    ({"reassigning": None}, "whether a reassignment is in progress is neither told nor unknown"),
+    ({"reassigning": None}, "whether a reassignment is in progress is missing"),
     ({"reassigning": None, "reassigning_unknown": {"why": "failed", "detail": ""}}, None),
     ({"replicas": None}, "replicas are missing"),
     ({"replicas": lambda replicas: [None, *replicas[1:]]}, "replicas are missing"),

@@ -94,7 +94,7 @@ def test_a_member_of_the_elr_that_came_back_is_as_good_as_the_planned_leader() -
 def test_an_order_not_put_back_is_told_from_one_that_somebody_else_made() -> None:
     ours = look(after(replicas=ROW.order))
     assert (ours.order, ours.good) == (Order.NOT_RESTORED, False)
-    assert ours.missing == ("assignment order is [2, 3, 1, 4], not yet put back to [1, 2, 3, 4]",)
+    assert ours.missing == ("assignment order is [2, 3, 1, 4], not yet restored to [1, 2, 3, 4]",)
     theirs = look(after(replicas=(3, 4, 1, 2)))
     assert (theirs.order, theirs.good) == (Order.CHANGED, False)
     assert "somebody made it [3, 4, 1, 2]" in theirs.missing[0]
