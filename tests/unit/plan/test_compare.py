@@ -70,7 +70,7 @@ def test_another_cluster_makes_every_row_stale() -> None:
         (with_log(stale_long_tail(), 3, log((0, 0, 1000), (2, 1000, 1301))), LOG, "1,300, now at 1,301"),
         (with_log(stale_long_tail(), 1, log((0, 0, 1499))), LOG, "broker 1 ended at 1,500, now at 1,499"),
         (with_log(stale_long_tail(), 1, log((0, 0, 1000), (3, 1000, 1500))), LOG, "was 0, now 3"),
-        (with_log(stale_long_tail(), 4, log((2, 0, 1301))), Reason.BETTER_LOG, "broker 4 did not answer when the plan was made"),
+        (with_log(stale_long_tail(), 4, log((2, 0, 1301))), Reason.BETTER_LOG, "broker 4 did not answer when"),
         (with_log(stale_long_tail(), 4, log((3, 0, 10))), Reason.BETTER_LOG, "epoch 3, log end 10"),
     ],
 )  # fmt: skip
