@@ -27,6 +27,8 @@ from tests.unit.cli.command_process import command_line, environment
 
 TOOL_SECONDS = 240.0
 RESUMES = 4
+LATEST_FAULT = 0.5
+"""Seconds after the first request; a recovery of hundreds of partitions takes about one."""
 DESIGNATED = SURVIVORS[1]
 """It has the longer log in every partition, and never stands first in the assignment."""
 _TIMEOUT = i32Timedelta.parse(timedelta(seconds=15))
@@ -34,10 +36,13 @@ _TIMEOUT = i32Timedelta.parse(timedelta(seconds=15))
 
 @dataclass
 class NemesisResult:
-    """``wrong`` has one line for each thing that must not be. ``elected`` as the tool reported it."""
+    """``wrong`` has one line for each thing that must not be. ``elected`` as the tool reported it. ``in_time``: the
+    tool still ran when the fault came.
+    """
 
     seed: int
     fault: str
+    in_time: bool = False
     status: int = 0
     elected: int = 0
     led: Mapping[int, int] = field(default_factory=dict)
@@ -110,7 +115,9 @@ class RecoveryUnderFire:
         words = ("apply", "plan.json", "--yes", "--reason", "nemesis", "--output", "json")
         with self._tool.started(*words) as process:
             wait_until(lambda: self._begun(process), "the first request", 120.0, interval=0.01)
-            time.sleep(self._random.random())  # the moment of the fault, not a wait for anything
+            # The moment of the fault, not a wait for anything.
+            time.sleep(self._random.random() * LATEST_FAULT)
+            self.result.in_time = process.poll() is None
             self._faults[self.result.fault](process)
             out, err = process.communicate(timeout=TOOL_SECONDS)
         self.result.status = process.returncode

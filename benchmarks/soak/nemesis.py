@@ -31,6 +31,7 @@ def run(options: SoakOptions) -> int:
     wrong = sum(bool(result.wrong) for result in results)
     print(
         f"nemesis: {len(results)} recoveries of {PARTITIONS} partitions,"
+        f" {sum(result.in_time for result in results)} faults while the tool ran,"
         f" {sum(result.elected for result in results):,} reported as elected,"
         f" {time.monotonic() - began:.0f} s: {wrong} went wrong"
     )
@@ -41,7 +42,8 @@ def run(options: SoakOptions) -> int:
 def _print(result: NemesisResult) -> None:
     led = ", ".join(f"{count} by {leader}" for leader, count in sorted(result.led.items()))
     print(
-        f"nemesis: seed {result.seed}: {result.fault}: status {result.status}, {result.elected} reported as"
+        f"nemesis: seed {result.seed}: {result.fault}{'' if result.in_time else ' (too late)'}:"
+        f" status {result.status}, {result.elected} reported as"
         f" elected; led {led} (-1: nobody); {result.seconds:.0f} s, {len(result.wrong)} wrong",
         flush=True,
     )

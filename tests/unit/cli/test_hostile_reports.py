@@ -16,12 +16,24 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import yaml
 
 from backends.base.answers import ClusterInfo
 from backends.base.consumer_groups import Commits, GroupListing
 from backends.base.transactions import CoordinatorAnswers
 from console.crash import describe, write_crash
 from console.notifications import Notifications
+from console.rescue.manifest import (
+    INDEX,
+    MANIFEST,
+    BranchManifest,
+    RescueHeader,
+    RescueIndex,
+    SegmentEntry,
+    branch_directory,
+    index_json,
+    manifest_json,
+)
 from recovery.groups.group_values import (
     CommittedOffset,
     ConsumerGroup,
@@ -29,7 +41,8 @@ from recovery.groups.group_values import (
     GroupMember,
     GroupMembers,
 )
-from recovery.model import TopicPartition, Unknown, Why
+from recovery.model import EpochSpan, TopicPartition, Unknown, Why
+from recovery.rescue_branches import BranchPart, RescueBranch, UnreadReplica
 from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
     OpenTransaction,
@@ -212,3 +225,37 @@ def test_who_waits_for_a_message_gets_it_whatever_it_names(text: str, tmp_path: 
     assert asyncio.run(notifications.send({"text": f"offline: {text}"})) == ()
     message = told.read_text()
     assert message.startswith("offline: ") and not drives_a_terminal(message)
+
+
+@NAMES
+def test_a_rescue_directory_of_hostile_names_is_shown_as_text(call: Caller, text: str) -> None:
+    """As somebody else may have made it: nothing outside it is opened either."""
+    span = (EpochSpan(0, 0, 10),)
+    branch = RescueBranch(TopicPartition(text, 0), text, 1, 2, BranchPart.TAIL, span)
+    header = RescueHeader(text, text, text, text, text, text)
+    unread = UnreadReplica(TopicPartition(text, 1), 3, text)
+    directory = call.home / "saved"
+    place = directory / branch_directory(branch)
+    place.mkdir(parents=True)
+    (directory / INDEX).write_text(index_json(RescueIndex(header, (branch,), (unread,))))
+    segment = SegmentEntry("../../../etc/passwd", 0, 10, 1, 10, text)
+    (place / MANIFEST).write_text(
+        manifest_json(BranchManifest(header, branch, True, text, (segment,), text)), encoding="utf-8"
+    )
+    for words in (("show",), ("verify",), ("show", "--records", "1"), ("show", "--output", "json")):
+        ended = call("ktriage", "rescue", words[0], "saved", *words[1:])
+        harmless(ended)
+        assert "root:" not in ended.out
+        assert ended.status != 0, "a segment outside the directory is no segment"
+
+
+@NAMES
+def test_a_profile_of_a_hostile_name_is_one_line(call: Caller, text: str) -> None:
+    config = call.home / "config" / "ktriage"
+    config.mkdir(parents=True)
+    for settings in ({"bootstrap": text, "colour": text}, {"bootstrap": "kafka:9092", text: text}):
+        (config / "clusters.yaml").write_text(yaml.safe_dump({"clusters": {text: settings}}))
+        for name in (text, "another"):
+            ended = call("ktriage", "status", "--cluster", name)
+            assert harmless(ended) == "" and ended.status == 2
+            assert len(ended.err.splitlines()) == 1, ended
