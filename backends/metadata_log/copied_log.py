@@ -14,7 +14,7 @@ from recovery.metadata_log.history import MetadataHistory, fold
 class CopiedMetadataLog(NamedTuple):
     """``cluster_id`` of the meta.properties beside the directory, "" where there is none. ``end_ms``: the time of
     its newest change, ``read_ms`` when it was read (ms since the epoch). ``problem``: why the reading ended before
-    the end of the files, or None.
+    the end of the files, or None. ``start_offset``: where the log continues after a snapshot; 0: it is complete.
     """
 
     path: Path
@@ -23,6 +23,7 @@ class CopiedMetadataLog(NamedTuple):
     end_ms: int
     read_ms: int
     problem: str | None
+    start_offset: int = 0
 
 
 def read_copy(path: Path, now_ms: int) -> CopiedMetadataLog:
@@ -38,7 +39,8 @@ def read_copy(path: Path, now_ms: int) -> CopiedMetadataLog:
     except CheckpointError:
         properties = {}
     found = properties.get("cluster.id", "")
-    return CopiedMetadataLog(reading.path, found, history, end_ms, now_ms, reading.problem)
+    start = reading.start_offset
+    return CopiedMetadataLog(reading.path, found, history, end_ms, now_ms, reading.problem, start)
 
 
 def other_cluster(copy: CopiedMetadataLog, cluster_id: str, topics: Iterable[tuple[str, str]]) -> str | None:

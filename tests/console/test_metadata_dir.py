@@ -91,6 +91,16 @@ async def test_the_timeline_tells_the_copy_until_the_controller_answers(
         assert "ends at" not in robot.screen
 
 
+async def test_what_a_copy_does_not_hold_is_named_in_the_timeline(
+    copy_dir: Path, out_of_reach: Callable[[], None]
+) -> None:
+    out_of_reach()
+    damaged = copy_of(copy_dir)._replace(start_offset=500, problem="its last batch is cut off")
+    async with console(SCENARIO, size=(160, 40), copy=damaged) as robot:
+        await robot.opens("7")
+        await robot.sees("what happened before offset 500 is not known", "its last batch is cut off")
+
+
 async def test_a_copy_of_another_cluster_is_refused_and_nothing_is_judged_by_it(copy_dir: Path) -> None:
     (copy_dir / "meta.properties").write_text("version=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\n")
     async with console(SCENARIO, size=(160, 24), copy=copy_of(copy_dir), looked=False) as robot:

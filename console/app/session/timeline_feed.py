@@ -19,7 +19,7 @@ from console.errors import ConsoleError
 from console.journal.run_records import read_runs
 from console.operations.history.own_changes import OwnChanges
 from console.operations.history.timeline import VIRTUAL, gaps
-from console.output.survey.copied_log_report import copy_end
+from console.output.survey.copied_log_report import copy_damage, copy_end
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 from widgets.timeline.timeline_view import TimelineRow, TimelineView, timeline_row
@@ -110,8 +110,10 @@ class TimelineFeed:
             if self._shown.history is not copy.history:
                 self._shown = _ShownEvents(copy.history, f"the copy {copy.path}")
             unread = f"the active controller's metadata log was not read: {error}"
-            end = f"{copy_end(copy)}; what happened since is not shown"
-            await self._tell_events(backend, (unread, end, *gaps(copy.history, 0)))
+            end = f"the copy {copy_end(copy)}; what happened since is not shown"
+            damage = (f"the copy {why}" for why in copy_damage(copy))
+            notes = (unread, end, *damage, *gaps(copy.history, copy.start_offset))
+            await self._tell_events(backend, notes)
             return False
         if self._shown.history is not log.history:
             membership: Membership | None = getattr(backend, "membership", None)

@@ -15,7 +15,14 @@ def copy_end(copy: CopiedMetadataLog) -> str:
     """Up to when it tells, and how long ago that was."""
     end = datetime.fromtimestamp(copy.end_ms / 1000, UTC)
     old = age(max(0, copy.read_ms - copy.end_ms) / 1000)
-    return f"{copy.path} ends at {end:%Y-%m-%d %H:%M:%S} UTC, {old} ago"
+    return f"ends at {end:%Y-%m-%d %H:%M:%S} UTC, {old} ago"
+
+
+def copy_damage(copy: CopiedMetadataLog) -> tuple[str, ...]:
+    """Why its reading ended before the end of the files; nothing where it did not."""
+    if copy.problem is None:
+        return ()
+    return (f"was read up to offset {copy.history.end_offset:,}: {copy.problem}",)
 
 
 def copied_log_lines(use: CopyUse | None) -> Iterator[str]:
@@ -30,15 +37,16 @@ def copied_log_lines(use: CopyUse | None) -> Iterator[str]:
     whose = (
         "" if copy.cluster_id or not use.used else "; that it is of this cluster is known by topic ids only"
     )
-    yield printable(f"{copy_end(copy)}, and counts for {counted(use.used, 'offline partition')}{whose}")
+    yield printable(
+        f"{copy.path} {copy_end(copy)}, and counts for {counted(use.used, 'offline partition')}{whose}"
+    )
     if use.refused:
         first = Counter(map(str, use.refused)).most_common(1)[0][0]
         yield printable(
             f"it does not count for {counted(len(use.refused), 'partition')} ({first}): a copy must end after the"
             " partition lost its leader"
         )
-    if copy.problem is not None:
-        yield printable(f"{copy.path} was read up to offset {copy.history.end_offset:,}: {copy.problem}")
+    yield from (printable(f"{copy.path} {damage}") for damage in copy_damage(copy))
 
 
 def copied_log_json(use: CopyUse | None) -> dict[str, object] | None:
