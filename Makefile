@@ -78,7 +78,7 @@ screenshots: $(VENV)/.dev java
 # Four lanes, because the tests on a real Kafka, in terminals and on the network mostly wait. Every file of tests/live
 # is in one of the two live lanes.
 LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log
-SECOND_LANE := test_advice* test_quorum* test_side_by_side* test_wire*
+SECOND_LANE := test_advice* test_quorum* test_rescue* test_restore* test_side_by_side* test_wire*
 LIVE_TESTS := tests/live
 SCREENS := tests/console tests/wire
 UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
