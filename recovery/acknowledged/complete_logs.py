@@ -68,7 +68,7 @@ def proofs_without_history(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]
 
 
 def _in_sync_now(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> list[CompleteLog]:
-    """Every member of ISR and ELR holds what was committed (KIP-966, "ELR invariants")."""
+    """Every member of ISR and ELR holds what was committed (KIP-966, "ELR invariants"), if it kept its records."""
     state = facts.survey.state
     return [
         CompleteLog(
@@ -77,7 +77,7 @@ def _in_sync_now(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> list[
             (*UNCHECKED_HISTORY, Condition(ConditionKind.RECORDS_KEPT, (broker,))),
         )
         for broker in (*state.isr, *(state.elr or ()))
-        if broker in logs and not emptied(logs, broker)
+        if broker in logs
     ]
 
 

@@ -91,15 +91,20 @@ def _names(condition: Condition) -> Iterator[str]:
 
 def decider_text(decider: Decider) -> str:
     """What would decide an open verdict, such as ``the disk of broker 3``."""
-    names = both(decider.brokers) if decider.every else either(decider.brokers)
     match decider.kind:
         case DeciderKind.BROKER_ANSWER:
-            return f"the answer of broker {names}"
+            return _of_brokers("answer", decider)
         case DeciderKind.BROKER_DISK:
-            return f"the disk of broker {names}"
+            return _of_brokers("disk", decider)
         case DeciderKind.METADATA_LOG:
             return "the metadata log"
         case DeciderKind.MIN_ISR:
             return "the topic's min.insync.replicas"
         case DeciderKind.LINEAGE:
-            return f"permission to read the log of broker {names}"
+            return f"permission to read {_of_brokers('log', decider)}"
+
+
+def _of_brokers(what: str, decider: Decider) -> str:
+    if decider.every and len(decider.brokers) > 1:
+        return f"the {what}s of brokers {both(decider.brokers)}"
+    return f"the {what} of broker {either(decider.brokers)}"

@@ -95,6 +95,14 @@ def test_an_emptied_disk_is_no_witness() -> None:
     assert kinds(told) == {1: VerdictKind.OPEN, 2: VerdictKind.OPEN}
 
 
+def test_what_must_hold_of_the_witnesses_does_not_name_an_emptied_disk() -> None:
+    """Four replicas, min ISR 3: 3 is empty and 4 is silent, so 1 and 2 must both have kept their records."""
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 900)), 3: log(), 4: SILENT})._replace(min_isr=3)
+    verdict = partition_verdicts(PartitionFacts(told)).candidates[1]
+    (kept,) = (one for one in verdict.conditions if one.kind is ConditionKind.RECORDS_KEPT)
+    assert (verdict.kind, kept.brokers, kept.tolerated) == (VerdictKind.NONE, (1, 2), 0)
+
+
 def test_a_disk_that_was_read_counts_as_an_answer() -> None:
     told = survey({1: log((0, 0, 900)), 2: log((0, 0, 880)), 3: SILENT}, standings={2: Standing.FENCED})
     first, second, third = told.replicas

@@ -254,6 +254,14 @@ def test_a_leader_under_the_epoch_of_before_is_not_the_one_that_was_elected() ->
     assert (election.outcome, election.leader, election.leader_epoch) == (Outcome.ELECTED, 2, 6)
 
 
+def test_a_leader_that_is_lost_right_after_its_election_is_not_waited_for() -> None:
+    """The leader epoch has moved on, and nobody leads: the row is finished at once, with what happened."""
+    lost = three((2, 1, 3), (2, 1, 3)).state()._replace(leader=-1, leader_epoch=7)
+    election = elect(cluster := Behind([lost] * 99), planned(cluster, (2, 1, 3)), attempts=0)
+    assert election.outcome is Outcome.FAILED
+    assert "a leader was elected after our election was sent, and nobody leads now" in election.detail
+
+
 def test_the_leader_of_a_topic_that_was_made_again_is_not_the_one_that_was_elected() -> None:
     again = three((2, 1, 3), (2, 1, 3)).state()._replace(leader=2, leader_epoch=9, topic_id="another")
     election = elect(cluster := Behind([again]), planned(cluster, (2, 1, 3)), attempts=0)
