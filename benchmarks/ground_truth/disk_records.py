@@ -36,6 +36,11 @@ class DiskReplica(NamedTuple):
     places: frozenset[Place]
     records: Mapping[Place, DiskRecord]
 
+    @property
+    def end(self) -> int:
+        """The log end offset."""
+        return max((offset for _, offset in self.places), default=self.start - 1) + 1
+
     def newest_by_key(self) -> Mapping[str, int]:
         """The offset of the last record of every key."""
         return {record.key: offset for (_, offset), record in sorted(self.records.items(), key=_offset)}
