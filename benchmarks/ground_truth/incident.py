@@ -7,7 +7,7 @@ import contextlib
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -261,13 +261,9 @@ async def _broken_reading(
             for _, record in sorted(disk.records.items(), key=lambda at: at[0][1])
             if record.value
         ]
+        missing = set(held) - set(read)
         if topics[name].compacted:
-            newest = {
-                r.key: r.value for _, r in sorted(disk.records.items(), key=lambda at: at[0][1]) if r.value
-            }
-            missing = set(newest.values()) - set(read)
-        else:
-            missing = set(held) - set(read)
+            missing = _lost_keys(disk, topics[name].acknowledged, frozenset(read))
         if missing:
             wrong.append(
                 f"{name}: {len(missing)} records of the elected log cannot be read: {sorted(missing)[:3]}"
@@ -277,6 +273,22 @@ async def _broken_reading(
         if set(committed) - set(read) or len(read) != len(set(read)):
             wrong.append(f"{name}: the consumer's two readings contradict each other")
     return wrong
+
+
+def _lost_keys(disk: DiskReplica, acknowledged: Set[str], read: Set[str]) -> set[str]:
+    """The newest acknowledged value of each key of a compacted log of which neither it nor a newer one was read. A
+    newer one may be gone: compaction removes the records of aborted transactions.
+    """
+    by_key: dict[str, list[str]] = {}
+    for _, record in sorted(disk.records.items(), key=lambda at: at[0][1]):
+        if record.value:
+            by_key.setdefault(record.key, []).append(record.value)
+    lost = set()
+    for values in by_key.values():
+        places = [place for place, value in enumerate(values) if value in acknowledged]
+        if places and not read & set(values[places[-1] :]):
+            lost.add(values[places[-1]])
+    return lost
 
 
 async def _wait_visible(cluster: KafkaCluster, expected: Mapping[str, DiskReplica]) -> None:
