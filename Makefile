@@ -89,11 +89,11 @@ test: lint
 	    cat $(LANE_LOGS); exit $$status
 
 lane-here:
-	@$(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)"
+	@status=0; $(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)" || status=$$?; \
+	    $(MAKE) --no-print-directory spark || status=$$?; exit $$status
 
 lane-screens:
-	@status=0; $(MAKE) --no-print-directory unit > $(VENV)/screens.log 2>&1 UNIT_TESTS="$(SCREENS)" || status=$$?; \
-	    $(MAKE) --no-print-directory spark >> $(VENV)/screens.log 2>&1 || status=$$?; exit $$status
+	@$(MAKE) --no-print-directory unit > $(VENV)/screens.log 2>&1 UNIT_TESTS="$(SCREENS)"
 
 lane-live-1:
 	@$(MAKE) --no-print-directory live > $(VENV)/live-1.log 2>&1 \
