@@ -88,7 +88,7 @@ def _decide(
     if isinstance(ranked, Unknown):
         return _no_election(DecisionKind.REFUSED, str(ranked))
     chosen = next((candidate for candidate in ranked if candidate.electable), None)
-    failed = _failed_disks(judged) if strategy is Strategy.BALANCED else ()
+    failed = _failed_disks(judged)
     if judged is not None and strategy is Strategy.BALANCED and chosen is not None:
         against = _by_verdict(survey, chosen, ranked, judged)
         if against is not None:
@@ -96,7 +96,7 @@ def _decide(
     else:
         waits_for, why = _must_wait(survey, ranking, strategy, ranked, failed)
         if waits_for:
-            return _no_election(DecisionKind.WAIT, why, waits_for=waits_for)
+            return _waits(waits_for, why, failed)
     if chosen is None:
         return _nobody(survey, ranked, failed)
     order = election_order(survey, ranked, chosen.broker)
@@ -168,6 +168,21 @@ def _failed_disk(chosen: Candidate, judged: PartitionVerdicts, reported: str) ->
     return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.FAILED_DISK)
 
 
+def _waits(brokers: tuple[int, ...], why: str, failed: tuple[int, ...]) -> Decision:
+    """Nobody is waited for whose disk failed: what was on it can only be read from it."""
+    unread = tuple(broker for broker in brokers if broker in failed)
+    others = tuple(broker for broker in brokers if broker not in failed)
+    if unread:
+        disks = "the disk of broker" if len(unread) == 1 else "the disks of brokers"
+        read = (
+            "read what is left of it (ktriage disk scan) and give it as --evidence, or use another strategy"
+        )
+        why = f"{why}; {disks} {both(unread)} FAILED: {read}"
+    if others:
+        return _no_election(DecisionKind.WAIT, why, waits_for=others)
+    return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.FAILED_DISK)
+
+
 def _both_branches(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Verdict) -> str:
     holders = {b for one in verdict.evidence if one.kind is EvidenceKind.HIGH_WATERMARK for b in one.brokers}
     branches = [
@@ -223,7 +238,7 @@ def _must_wait(
     ranked: tuple[Candidate, ...],
     failed: tuple[int, ...],
 ) -> tuple[tuple[int, ...], str]:
-    """``failed`` are brokers whose return brings nothing, because their disks failed."""
+    """Whom to wait for, and why. ``failed`` are brokers whose return brings nothing, because their disks failed."""
     if strategy is Strategy.AGGRESSIVE:
         return (), ""
     state = survey.state
@@ -239,7 +254,9 @@ def _must_wait(
             if missing:
                 return missing, f"LastKnownELR member {both(missing)} is not electable or did not answer"
             return _better_but_fenced(survey, ranked)
-    missing = tuple(r.broker for r in survey.replicas if not answered(r, ranking) and r.broker not in failed)
+    # Without a log, `complete` never elects; `balanced` does not wait for a disk that will not come back.
+    ignored = failed if strategy is Strategy.BALANCED else ()
+    missing = tuple(r.broker for r in survey.replicas if not answered(r, ranking) and r.broker not in ignored)
     if missing:
         return missing, f"replica {both(missing)} did not answer"
     return _better_but_fenced(survey, ranked)
@@ -267,14 +284,15 @@ def _not_ready(survey: Survey, ranking: Ranking, brokers: tuple[int, ...]) -> tu
 
 
 def _nobody(survey: Survey, ranked: tuple[Candidate, ...], failed: tuple[int, ...]) -> Decision:
-    if not ranked and failed:
+    if not ranked and failed and set(failed).issuperset(survey.state.replicas):
         return _no_election(DecisionKind.NO_CANDIDATE, _no_disk_left(failed), why_not=WhyNot.FAILED_DISK)
     if not ranked:
         reason = "no replica answered"
     else:
         states = ", ".join(f"{c.broker} is {_standing_words(c.standing)}" for c in ranked)
         reason = f"no replica that answered can be elected: {states}"
-    return _no_election(DecisionKind.NO_CANDIDATE, reason, waits_for=survey.state.replicas)
+    left = tuple(broker for broker in survey.state.replicas if broker not in failed)
+    return _no_election(DecisionKind.NO_CANDIDATE, reason, waits_for=left)
 
 
 def _standing_words(standing: Standing) -> str:

@@ -92,3 +92,23 @@ def test_a_file_without_verdicts_is_read_and_a_wrong_one_is_one_line() -> None:
         assert "acknowledged.verdict: expected one of none, some, open" in str(wrong)
     else:
         raise AssertionError("it was read")
+
+
+def with_failed_disk(logs: Logs, strategy: Strategy) -> Decision:
+    """Broker 3, the last ISR member, has a failed disk."""
+    told = survey(logs, isr=(3,), elr=None, last_known_elr=None)
+    facts = PartitionFacts(told, unclean_elections=False, failed_disks=frozenset({3}), compacted=False)
+    return decide(told, Ranking.LAST_RECORD, strategy, partition_verdicts(facts))
+
+
+def test_complete_does_not_wait_for_a_disk_that_failed_and_elects_nobody_without_its_log() -> None:
+    decision = with_failed_disk({1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT}, Strategy.COMPLETE)
+    assert (decision.verdict, decision.waits_for) == (DecisionKind.REFUSED, ())
+    assert "the disk of broker 3 FAILED: read what is left of it" in decision.reason
+    other = with_failed_disk({1: log((0, 0, 900)), 2: SILENT, 3: SILENT}, Strategy.COMPLETE)
+    assert (other.verdict, other.waits_for) == (DecisionKind.WAIT, (2,))
+
+
+def test_aggressive_without_a_candidate_names_no_failed_disk_as_awaited() -> None:
+    decision = with_failed_disk({1: SILENT, 2: SILENT, 3: SILENT}, Strategy.AGGRESSIVE)
+    assert (decision.verdict, decision.waits_for) == (DecisionKind.NO_CANDIDATE, (1, 2))
