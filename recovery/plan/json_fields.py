@@ -152,9 +152,14 @@ def topic_partition(fields: Object) -> TopicPartition:
 def topic(fields: Object) -> str:
     """A topic name that Kafka would take."""
     value = fields.get("topic")
-    if type(value) is str and _TOPIC.fullmatch(value):
+    if type(value) is str and is_topic_name(value):
         return value
     raise _expected(fields, "topic", "a topic name")
+
+
+def is_topic_name(value: str) -> bool:
+    """Whether Kafka would take it: at most 249 letters, digits, ``.``, ``_``, ``-``; neither ``.`` nor ``..``."""
+    return _TOPIC.fullmatch(value) is not None
 
 
 def shown(value: object) -> str:

@@ -20,6 +20,7 @@ from console.cli.commands.options import (
 )
 from console.errors import InputError
 from console.rescue.restore_selection import RestoredTransactions
+from recovery.plan.json_fields import is_topic_name
 
 
 def restore(
@@ -111,6 +112,10 @@ def restore(
     """
     if (to_topic is None) == (not to_source):
         raise InputError("give either --to-topic NAME or --to-source")
+    if to_topic is not None and not is_topic_name(to_topic):
+        raise InputError(
+            f"--to-topic {to_topic!r}: a topic's name has at most 249 letters, digits, '.', '_' and '-'"
+        )
     why = stated(reason, asked=not yes or dry_run)
     from console.cli.recovery.restore_rescue import restore_rescue  # noqa: PLC0415  # not for --help
     from console.cli.recovery.timeline_view import moment_ms  # noqa: PLC0415

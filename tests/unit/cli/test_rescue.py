@@ -165,6 +165,7 @@ def test_a_dry_run_sends_nothing(elected: Caller) -> None:
         ((), "either --to-topic NAME or --to-source"),
         (("--to-topic", "x", "--to-source"), "either --to-topic NAME or --to-source"),
         (("--to-topic", "payments"), "this is the source"),
+        (("--to-topic", "a b/c"), "a topic's name has at most 249 letters"),
         (("--to-source", "--topic", "other"), "holds no branch of other"),
         (("--to-source", "--key", "["), "is no regular expression"),
         (("--to-source", "--from", "noon"), "--from 'noon'"),
