@@ -35,11 +35,12 @@ class AcknowledgedLoss(NamedTuple):
         return self.none == rows and not self.doubtful
 
     def __str__(self) -> str:
-        """Such as ``none lost in 3 (1 in doubt), 500 or more lost in 1, not known for 2``; "" if nobody judged."""
-        doubt = f" ({self.doubtful:,} in doubt)" if self.doubtful else ""
+        """Such as ``500 or more lost in 1, not known for 2, in doubt for 1, none lost in 2``; "" where unjudged."""
+        certain = self.none - self.doubtful
         parts = [f"{self.at_least:,} or more lost in {self.some:,}"] if self.some else []
         parts += [f"not known for {self.unknown:,}"] if self.unknown else []
-        parts += [f"none lost in {self.none:,}{doubt}"] if self.none else []
+        parts += [f"in doubt for {self.doubtful:,}"] if self.doubtful else []
+        parts += [f"none lost in {certain:,}"] if certain else []
         return ", ".join(parts)
 
 

@@ -39,7 +39,7 @@ SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
     ("verdict", "warned", "line"),
     [
         (NONE_LOST, False, "acknowledged records: none lost in 1"),
-        (IN_DOUBT, True, "acknowledged records: none lost in 1 (1 in doubt)"),
+        (IN_DOUBT, True, "acknowledged records: in doubt for 1"),
         (SOME_LOST, True, "acknowledged records: 300 or more lost in 1"),
     ],
 )
