@@ -16,6 +16,7 @@ from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
     EndedTransaction,
     OpenTransaction,
+    RescuedMarker,
     TransactionState,
 )
 
@@ -35,6 +36,7 @@ class EndingEvidence(StrEnum):
     COORDINATOR_HAS_IT = "the coordinator has it in progress"
     COORDINATOR_ENDS_IT = "the coordinator is writing its markers"
     DECISION_RECORD = "the decision is in the log of __transaction_state"
+    RESCUED_MARKER = "its marker is in the rescue"
     LAST_OF_ITS_PRODUCER = "it is the newest transaction that the coordinator knows of this producer"
     ANOTHER_SINCE = "the producer has begun another transaction since"
     DECISIONS_DIFFER = "several transactions of this producer in this partition ended differently"
@@ -69,19 +71,20 @@ def judge_transaction(
     transaction: OpenTransaction,
     coordinated: CoordinatedTransaction | None,
     decisions: Sequence[EndedTransaction] | Unknown,
+    rescued: Sequence[RescuedMarker] = (),
 ) -> TransactionJudgement:
     """``coordinated`` is None where every coordinator was asked and none knows the producer. ``decisions`` are
-    those that the log of __transaction_state still holds of this producer, the oldest first.
+    those that the log of __transaction_state still holds of this producer, the oldest first. ``rescued`` are
+    markers from the branches that were cut off.
     """
     if coordinated is not None and transaction.tp in coordinated.partitions:
         if coordinated.state is TransactionState.ONGOING:
             return TransactionJudgement(TransactionEnding.OPEN, EndingEvidence.COORDINATOR_HAS_IT)
         if coordinated.state in _PREPARED:
             return TransactionJudgement(TransactionEnding.OPEN, EndingEvidence.COORDINATOR_ENDS_IT)
-    if not isinstance(decisions, Unknown):
-        recorded = _recorded(transaction, decisions)
-        if recorded is not None:
-            return recorded
+    proved = _proved(transaction, () if isinstance(decisions, Unknown) else decisions, rescued)
+    if proved is not None:
+        return proved
     if coordinated is None:
         return TransactionJudgement(TransactionEnding.UNDECIDED, EndingEvidence.FORGOTTEN, certain=False)
     complete = _COMPLETE.get(coordinated.state)
@@ -90,26 +93,35 @@ def judge_transaction(
     return TransactionJudgement(complete, EndingEvidence.LAST_OF_ITS_PRODUCER, certain=False)
 
 
-def _recorded(
-    transaction: OpenTransaction, decisions: Sequence[EndedTransaction]
+def _proved(
+    transaction: OpenTransaction, decisions: Sequence[EndedTransaction], rescued: Sequence[RescuedMarker]
 ) -> TransactionJudgement | None:
-    """By the decisions about this partition. Several without a marker look like one open transaction: only where
-    they agree is it certain.
+    """By the decisions about this partition, and by the markers that were cut off. Several transactions without a
+    marker look like one that is open: only where all of it agrees is it certain.
 
-    A producer's epoch may rise when its transaction ends (KIP-890, and when a coordinator aborts it), never fall.
+    A transaction that was open where the logs part is ended in the other log by the first marker behind. A
+    producer's epoch may rise when its transaction ends (KIP-890, and when a coordinator aborts it), never fall.
     """
-    found = {
+    recorded = {
         decision.committed
         for decision in decisions
         if transaction.tp in decision.partitions and decision.epoch >= transaction.epoch
     }
-    if not found:
+    marked = {
+        marker.committed
+        for marker in rescued
+        if (marker.tp, marker.producer_id) == (transaction.tp, transaction.producer_id)
+        and marker.epoch >= transaction.epoch
+        and transaction.start_offset < marker.diverged
+    }
+    outcomes = recorded | marked
+    if not outcomes:
         return None
-    if len(found) > 1:
+    if len(outcomes) > 1:
         return TransactionJudgement(
             TransactionEnding.UNDECIDED, EndingEvidence.DECISIONS_DIFFER, certain=False
         )
     return TransactionJudgement(
-        TransactionEnding.COMMITTED if found == {True} else TransactionEnding.ABORTED,
-        EndingEvidence.DECISION_RECORD,
+        TransactionEnding.COMMITTED if outcomes == {True} else TransactionEnding.ABORTED,
+        EndingEvidence.DECISION_RECORD if recorded else EndingEvidence.RESCUED_MARKER,
     )

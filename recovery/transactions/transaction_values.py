@@ -70,3 +70,15 @@ class EndedTransaction(NamedTuple):
     committed: bool
     partitions: frozenset[TopicPartition]
     at_ms: int
+
+
+class RescuedMarker(NamedTuple):
+    """The first marker of a producer in a rescued branch, which begins where its log and the kept one part, at
+    ``diverged``.
+    """
+
+    tp: TopicPartition
+    diverged: int
+    producer_id: int
+    epoch: int
+    committed: bool

@@ -14,7 +14,9 @@ _WHAT_DECIDES = {
         "a transaction of the same producer may have ended since: the log of __transaction_state would decide it"
         " (READ on it)"
     ),
-    EndingEvidence.ANOTHER_SINCE: "its application, or a rescue of the branch that was cut off, would decide it",
+    EndingEvidence.ANOTHER_SINCE: (
+        "its application, or a rescue of the branch that was cut off (--rescue DIR), would decide it"
+    ),
     EndingEvidence.DECISIONS_DIFFER: "its application would decide it",
     EndingEvidence.FORGOTTEN: (
         "its coordinator has lost or dropped it, or this user may not see it: its application would decide it"

@@ -216,6 +216,15 @@ RateOption = Annotated[
 RescueDirectory = Annotated[
     Path, typer.Argument(metavar="DIR", help="The rescue directory.", show_default=False)
 ]
+RescuedMarkers = Annotated[
+    Path | None,
+    typer.Option(
+        "--rescue",
+        metavar="DIR",
+        help="A rescue of what the elections cut off: a transaction whose marker is in it is known to be committed"
+        " or aborted.",
+    ),
+]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
 
 Option = tuple[str, Any, Any]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.commands.options import Reason, Rows, Topics, Yes, connected, stated
+from console.cli.commands.options import Reason, RescuedMarkers, Rows, Topics, Yes, connected, stated
 from console.cli.commands.verbs import Verb
 from console.errors import InputError
 
@@ -42,11 +42,18 @@ class OutcomeName(StrEnum):
     ABORT = "abort"
 
 
-def show(run: Run, *, plan: Plan = None, topic: Topics = None, rows: Rows = 20) -> int:
+def show(
+    run: Run,
+    *,
+    plan: Plan = None,
+    topic: Topics = None,
+    rescue: RescuedMarkers = None,
+    rows: Rows = 20,
+) -> int:
     """Shows every transaction that is open in a partition's log, and what became of it: open and alive; hanging,
     was committed; hanging, was aborted; hanging, outcome unknown. The leaders tell what is open, the coordinators
-    what they know of it, and the log of __transaction_state how it was decided. It says how many offsets wait
-    behind it, and which groups have committed exactly the offset where they would wait.
+    what they know of it, and the log of __transaction_state, or a rescue, how it was decided. It says how many
+    offsets wait behind it, and which groups have committed exactly the offset where they would wait.
 
     Needs READ on the topics and on __transaction_state, and DESCRIBE on the transactional ids. Nothing is changed.
     The exit status is 1 if a transaction is hanging, or if that is not known.
@@ -54,11 +61,12 @@ def show(run: Run, *, plan: Plan = None, topic: Topics = None, rows: Rows = 20) 
     \b
     Examples:
       ktriage transactions show --bootstrap-server kafka-1:9092 recovery.json
+      ktriage transactions show --bootstrap-server kafka-1:9092 recovery.json --rescue ./rescue
       ktriage transactions show --cluster production --topic payments
     """
     from console.cli.recovery.transactions import show_transactions  # noqa: PLC0415  # not for --help
 
-    return show_transactions(run, plan, tuple(topic or ()), rows)
+    return show_transactions(run, plan, tuple(topic or ()), rescue, rows)
 
 
 def fix(
@@ -66,6 +74,7 @@ def fix(
     *,
     plan: Plan = None,
     topic: Topics = None,
+    rescue: RescuedMarkers = None,
     outcome: Annotated[
         OutcomeName | None,
         typer.Option(
@@ -100,22 +109,26 @@ def fix(
     if (outcome is None) != (producer_id is None):
         raise InputError("--outcome and --producer-id go together")
     why = stated(reason, asked=not yes or dry_run)
-    from console.cli.recovery.transactions import fix_transactions  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.transactions import fix_transactions, selection_words  # noqa: PLC0415
     from console.operations.consumers.fix_transactions import FixTransactions, NamedOutcome  # noqa: PLC0415
     from console.plan_files import read  # noqa: PLC0415
 
     named = None
     if outcome is not None and producer_id is not None:
         named = NamedOutcome(producer_id, outcome is OutcomeName.COMMIT)
+    from console.rescue.rescued_markers import rescue_of  # noqa: PLC0415
+
+    parsed = None if plan is None else read(plan)
     change = FixTransactions(
-        None if plan is None else read(plan),
+        parsed,
         tuple(topic or ()),
         run.target.title,
         why,
         named,
         dry_run,
+        rescue_of(rescue, parsed),
     )
-    return fix_transactions(run, change, plan, ask=not yes, rows=rows)
+    return fix_transactions(run, change, selection_words(plan, topic or (), rescue), ask=not yes, rows=rows)
 
 
 DEFAULT_VERB = "show"

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from console.cli.base.run import Run
-from console.cli.commands.options import DurationMs, PlanFile, Rows, connected
+from console.cli.commands.options import DurationMs, PlanFile, RescuedMarkers, Rows, connected
 
 
-def verify(run: Run, *, plan: PlanFile, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 20) -> int:
+def verify(
+    run: Run,
+    *,
+    plan: PlanFile,
+    rescue: RescuedMarkers = None,
+    recovery_duration_ms: DurationMs = 30_000,
+    rows: Rows = 20,
+) -> int:
     """Reads the partitions of a plan after it was applied, and checks three things for each: it has the right
     leader, it is at min ISR (so that it takes writes with acks=all), and it is fully replicated. It says what is
     still missing. Then it names the consumer groups that have read what was cut off, and the transactions that
@@ -16,11 +23,12 @@ def verify(run: Run, *, plan: PlanFile, recovery_duration_ms: DurationMs = 30_00
     \b
     Examples:
       ktriage verify --bootstrap-server kafka-1:9092 recovery.json
+      ktriage verify --bootstrap-server kafka-1:9092 recovery.json --rescue ./rescue
       until ktriage verify --cluster production recovery.json; do sleep 5; done
     """
     from console.cli.recovery.verify_plan import verify_file  # noqa: PLC0415  # not for --help
 
-    return verify_file(run, plan, recovery_duration_ms / 1000, rows)
+    return verify_file(run, plan, recovery_duration_ms / 1000, rows, rescue)
 
 
 command = connected(verify)

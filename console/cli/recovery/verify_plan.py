@@ -6,6 +6,7 @@ from pathlib import Path
 
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
+from console.cli.recovery.transactions import selection_words
 from console.exit_status import Status
 from console.operations.consumers.election_aftermath import ElectionAftermath, read_aftermath
 from console.operations.elections.election_batches import survey_rows
@@ -13,20 +14,25 @@ from console.operations.elections.plan_file_checks import partitions_of, refuse_
 from console.output.plan.aftermath_report import aftermath_lines
 from console.output.plan.verify_report import verified_document, verified_lines
 from console.plan_files import read
+from console.rescue.rescued_markers import refuse_other_rescue, rescue_of
 from console.signals import StopRequest
 from recovery.plan.verify import Leading, Order, RowState, verify
 
 
-def verify_file(run: Run, path: Path, seconds: float, rows: int) -> int:
-    """Reads the partitions of the plan file and prints what is missing; returns the exit status."""
+def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path | None) -> int:
+    """Reads the partitions of the plan file and prints what is missing; returns the exit status. ``directory`` is a
+    rescue that holds markers of transactions.
+    """
     plan = read(path)
+    rescue = rescue_of(directory, plan)
 
     async def job(backend: Backend, _stop: StopRequest) -> tuple[tuple[RowState, ...], ElectionAftermath]:
         cluster = await backend.open()
         refuse_other_cluster(plan, cluster.cluster_id, path)
+        refuse_other_rescue(rescue, cluster.cluster_id)
         progress = run.screen.progress
         states = verify(plan, await survey_rows(backend, partitions_of(plan), progress, seconds))
-        return states, await read_aftermath(backend, plan, seconds, progress)
+        return states, await read_aftermath(backend, plan, seconds, progress, rescue)
 
     states, aftermath = run.read(job)
     if run.json:
@@ -38,7 +44,7 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int) -> int:
     if aftermath.affected and not any(state.leading is Leading.OFFLINE for state in states):
         run.next("groups", "fix", str(path), "--dry-run")
     if aftermath.hanging:
-        run.next("transactions", "fix", str(path), "--dry-run")
+        run.next("transactions", "fix", *selection_words(path, (), directory), "--dry-run")
     return Status.DONE if all(state.complete for state in states) else Status.PARTLY
 
 

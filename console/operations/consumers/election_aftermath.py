@@ -22,6 +22,7 @@ from console.operations.consumers.hanging_transactions import (
     PartitionsTransactions,
     read_transactions,
 )
+from console.rescue.rescued_branch import RescueContents
 from recovery.model import Unknown, Why
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.quantity_text import counted
@@ -79,13 +80,17 @@ class ElectionAftermath:
 
 
 async def read_aftermath(
-    cluster: Backend, plan: Plan | BarePlan, seconds: float, progress: Progress | None = None
+    cluster: Backend,
+    plan: Plan | BarePlan,
+    seconds: float,
+    progress: Progress | None = None,
+    rescue: RescueContents | None = None,
 ) -> ElectionAftermath:
-    """Each takes at most ``seconds``; never raises BackendError."""
+    """Each takes at most ``seconds``; never raises BackendError. Raises InputError where the rescue is damaged."""
     partitions = [row.tp for row in plan.rows]
     return ElectionAftermath(
         await _within(seconds, read_group_offsets(cluster, GroupSelection(plan), seconds, progress)),
-        await _within(seconds, read_transactions(cluster, partitions, progress=progress)),
+        await _within(seconds, read_transactions(cluster, partitions, progress=progress, rescue=rescue)),
     )
 
 

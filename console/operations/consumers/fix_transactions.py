@@ -24,6 +24,8 @@ from console.operations.consumers.hanging_transactions import (
     read_transactions,
 )
 from console.operations.elections.plan_file_checks import refuse_other_cluster
+from console.rescue.rescued_branch import RescueContents
+from console.rescue.rescued_markers import refuse_other_rescue
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.quantity_text import counted
@@ -80,7 +82,7 @@ class NamedOutcome(NamedTuple):
 class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
     """Ends the hanging transactions on the plan's partitions, or on those of ``topics``.
 
-    ``title`` names the cluster in the question.
+    ``title`` names the cluster in the question. ``rescue`` holds markers that were cut off.
     """
 
     plan: Plan | BarePlan | None
@@ -89,10 +91,12 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
     reason: str
     outcome: NamedOutcome | None = None
     dry_run: bool = False
+    rescue: RescueContents | None = None
 
     def without_lock(self, cluster_id: str) -> None:
         if self.plan is not None:
             refuse_other_cluster(self.plan, cluster_id)
+        refuse_other_rescue(self.rescue, cluster_id)
 
     async def settle(self, access: Access[Backend], run: ChangeRun[PreparedMarkers]) -> None:
         """Elections that an earlier run left unfinished do not matter here."""
@@ -101,7 +105,7 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedMarkers]
     ) -> PreparedMarkers:
         partitions = None if self.plan is None else plan_partitions(self.plan, self.topics)
-        found = await read_transactions(cluster, partitions, self.topics, operator.progress)
+        found = await read_transactions(cluster, partitions, self.topics, operator.progress, self.rescue)
         return prepared_markers(cluster_id, found, self.outcome)
 
     def unsent(self, prepared: PreparedMarkers) -> WrittenMarkers | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -11,12 +12,15 @@ from backends.base.protocol import Backend, Progress
 from backends.base.transactions import CoordinatorAnswers, Transactions
 from console.operations.consumers.transaction_decisions import Decisions, read_decisions
 from console.operations.elections.election_batches import described
+from console.rescue.rescued_branch import RescueContents
+from console.rescue.rescued_markers import rescued_markers
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.transactions.transaction_judgement import TransactionJudgement, judge_transaction
 from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
     OpenTransaction,
     PartitionTransactions,
+    RescuedMarker,
 )
 
 
@@ -64,8 +68,11 @@ async def read_transactions(
     partitions: Sequence[TopicPartition] | None,
     topics: Sequence[str] = (),
     progress: Progress | None = None,
+    rescue: RescueContents | None = None,
 ) -> PartitionsTransactions:
-    """Of the partitions given, or of all partitions of ``topics``, or of the cluster. Raises BackendError."""
+    """Of the partitions given, or of all partitions of ``topics``, or of the cluster. Markers in ``rescue`` are
+    evidence. Raises BackendError; InputError where the rescue is damaged.
+    """
     states = await _states(cluster, partitions, topics)
     if progress is not None:
         progress("asking leaders for open transactions", 0, len(states))
@@ -86,9 +93,20 @@ async def read_transactions(
         if c and one.tp not in c.partitions
     }
     decisions = await read_decisions(cluster, sorted(ids))
-    rows = tuple(_judged(one, answers, decisions) for one in open_ones)
+    markers = await _markers(rescue, states, open_ones)
+    rows = tuple(_judged(one, answers, decisions, markers) for one in open_ones)
     result = await _open_still(api, PartitionsTransactions(found, rows, unread, answers.not_asked))
     return await _with_groups(cluster, result)
+
+
+async def _markers(
+    rescue: RescueContents | None, states: Sequence[PartitionState], open_ones: Sequence[OpenTransaction]
+) -> tuple[RescuedMarker, ...]:
+    concerned = {one.tp for one in open_ones}
+    if rescue is None or not concerned:
+        return ()
+    topic_ids = {(state.tp, state.topic_id) for state in states if state.tp in concerned}
+    return await asyncio.to_thread(rescued_markers, rescue, topic_ids)
 
 
 async def _open_still(api: Transactions, result: PartitionsTransactions) -> PartitionsTransactions:
@@ -122,14 +140,17 @@ async def _states(
 
 
 def _judged(
-    transaction: OpenTransaction, answers: CoordinatorAnswers, decisions: Mapping[str, Decisions]
+    transaction: OpenTransaction,
+    answers: CoordinatorAnswers,
+    decisions: Mapping[str, Decisions],
+    rescued: Sequence[RescuedMarker],
 ) -> JudgedTransaction:
     coordinated = answers.known.get(transaction.producer_id)
     if coordinated is None and answers.not_asked:
         return JudgedTransaction(transaction, None, answers.not_asked[0])
     unreported = Unknown(Why.NOT_OFFERED, "its transactional id is not known")
     reported = unreported if coordinated is None else decisions.get(coordinated.transactional_id, unreported)
-    judgement = judge_transaction(transaction, coordinated, reported)
+    judgement = judge_transaction(transaction, coordinated, reported, rescued)
     return JudgedTransaction(
         transaction, coordinated, judgement, reported if isinstance(reported, Unknown) else None
     )

@@ -19,6 +19,7 @@ from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
     EndedTransaction,
     OpenTransaction,
+    RescuedMarker,
     TransactionState,
 )
 
@@ -139,6 +140,50 @@ CASES: dict[
 def test_what_became_of_it(name: str) -> None:
     known, decisions, ending, evidence, certain = CASES[name]
     assert judge_transaction(OPEN, known, decisions) == TransactionJudgement(ending, evidence, certain)
+
+
+COMMIT = RescuedMarker(HERE, 1000, 4001, 5, True)
+ABORT = COMMIT._replace(committed=False)
+FROM_RESCUE = {
+    "the branch that was cut off holds its COMMIT": ((COMMIT,), TransactionEnding.COMMITTED, True),
+    "or its ABORT, of a producer that was fenced": (
+        (ABORT._replace(epoch=6),),
+        TransactionEnding.ABORTED,
+        True,
+    ),
+    "two branches agree": ((COMMIT, COMMIT._replace(diverged=900)), TransactionEnding.COMMITTED, True),
+    "two branches do not": ((COMMIT, ABORT._replace(diverged=900)), TransactionEnding.UNDECIDED, False),
+    "it began behind where the logs part: another transaction": (
+        (COMMIT._replace(diverged=50),),
+        TransactionEnding.UNDECIDED,
+        False,
+    ),
+    "the marker is of the producer's earlier life": (
+        (COMMIT._replace(epoch=4),),
+        TransactionEnding.UNDECIDED,
+        False,
+    ),
+    "of another producer": ((COMMIT._replace(producer_id=4002),), TransactionEnding.UNDECIDED, False),
+    "in another partition": ((COMMIT._replace(tp=THERE),), TransactionEnding.UNDECIDED, False),
+}
+
+
+@pytest.mark.parametrize("name", FROM_RESCUE)
+def test_a_marker_that_was_rescued_decides(name: str) -> None:
+    markers, ending, certain = FROM_RESCUE[name]
+    judged = judge_transaction(OPEN, coordinated(S.ONGOING, THERE), NOT_READ, markers)
+    assert (judged.ending, judged.certain) == (ending, certain)
+    if certain:
+        assert judged.evidence is EndingEvidence.RESCUED_MARKER
+        assert judge_transaction(OPEN, None, NOT_READ, markers) == judged, "forgotten by its coordinator"
+
+
+def test_a_rescued_marker_that_the_coordinators_log_contradicts_decides_nothing() -> None:
+    known = coordinated(S.COMPLETE_ABORT)
+    judged = judge_transaction(OPEN, known, (decided(False, HERE),), (COMMIT,))
+    assert judged == TransactionJudgement(TransactionEnding.UNDECIDED, EndingEvidence.DECISIONS_DIFFER, False)
+    alive = judge_transaction(OPEN, coordinated(S.ONGOING, HERE), NOT_READ, (COMMIT,))
+    assert alive.ending is TransactionEnding.OPEN, "its producer writes to it; its coordinator will end it"
 
 
 def test_the_marker_that_is_missing() -> None:
