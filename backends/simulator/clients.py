@@ -28,7 +28,7 @@ class Producer:
         self._spec = spec
         self._find_leader = find_leader
         self._endpoint = RpcEndpoint(
-            context.loop, context.network, NetworkNode(NetworkRole.CLIENT, number), _nobody
+            context.loop, context.network, NetworkNode(NetworkRole.CLIENT, number), serves_nothing
         )
         self.acknowledged = 0
         self.refused = 0
@@ -82,7 +82,7 @@ class Consumer:
         self._spec = spec
         self._find_leader = find_leader
         self._endpoint = RpcEndpoint(
-            context.loop, context.network, NetworkNode(NetworkRole.CLIENT, number), _nobody
+            context.loop, context.network, NetworkNode(NetworkRole.CLIENT, number), serves_nothing
         )
         self.read = 0
         self._positions: dict[TopicPartition, int] = {}
@@ -112,5 +112,5 @@ class Consumer:
             self._positions[tp] = max([before, *(span.end for span in reply.spans)])
 
 
-def _nobody(_source: NetworkNode, _body: Any, _answer: Any) -> None:
+def serves_nothing(_source: NetworkNode, _body: Any, _answer: Any) -> None:
     """Clients serve no requests."""

@@ -66,6 +66,22 @@ class Acknowledged(NamedTuple):
     acks: int
 
 
+class TransactionWritten(NamedTuple):
+    """A leader appended records of a transaction, or the marker that ends it."""
+
+    tp: TopicPartition
+    span: EpochSpan
+    transaction: int
+    marker: bool
+
+
+class TransactionEnded(NamedTuple):
+    """The coordinator has decided: the producer was told whether the transaction is committed."""
+
+    transaction: int
+    committed: bool
+
+
 class RecordsRead(NamedTuple):
     """A leader of ``epoch`` showed these records to a consumer."""
 
@@ -143,6 +159,8 @@ Event = (
     | LeadershipTaken
     | HighWatermarkMoved
     | Acknowledged
+    | TransactionWritten
+    | TransactionEnded
     | RecordsRead
     | BrokerStopped
     | DiskLost

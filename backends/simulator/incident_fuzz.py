@@ -1,5 +1,6 @@
 """Random incidents that leave partitions without a leader, to hold verdicts against: the ELR on and off, power
-losses, failed and emptied disks, unclean elections by the topic's own setting, and brokers that stay down.
+losses, failed and emptied disks, unclean elections by the topic's own setting, brokers that stay down, and
+transactions that are committed, aborted, and left open.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from backends.simulator.fuzz import FAULTS, PARTITIONS, TOPIC, FuzzResult
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import SetConfig
 from backends.simulator.quorum_faults import Fault
-from backends.simulator.topology import ProducerSpec, Topology
+from backends.simulator.topology import ProducerSpec, Topology, TransactionSpec
 from backends.simulator.world import World
 from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
 
@@ -46,6 +47,10 @@ def incident_topology(seed: int) -> Topology:
         producers=(
             ProducerSpec(TOPIC, tuple(range(PARTITIONS)), acks, 5, SECOND // 10),
             ProducerSpec(TOPIC, tuple(range(PARTITIONS)), -1, 5, SECOND // 10),
+        ),
+        transactions=(
+            TransactionSpec(TOPIC, tuple(range(PARTITIONS)), 3, 3, SECOND // 5, 5 * SECOND),
+            TransactionSpec(TOPIC, (0,), 2, 5, SECOND // 3, 3 * SECOND),
         ),
     )
 

@@ -185,12 +185,20 @@ class Fetched(NamedTuple):
 # From clients.
 
 
+class TransactionalWrite(NamedTuple):
+    """A batch belongs to ``transaction``; ``marker``: it is the control record that ends it in this partition."""
+
+    transaction: int
+    marker: bool = False
+
+
 class Produce(NamedTuple):
-    """``acks`` is 0, 1 or -1 (all)."""
+    """``acks`` is 0, 1 or -1 (all). ``within`` is None for records outside of a transaction."""
 
     tp: TopicPartition
     records: int
     acks: int
+    within: TransactionalWrite | None = None
 
 
 class ProduceReply(NamedTuple):

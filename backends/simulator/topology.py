@@ -54,6 +54,22 @@ class ProducerSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionSpec:
+    """One transaction after another: ``batches`` of ``records`` to each partition, one every ``interval`` µs.
+
+    Of ten transactions six are committed and two aborted; two are left open by their producer until ``timeout``
+    (``transaction.timeout.ms``, in µs) aborts them.
+    """
+
+    topic: str
+    partitions: tuple[int, ...]
+    batches: int
+    records: int
+    interval: int
+    timeout: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerSpec:
     """Reads each partition every ``interval`` µs, from its initial end on."""
 
@@ -80,6 +96,7 @@ class Topology:
     producers: tuple[ProducerSpec, ...] = ()
     spare_controllers: tuple[int, ...] = ()
     consumers: tuple[ConsumerSpec, ...] = ()
+    transactions: tuple[TransactionSpec, ...] = ()
 
     @property
     def every_controller(self) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from backends.simulator.network import OPERATOR, Network, NetworkNode, NetworkRo
 from backends.simulator.quorum.quorum_log import FIRST_EPOCH, QuorumLog
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import BrokerSpec, Topology, directory_id
+from backends.simulator.transactional_producer import TransactionalProducer
 from recovery.controller.cluster_image import ClusterImage
 from recovery.model import NO_LEADER, TopicPartition
 
@@ -85,6 +86,9 @@ class World:
             Consumer(self.context, first_consumer + number, spec, self._leader)
             for number, spec in enumerate(self.topology.consumers)
         ]
+        first_transactional = first_consumer + len(self.consumers)
+        for number, transactions in enumerate(self.topology.transactions, first_transactional):
+            TransactionalProducer(self.context, number, transactions, self._leader)
 
     def _committed(self, epoch: int, controller: int, update: MetadataUpdate) -> None:
         before, self.image = self.image, update.image

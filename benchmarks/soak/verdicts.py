@@ -94,7 +94,8 @@ def recorded(path: Path, code: str) -> dict[tuple[int, int], SoakPart]:
 
 def _part(told: dict[str, Any]) -> SoakPart:
     verdicts = told["verdicts"]
-    counts = VerdictCounts(**{**verdicts, "excused": Counter(verdicts["excused"])})
+    counters = {name: Counter(verdicts[name]) for name in ("excused", "transactions")}
+    counts = VerdictCounts(**{**verdicts, **counters})
     return SoakPart(**{**told, "verdicts": counts})
 
 
@@ -139,6 +140,10 @@ def _sum_up(seeds: range, finished: list[SoakPart]) -> None:
         f"  best choices {counts.choices:,}: decided without the metadata log {counts.decided:,},"
         f" with it {counts.decided_by_log:,} ({counts.unconditional:,} of them without any condition),"
         f" with it and the disks of silent brokers {counts.decided_by_disks:,}"
+    )
+    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.transactions.most_common())
+    print(
+        f"  transactions: {outcomes}; {counts.within_transaction:,} best choices with one open in the partition"
     )
     for condition, number in counts.excused.most_common():
         print(f"  {number:,} wrong verdicts named the condition that did not hold: {condition}")

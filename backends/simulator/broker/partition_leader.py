@@ -13,7 +13,13 @@ from backends.simulator.broker.leadership import UNKNOWN, Leadership, PartitionF
 from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.replica_log import Log, appended, marked, without_head
 from backends.simulator.config import Config
-from backends.simulator.events import Acknowledged, Emit, HighWatermarkMoved, LeadershipTaken
+from backends.simulator.events import (
+    Acknowledged,
+    Emit,
+    HighWatermarkMoved,
+    LeadershipTaken,
+    TransactionWritten,
+)
 from backends.simulator.loop import TimerGroup
 from backends.simulator.messages import (
     DeleteRecords,
@@ -341,6 +347,8 @@ class PartitionLeader:
             answer(ProduceReply(Error.KAFKA_STORAGE_ERROR))
             return
         self._times.written(body.tp, span, self._timers.loop.now)
+        if body.within is not None:
+            self._emit(TransactionWritten(body.tp, span, *body.within))
         if body.acks == -1:
             lead.waiting.append(
                 PendingProduce(span.end, lambda whole: self._all(body, span, lead, answer, whole))

@@ -21,6 +21,8 @@ from backends.simulator.events import (
     QuorumTruncated,
     QuorumWritten,
     RecordsRead,
+    TransactionEnded,
+    TransactionWritten,
 )
 from backends.simulator.invariants.consumer_promises import ConsumerPromises
 from backends.simulator.invariants.ground_truth import GroundTruth
@@ -64,6 +66,8 @@ class Checker:
                 *consumers.leadership_taken(event),
             ],
             RecordsRead: consumers.read,
+            TransactionWritten: _promises_nothing,
+            TransactionEnded: _promises_nothing,
             MetadataWritten: check_written,
             MetadataCommitted: replication.committed,
             BrokerStopped: self._stopped,
@@ -98,3 +102,8 @@ class Checker:
     def _stopped(self, event: BrokerStopped | DiskLost) -> list[tuple[str, str]]:
         self.known.stopped(event, self.world.loop.now)
         return []
+
+
+def _promises_nothing(_event: Event) -> list[tuple[str, str]]:
+    """Only verdicts are held against transactions."""
+    return []

@@ -10,8 +10,9 @@ from random import Random
 
 from backends.simulator.broker.replica_log import Log
 from backends.simulator.committed_records import HistoryFolder
-from backends.simulator.invariants.acknowledged_records import AcknowledgedRecords
+from backends.simulator.invariants.acknowledged_records import AcknowledgedRecords, Spans
 from backends.simulator.invariants.ground_truth import GroundTruth
+from backends.simulator.invariants.read_committed import ReadCommittedRecords
 from backends.simulator.partition_table import id_of
 from backends.simulator.world import World
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
@@ -40,6 +41,9 @@ class VerdictPromise(StrEnum):
     """What a verdict promises, as long as its own conditions hold."""
 
     NONE_LOSES_NOTHING = "a choice whose verdict is none loses no acknowledged record"
+    NONE_HIDES_NOTHING = (
+        "a choice whose verdict is none leaves read_committed consumers all that they were promised"
+    )
     BOUND_IS_KEPT = "a choice loses no more acknowledged offsets than its verdict allows"
     COMMITTED_WAS_COMMITTED = "what a verdict calls committed was committed"
 
@@ -49,7 +53,8 @@ class VerdictCounts:
     """How many verdicts were judged. ``excused`` counts wrong ones by a condition that they named and that did not
     hold. ``choices`` and ``decided`` are of partitions without a leader whose best electable replica answered:
     without and with the metadata log, and with it and the disks of the brokers that are silent. ``unconditional``
-    are those decided with the log that no condition is left of.
+    are those decided with the log that no condition is left of. ``transactions`` counts those of the runs by their
+    outcome; ``within_transaction`` are choices of partitions that a transaction was open in.
     """
 
     judged: int = 0
@@ -59,6 +64,8 @@ class VerdictCounts:
     decided_by_log: int = 0
     decided_by_disks: int = 0
     unconditional: int = 0
+    within_transaction: int = 0
+    transactions: Counter[str] = field(default_factory=Counter)
 
     def add(self, more: VerdictCounts) -> None:
         """Adds those of another run."""
@@ -69,6 +76,8 @@ class VerdictCounts:
         self.decided_by_log += more.decided_by_log
         self.decided_by_disks += more.decided_by_disks
         self.unconditional += more.unconditional
+        self.within_transaction += more.within_transaction
+        self.transactions.update(more.transactions)
 
 
 class VerdictSoundness:
@@ -81,11 +90,13 @@ class VerdictSoundness:
         self._known = known
         self._random = random
         self._truth = AcknowledgedRecords(world)
+        self._read_committed = ReadCommittedRecords(world)
         self._folder = HistoryFolder(world.committed_records)
         self.counts = VerdictCounts()
 
     def judge_all(self) -> Iterator[tuple[str, str]]:
         """Judges every partition as it is now; (promise, detail) of each that was broken."""
+        self.counts.transactions = self._read_committed.outcomes()
         history = self._folder.catch_up()
         for tp in list(self._world.image.partitions):
             if tp in self._known.rewound:
@@ -103,6 +114,7 @@ class VerdictSoundness:
                         read = self._facts(tp, frozenset(), disks_read=True)
                         disks = yield from self._judge(_with(read, folded), "with log and disks")
                     self._count(plain[best], known[best], disks[best])
+                    self.counts.within_transaction += self._read_committed.open_in(tp)
 
     def _facts(
         self, tp: TopicPartition, muted: frozenset[int], *, disks_read: bool = False
@@ -169,11 +181,18 @@ class VerdictSoundness:
         lost = self._truth.lost_by(tp, log)
         if lost and verdict.kind is VerdictKind.NONE:
             yield VerdictPromise.NONE_LOSES_NOTHING, f"it loses {lost}"
+        elif verdict.kind is VerdictKind.NONE and (hidden := self._hidden(tp, log)):
+            yield VerdictPromise.NONE_HIDES_NOTHING, f"it hides {hidden}"
         elif verdict.at_most is not None and count(lost) > verdict.at_most:
             yield VerdictPromise.BOUND_IS_KEPT, f"it loses {lost}, at most {verdict.at_most} allowed"
         never = self._truth.never_committed(tp, verdict.committed)
         if never:
             yield VerdictPromise.COMMITTED_WAS_COMMITTED, f"{never} never was"
+
+    def _hidden(self, tp: TopicPartition, log: Log) -> Spans:
+        replicas = self._world.image.partitions[tp].replicas
+        logs = [other for broker in replicas if (other := self._world.disks[broker].logs.get(tp)) is not None]
+        return self._read_committed.hidden_by(tp, log, logs)
 
     def _count(self, plain: Verdict, known: Verdict, disks: Verdict) -> None:
         self.counts.choices += 1

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from backends.simulator.incident_fuzz import fuzz_incident
+from backends.simulator.fuzz import judged_run
+from backends.simulator.incident_fuzz import (
+    INCIDENT_FAULTS,
+    INCIDENT_SECONDS,
+    fuzz_incident,
+    incident_topology,
+)
+from backends.simulator.invariants.acknowledged_records import AcknowledgedRecords
 from backends.simulator.invariants.verdict_soundness import VerdictCounts, VerdictPromise
 from recovery.acknowledged.in_sync_history import InSyncHistory
 
@@ -26,6 +35,9 @@ def test_no_verdict_of_two_hundred_incidents_is_wrong(shard: int) -> None:
     print(f"best choices: {counts.choices}, decided {counts.decided}, with the log {counts.decided_by_log}")
     # The log may take a decision away as well: it shows that a condition which could not be checked does not hold.
     assert counts.choices and counts.decided and counts.decided_by_log
+    print(f"transactions: {counts.transactions}, choices with one open: {counts.within_transaction}")
+    assert all(counts.transactions[outcome] for outcome in ("committed", "aborted", "open"))
+    assert counts.within_transaction
 
 
 def test_a_rule_that_ignores_an_isr_without_the_candidate_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,11 +50,23 @@ def test_a_rule_that_ignores_an_isr_without_the_candidate_is_caught(monkeypatch:
     assert failed.replay == f"ktriage simulate fuzz --incidents --seed {failed.seed} --seeds 1"
 
 
+def test_a_rule_that_hides_a_committed_transaction_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rule broken, seen by a read_committed consumer alone."""
+    monkeypatch.setattr(InSyncHistory, "acknowledges", lambda *_: False)
+    monkeypatch.setattr(AcknowledgedRecords, "lost_by", lambda *_: ())
+    results = (fuzz_incident(seed, SECONDS) for seed in range(60))
+    failed = next(result for result in results if result.failed)
+    print(f"caught with seed {failed.seed}")
+    assert failed.broken[0].name == VerdictPromise.NONE_HIDES_NOTHING
+
+
 @pytest.mark.parametrize("seed", [1041, 1288])
 def test_a_member_that_lost_power_while_its_return_to_the_isr_was_committed_had_lost_records(
     seed: int,
 ) -> None:
     """Its verdict names that condition; the leader had asked before the power went (KIP-903 lets it pass)."""
-    result = fuzz_incident(seed)
-    assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
+    # These histories were found in clusters without transactions.
+    made = replace(incident_topology(seed), transactions=())
+    result = judged_run(made, seed, INCIDENT_SECONDS, INCIDENT_FAULTS)
+    assert not result.failed, result.error or result.broken[0]
     assert result.verdicts.excused["no unflushed records lost"]
