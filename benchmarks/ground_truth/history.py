@@ -248,6 +248,8 @@ class History:
                 self._writers.write(self._led())
         back = self.random.sample(list(self.cluster.spec.broker_ids), self.random.choice((1, 2, 2, 3)))
         start(self.cluster, *back)
+        # Until the dead ones are fenced, they lead: a broker may start sooner than their sessions end.
+        self.cluster.metadata.wait_fenced(*set(self.cluster.brokers).difference(self.running))
         self.cluster.metadata.wait_caught_up()
         self.steps.append(f"blackout, {back} return")
 
