@@ -31,11 +31,13 @@ class _Hook(NamedTuple):
 class RequestProxy:
     """Listens on its own loopback port and forwards everything to ``target``, request by request.
 
-    A function set by :meth:`at` runs in the proxy's thread, before the request is forwarded.
+    A function set by :meth:`at` runs in the proxy's thread, before the request is forwarded. ``observer`` is called
+    there with the API key of every frame before it is forwarded, and with True for a response.
     """
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, observer: Callable[[int, bool], object] | None = None) -> None:
         self._target = target
+        self._observer = observer or _ignore
         self._listener: socket.socket | None = None
         self._open: set[socket.socket] = set()
         self._delayed: set[int] = set()
@@ -123,6 +125,7 @@ class RequestProxy:
             while frame := _frame(client):
                 api_key = _API_KEY.unpack_from(frame, _SIZE.size)[0]
                 self._reached(api_key)
+                self._observer(api_key, False)
                 self._wait(api_key)
                 asked.append(api_key)
                 node.sendall(frame)
@@ -135,6 +138,7 @@ class RequestProxy:
                 if api_key in self._losing:
                     self._losing.remove(api_key)
                     break
+                self._observer(api_key, True)
                 self._wait(api_key)
                 client.sendall(frame)
         self._end(client, node)
@@ -159,6 +163,10 @@ class RequestProxy:
             _drop(connection)
         with self._lock:
             self._open.difference_update(connections)
+
+
+def _ignore(_api_key: int, _answered: bool) -> None:
+    """Nobody observes."""
 
 
 def _drop(connection: socket.socket) -> None:
