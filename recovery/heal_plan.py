@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.model import Broker, PartitionState, TopicPartition
-from recovery.wording.quantity_text import both, human_bytes, some_of
+from recovery.wording.quantity_text import brokers_are, human_bytes, some_of
 
 RESERVE = 0.1
 """So much of a disk stays free: the share of its size, after the copy."""
@@ -78,9 +78,10 @@ class HealPlan:
         """In all: a partition whose size is not known is not moved."""
         return sum(move.size * len(move.added) for move in self.moves)
 
-    def batches(self, size: int) -> tuple[tuple[ReplicaMove, ...], ...]:
-        """So many partitions at a time, so that one can stop between two."""
-        return tuple(self.moves[i : i + size] for i in range(0, len(self.moves), size))
+
+def in_batches(moves: Sequence[ReplicaMove], size: int) -> tuple[tuple[ReplicaMove, ...], ...]:
+    """So many partitions at a time, so that one can stop between two."""
+    return tuple(tuple(moves[i : i + size]) for i in range(0, len(moves), size))
 
 
 def heal_plan(
@@ -139,7 +140,7 @@ def _refusal(one: DamagedPartition, away: frozenset[int]) -> str:
         return "it is being reassigned by somebody: let that end first"
     in_sync = [broker for broker in state.isr if broker in away]
     if in_sync:
-        return f"broker {both(in_sync)} is in its ISR, so it is not gone"
+        return brokers_are(in_sync, "in its ISR, so it is not gone")
     if one.size < 0:
         return "its size is not known, so it may not fit on a disk"
     return ""

@@ -14,7 +14,7 @@ from console.output.json_document import document
 from console.output.text_table import TextColumn, table
 from recovery.heal_plan import HealPlan, NotHealed, ReplicaMove
 from recovery.model import Unknown
-from recovery.wording.quantity_text import both, counted, human_bytes, ids, printable, some_of
+from recovery.wording.quantity_text import both, brokers_are, counted, human_bytes, ids, printable, some_of
 
 _MOVES = (
     TextColumn("PARTITION"),
@@ -38,12 +38,11 @@ def reassignment_json(moves: Sequence[ReplicaMove]) -> str:
 def heal_lines(reading: HealReading, limit: int) -> Iterator[str]:
     """Counts, then what is not healed, then the moves; ``limit`` rows of each at most (0: all)."""
     plan = reading.plan
-    gone = both(plan.gone)
     if not plan.moves and not plan.not_healed:
-        yield f"no partition that may be seen has a replica on broker {gone}"
+        yield f"no partition that may be seen has a replica on broker {both(plan.gone)}"
     else:
         yield (
-            f"broker {gone} is gone: new replicas for {counted(len(plan.moves), 'partition')},"
+            f"{brokers_are(plan.gone, 'gone')}: new replicas for {counted(len(plan.moves), 'partition')},"
             f" {len(plan.not_healed):,} left as they are; to be copied: {human_bytes(plan.bytes_copied)}"
         )
     shared = sum(move.shares_rack for move in plan.moves)
@@ -145,6 +144,8 @@ def prepared_heal_lines(prepared: PreparedHeal, limit: int) -> Iterator[str]:
 
 def _throttle_line(prepared: PreparedHeal) -> str:
     throttle = prepared.throttle
+    if throttle is None and prepared.simulated:
+        return "no throttle: a simulated cluster has none, and --throttle changes nothing here"
     if throttle is None:
         return "no throttle: the new replicas are copied as fast as the brokers can"
     return (

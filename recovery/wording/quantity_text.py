@@ -32,6 +32,14 @@ def both(brokers: Sequence[int]) -> str:
     return _joined(brokers, "and")
 
 
+def brokers_are(brokers: Iterable[int], what: str) -> str:
+    """``broker 1 is up``, ``brokers 1 and 2 are up``, by id; ``what`` may speak of ``it``."""
+    ids = sorted(brokers)
+    if len(ids) == 1:
+        return f"broker {ids[0]} is {what}"
+    return f"brokers {both(ids)} are {what.replace('it is', 'they are')}"
+
+
 def _joined(items: Sequence[object], word: str) -> str:
     names = [str(item) for item in items]
     if len(names) < 2:

@@ -1,7 +1,8 @@
 """Consumer groups and transactions after an unclean election, on a real cluster, and how they are put right.
 
 Every topic has a stale long tail on broker 1, which groups have read and in which transactions ended; broker 2 is
-elected. The coordinators are on broker 4, which stays; a part of __consumer_offsets is on broker 3, which does not.
+elected. The coordinators are on broker 4, which stays; a part of __consumer_offsets is offline with the data, and
+recovered later. At the end broker 3 is gone for good, and the whole incident is reported.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ CLUSTER = ClusterSpec(
 )
 TOPIC = "orders"
 COMMITTED, ABORTED, ALIVE, SINCE = "payments", "refunds", "transfers", "ledger"
+FORGOTTEN = "audits"
 TRANSACTIONAL = (COMMITTED, ABORTED, ALIVE, SINCE)
 PLAIN, IN_TRANSACTION, SINCE_THEN = 50, 100, 20
 COMMON, TAIL, KEPT = 1000, 500, 300
@@ -46,17 +48,21 @@ class Incident(NamedTuple):
 def after(cluster: KafkaCluster) -> Incident:
     """Groups read 1450 of the tail; min ISR is 1, so that they can."""
     cluster.client.create_topic(OFFSETS, [[4], [3]], {"cleanup.policy": "compact"})
+    incident_steps.assign(cluster, 4, OFFSETS, 1, (3, 2))
     cluster.client.create_topic(DECISIONS, [[4]], {"cleanup.policy": "compact"})
-    topics = (TOPIC, *TRANSACTIONAL)
+    topics = (TOPIC, *TRANSACTIONAL, FORGOTTEN)
     for topic in topics:
         cluster.client.create_topic(topic, [[1, 2, 3]])
     incident_steps.produce(cluster, TOPIC, COMMON, "common")
     group_clients.read_and_commit(cluster, at_home("common"), TOPIC, 900)
     group_clients.read_and_commit(cluster, elsewhere("hidden"), TOPIC, 900)
-    for topic in TRANSACTIONAL:
+    for topic in (*TRANSACTIONAL, FORGOTTEN):
         incident_steps.produce(cluster, topic, PLAIN, "plain")
     group_clients.read_and_commit(cluster, at_home("auditor"), COMMITTED, PLAIN)
-    open_ones = {t: group_clients.transaction(cluster, f"{t}-app", t, IN_TRANSACTION) for t in TRANSACTIONAL}
+    open_ones = {
+        topic: group_clients.transaction(cluster, f"{topic}-app", topic, IN_TRANSACTION)
+        for topic in (*TRANSACTIONAL, FORGOTTEN)
+    }
     incident_steps.kill(cluster, 2, 3)
     incident_steps.wait_all(cluster, topics, lambda state: state.isr == (1,), "with 1 alone in the ISR")
     incident_steps.produce(cluster, TOPIC, TAIL, "tail", acks="1")
@@ -67,10 +73,12 @@ def after(cluster: KafkaCluster) -> Incident:
     open_ones[COMMITTED].commit_transaction(60)
     open_ones[ABORTED].abort_transaction(60)
     open_ones[SINCE].commit_transaction(60)
+    open_ones[FORGOTTEN].commit_transaction(60)
     for topic, state in (
         (COMMITTED, "CompleteCommit"),
         (ABORTED, "CompleteAbort"),
         (SINCE, "CompleteCommit"),
+        (FORGOTTEN, "CompleteCommit"),
     ):
         wait_until(partial(is_described, cluster, topic, state), f"{topic}'s transaction to end")
     open_ones[SINCE].begin_transaction()
@@ -82,7 +90,10 @@ def after(cluster: KafkaCluster) -> Incident:
     incident_steps.start(cluster, 3)
     incident_steps.wait_all(cluster, topics, lambda state: set(state.isr) == {2, 3}, "in sync on 2 and 3")
     incident_steps.produce(cluster, TOPIC, KEPT, "kept")
-    for topic in TRANSACTIONAL:  # newer than the tail with the markers, which is cut off therefore
+    for topic in (
+        *TRANSACTIONAL,
+        FORGOTTEN,
+    ):  # newer than the tail with the markers, which is cut off therefore
         incident_steps.produce(cluster, topic, SINCE_THEN, "since")
     group_clients.read_and_commit(cluster, at_home("kept"), TOPIC, COMMON + 200)
     incident_steps.kill(cluster, 2)
@@ -90,6 +101,7 @@ def after(cluster: KafkaCluster) -> Incident:
     incident_steps.kill(cluster, 3)
     incident_steps.start(cluster, 1, 2)
     incident_steps.wait_offline(cluster, topics)
+    wait_until(lambda: cluster.metadata.partitions(OFFSETS)[1].leader == -1, f"{OFFSETS}-1 to be offline")
     return Incident(cluster, open_ones[ALIVE])
 
 
@@ -138,8 +150,8 @@ def planned(after: Incident, tmp_path_factory: pytest.TempPathFactory) -> Comman
 
 @pytest.fixture(scope="module")
 def elected(planned: CommandRunner, after: Incident) -> CommandRunner:
-    """The same console after broker 2 was elected by that plan."""
-    assert planned("apply", "plan.json", *AGREED).status in (0, 1)
+    """The same console after broker 2 was elected by that plan, and what that cut off was rescued."""
+    assert planned("apply", "plan.json", "--rescue", "rescue", *AGREED).status in (0, 1)
     after.cluster.metadata.wait_leader(TOPIC, 0, 2)
     return planned
 
@@ -281,3 +293,86 @@ def test_hanging_transactions_are_ended_as_they_were_decided(
     after.alive.commit_transaction(60)
     again = elected("transactions", "fix", "plan.json", *AGREED)
     assert again.status == 0 and "nothing was sent" in again.out, again
+
+
+def test_a_group_whose_offsets_were_offline_with_the_data(
+    elected: CommandRunner, incident: KafkaCluster
+) -> None:
+    """Before, it is not called a group without offsets; afterwards it reads on where it stopped."""
+    hidden = elsewhere("hidden")
+    _, told = elected.json("groups", "show", "plan.json", "--all", "--topic", TOPIC)
+    assert hidden not in offsets_of(told) and told["notListed"]
+    assert elected("plan", "--topic", OFFSETS, "--strategy", "aggressive", "offsets.json").status == 0
+    elected("apply", "offsets.json", *AGREED)
+    incident.metadata.wait_leader(OFFSETS, 1, 2)
+    _, told = elected.json("groups", "show", "plan.json", "--all", "--topic", TOPIC)
+    row = offsets_of(told)[hidden]
+    assert (row["place"], row["offset"], told["notListed"]) == ("common", 900, [])
+    end = len(incident.client.consume(TOPIC, 0))
+    assert len(group_clients.read_on(incident, hidden, TOPIC, end)) == end - 900
+
+
+def test_a_transaction_that_its_coordinator_has_forgotten_is_decided_by_the_rescue(
+    elected: CommandRunner, incident: KafkaCluster
+) -> None:
+    plan = ("--topic", FORGOTTEN, "--strategy", "aggressive", "audits.json")
+    assert elected("plan", *plan).status == 0
+    elected("apply", "audits.json", "--rescue", "audits", *AGREED)
+    incident.metadata.wait_leader(FORGOTTEN, 0, 2)
+    incident.node(4).kill()
+    incident.node(4).change_properties(
+        {
+            "transactional.id.expiration.ms": "1000",
+            "transaction.remove.expired.transaction.cleanup.interval.ms": "500",
+        }
+    )
+    incident_steps.start(incident, 4)
+
+    def judged(*words: str) -> tuple[Any, Any, Any]:
+        told = elected.json("transactions", "show", "audits.json", *words)[1]
+        (row,) = told["transactions"] or [{}]
+        return row.get("ending"), row.get("evidence"), row.get("certain")
+
+    wait_until(lambda: judged() == ("undecided", "forgotten", False), "the coordinator to forget it", 60.0)
+    left = elected("transactions", "fix", "audits.json", *AGREED)
+    assert left.status == 1 and "nothing was sent" in left.out, left
+    assert judged("--rescue", "audits") == ("committed", "rescued_marker", True)
+    other = elected("transactions", "fix", "audits.json", "--rescue", "rescue", *AGREED)
+    assert other.status == 2 and "the rescue of plan" in other.err, "it is not of this plan"
+    verified = elected("verify", "audits.json", "--rescue", "audits")
+    assert "hanging, was committed (its marker is in the rescue)" in verified.out, verified
+    assert len(incident.client.consume(FORGOTTEN, 0, isolation="read_committed")) == PLAIN
+    status, fixed = elected.json("transactions", "fix", "audits.json", "--rescue", "audits", *AGREED)
+    assert (status, [row["result"] for row in fixed["markers"]]) == (0, ["COMMIT"])
+    seen = incident.client.consume(FORGOTTEN, 0, isolation="read_committed")
+    assert len(seen) == PLAIN + IN_TRANSACTION + SINCE_THEN
+
+
+def test_the_whole_incident_in_one_report(elected: CommandRunner, incident: KafkaCluster) -> None:
+    """Elections, rescue, restore, groups, transactions and new replicas; the times are the cluster's."""
+    back = elected("restore", "rescue", "--topic", TOPIC, "--to-topic", f"{TOPIC}-rescued", *AGREED)
+    assert back.status == 0 and f"{TAIL:,}" in back.out, back
+    gone = ("plan.json", "--broker-id", "3", "--gone-for-good")
+    healed = elected("heal", "apply", *gone, *AGREED)
+    assert healed.status == 0, healed
+    incident_steps.wait_all(
+        incident, (TOPIC,), lambda state: set(state.isr) == {1, 2, 4}, "in sync on 1, 2, 4"
+    )
+    open_now = elected("handover")
+    assert open_now.status == 0 and "broker 3 down" in open_now.out, open_now
+    status, told = elected.json("report", "--since", "1h")
+    assert status == 0 and not told["gaps"], told["gaps"]
+    text = elected("report", "--since", "1h").out
+    (home := elected.home).joinpath("report.html").write_text(
+        elected("report", "--since", "1h", "--output", "html").out
+    )
+    for words in (
+        "unclean elections: acknowledged records of before may be gone",
+        f"500 records to {TOPIC}-rescued",
+        at_home("with-epoch"),
+        f"| {COMMITTED}-0 | COMMIT | written |",
+        f"| {TOPIC}-0 | 1,2,3 | 1,2,4 | moved |",
+    ):
+        assert words in text, f"{words}\n{text}"
+    page = (home / "report.html").read_text()
+    assert "<html" in page and "http://" not in page and "https://" not in page and "<svg" in page

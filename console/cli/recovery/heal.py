@@ -27,6 +27,7 @@ from console.output.heal_report import (
     unregistered_lines,
 )
 from console.signals import StopRequest
+from recovery.heal_plan import in_batches
 from recovery.wording.quantity_text import printable
 
 
@@ -60,7 +61,7 @@ def _words(path: Path | None, gone: Iterable[int]) -> list[str]:
 
 def _write(reading: HealReading, file: Path, batch: int) -> list[Path]:
     """A file for each batch. Raises InputError, before anything is written where a file exists."""
-    batches = reading.plan.batches(batch)
+    batches = in_batches(reading.plan.moves, batch)
     names = [file] if len(batches) == 1 else [_numbered(file, n) for n in range(1, len(batches) + 1)]
     for name in names:
         if name.exists():

@@ -33,9 +33,9 @@ from console.operations.replication.replication_throttle import (
     set_throttle,
     throttle_of,
 )
-from recovery.heal_plan import NotHealed, ReplicaMove
+from recovery.heal_plan import NotHealed, ReplicaMove, in_batches
 from recovery.model import TopicPartition
-from recovery.wording.quantity_text import both, counted, human_bytes
+from recovery.wording.quantity_text import brokers_are, counted, human_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ class PreparedHeal:
     throttle: ReplicationThrottle | None
     reading: HealReading | None = None
     cancelled: tuple[ReplicaMove, ...] = ()
+    simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,16 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             return await _taken_back(cluster, cluster_id, self.limits)
         reading = await read_and_plan(cluster, self.selection)
         plan = reading.plan
-        gone = frozenset(plan.gone)
-        throttle = await _throttle(cluster, plan.moves, gone, self.limits)
-        return PreparedHeal(cluster_id, gone, plan.moves, plan.not_healed, throttle, reading)
+        throttle = await _throttle(cluster, plan.moves, self.limits)
+        return PreparedHeal(
+            cluster_id,
+            frozenset(plan.gone),
+            plan.moves,
+            plan.not_healed,
+            throttle,
+            reading,
+            simulated=cluster.simulated,
+        )
 
     def unsent(self, prepared: PreparedHeal) -> HealedReplicas | None:
         nothing = not prepared.moves and not prepared.cancelled
@@ -154,9 +162,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
                 if not await throttle_left(cluster, prepared.throttle):
                     run.journal.after(entry, {"ended": _ended_fields(ended)})
                 raise NotDone(f"{why}; no replica was moved")
-            size = self.limits.batch
-            moves = prepared.moves
-            ended += await work.carry_out([moves[i : i + size] for i in range(0, len(moves), size)])
+            ended += await work.carry_out(in_batches(prepared.moves, self.limits.batch))
             copying = any(one.end is MoveEnd.COPYING for one in ended)
             throttled = {} if copying else await throttle_left(cluster, prepared.throttle)
             result = HealedReplicas(prepared, tuple(ended), True, throttled)
@@ -174,16 +180,18 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
 
 
 async def _throttle(
-    cluster: Backend, moves: Sequence[ReplicaMove], gone: frozenset[int], limits: HealLimits
+    cluster: Backend, moves: Sequence[ReplicaMove], limits: HealLimits
 ) -> ReplicationThrottle | None:
-    """None where none is wanted, or where nothing is copied, and on a simulated cluster, which has none.
+    """None where none is wanted, or where nothing is copied, and on a simulated cluster, which has none. A broker
+    that is down copies nothing, and nobody can tell whether a throttle is set on it.
 
     Raises NotDone where somebody else's stands.
     """
     copied = [move for move in moves if move.added]
     if limits.rate is None or not copied or cluster.simulated:
         return None
-    throttle = throttle_of(copied, gone, limits.rate)
+    up = {broker.id for broker in (await cluster.cluster()).brokers if not broker.fenced}
+    throttle = throttle_of(copied, up, limits.rate)
     await refuse_other_throttles(cluster, throttle)
     return throttle
 
@@ -200,7 +208,7 @@ async def throttle_left(cluster: Backend, throttle: ReplicationThrottle | None) 
 
 
 def _warnings(prepared: PreparedHeal) -> tuple[str, ...]:
-    words = [f"broker {both(sorted(prepared.gone))} is taken to be gone for good, with its disks"]
+    words = [f"{brokers_are(prepared.gone, 'taken to be gone for good')}, with all disks"]
     if prepared.reading is not None and prepared.reading.cruise_control:
         words.append("Cruise Control seems to run here: make sure that it does not move the same replicas")
     return tuple(words)
@@ -284,14 +292,14 @@ async def _taken_back(cluster: Backend, cluster_id: str, limits: HealLimits) -> 
         elif state.replicas != move.after:
             left.append(NotHealed(move.tp, f"the assignment is {list(state.replicas)} now"))
         elif down:
-            left.append(
-                NotHealed(move.tp, f"broker {both(down)} is not up, so it cannot take its replica back")
-            )
+            left.append(NotHealed(move.tp, brokers_are(down, "not up, so it cannot take its replica back")))
         else:
             back.append(move._replace(before=move.after, after=move.before))
     gone = frozenset(detail["gone"])
-    throttle = await _throttle(cluster, back, frozenset(), limits)
-    return PreparedHeal(cluster_id, gone, tuple(back), tuple(left), throttle, None, tuple(cancelled))
+    throttle = await _throttle(cluster, back, limits)
+    return PreparedHeal(
+        cluster_id, gone, tuple(back), tuple(left), throttle, None, tuple(cancelled), cluster.simulated
+    )
 
 
 def _newest_heal(cluster_id: str) -> Mapping[str, Any]:

@@ -11,12 +11,14 @@ from backends.base.protocol import Backend
 from console.errors import InputError, NotDone
 from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.operations.survey.partition_picture import tasks
+from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.heal_plan import BrokerRoom, DamagedPartition, HealPlan, heal_plan
 from recovery.membership.quorum import Quorum
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.plan.values import BarePlan, Plan
-from recovery.wording.quantity_text import both, some_of
+from recovery.wording.cluster_health_text import stale_reason
+from recovery.wording.quantity_text import both, brokers_are, some_of
 
 CRUISE_CONTROL = ("__CruiseControlMetrics", "__KafkaCruiseControlPartitionMetricSamples")
 """Topics that Cruise Control makes in the cluster that it manages."""
@@ -62,12 +64,14 @@ async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReadi
         reassigning = group.create_task(backend.reassignments())
         quorum = group.create_task(backend.quorum())
         found = await backend.partitions()
+    refuse_without_quorum(quorum.result())
     gone = selection.gone or _not_up(cluster, _selected(found.states, selection.plan))
     refuse_up(cluster, gone)
     if not selection.confirmed:
+        disks, them = ("its disks", "it") if len(gone) == 1 else ("their disks", "them")
         raise InputError(
-            f"give --gone-for-good if broker {both(sorted(gone))} and its disks do not come back; otherwise bring"
-            " it back: that copies less"
+            f"give --gone-for-good if broker {both(sorted(gone))} and {disks} do not come back; otherwise bring"
+            f" {them} back: that copies less"
         )
     moving = reassigning.result()
     if isinstance(moving, Unknown):
@@ -109,17 +113,27 @@ def _not_up(cluster: ClusterInfo, states: Iterable[PartitionState]) -> frozenset
     return gone
 
 
+def refuse_without_quorum(quorum: Quorum | Unknown) -> None:
+    """Raises NotDone where no controller can commit: which brokers are up is not current then."""
+    why = stale_reason(ClusterHealth(quorum_finding(quorum)))
+    if why:
+        raise NotDone(
+            f"{why}: which brokers are up, and who leads, is not known, and nothing can be moved. Mend the quorum"
+            " first (ktriage quorum status); nothing was sent"
+        )
+
+
 def refuse_up(cluster: ClusterInfo, gone: Iterable[int]) -> None:
     """Raises InputError if one of the brokers is up, or may be."""
     listed = [broker for broker in cluster.brokers if broker.id in gone]
     up = sorted(broker.id for broker in listed if broker.fenced is False)
     if up:
-        raise InputError(f"broker {both(up)} is up (not fenced), so it is not gone; nothing was sent")
+        raise InputError(f"{brokers_are(up, 'up (not fenced), so it is not gone')}; nothing was sent")
     untold = sorted(broker.id for broker in listed if broker.fenced is None)
     if untold:
         raise InputError(
-            f"broker {both(untold)} is registered, and this release does not tell whether it is fenced: stop it"
-            " first; nothing was sent"
+            f"{brokers_are(untold, 'registered')}, and this release does not tell who is fenced: stop it first;"
+            " nothing was sent"
         )
 
 

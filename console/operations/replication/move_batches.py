@@ -18,7 +18,7 @@ from console.operations.replication.copy_progress import CopyProgress
 from console.operations.replication.heal_survey import broker_rooms
 from recovery.heal_plan import ReplicaMove, short_of_room
 from recovery.model import PartitionState, TopicPartition, Unknown
-from recovery.wording.quantity_text import both, counted
+from recovery.wording.quantity_text import both, brokers_are, counted
 
 PAUSE = 1.0
 """Seconds between two looks at the copies."""
@@ -235,13 +235,13 @@ def _why_not(
     down = [broker for broker in move.added if broker not in up]
     why = ""
     if back:
-        why = f"broker {both(back)} is back, so it is not gone"
+        why = brokers_are(back, "back, so it is not gone")
     elif move.tp in seen.moving:
         why = "it is being reassigned by somebody else"
     elif state.offline:
         why = "it has no leader"
     elif down:
-        why = f"broker {both(down)} is not up"
+        why = brokers_are(down, "not up")
     return EndedMove(move, MoveEnd.NOT_BEGUN, why) if why else None
 
 

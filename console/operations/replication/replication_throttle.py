@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,16 +42,15 @@ class ReplicationThrottle:
         return cls(fields["rate"], values)
 
 
-def throttle_of(moves: Iterable[ReplicaMove], gone: Iterable[int], rate: int) -> ReplicationThrottle:
-    """Like Kafka's own tool: every replica that is there may be a source, only the new ones are targets, so that
+def throttle_of(moves: Iterable[ReplicaMove], up: Collection[int], rate: int) -> ReplicationThrottle:
+    """Like Kafka's own tool: every replica that is ``up`` may be a source, only the new ones are targets, so that
     replicas in sync are never slowed down.
     """
-    away = frozenset(gone)
     sources: defaultdict[str, list[str]] = defaultdict(list)
     targets: defaultdict[str, list[str]] = defaultdict(list)
     brokers: set[int] = set()
     for move in moves:
-        stays = [broker for broker in move.before if broker not in away]
+        stays = [broker for broker in move.before if broker in up]
         brokers.update(stays, move.added)
         sources[move.tp.topic] += [f"{move.tp.partition}:{broker}" for broker in stays]
         targets[move.tp.topic] += [f"{move.tp.partition}:{broker}" for broker in move.added]

@@ -14,7 +14,7 @@ from console.exit_status import Status
 from console.journal.unfinished_entries import UNREGISTER
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
-from console.operations.replication.heal_survey import gone_voters, refuse_up
+from console.operations.replication.heal_survey import gone_voters, refuse_up, refuse_without_quorum
 from recovery.model import TopicPartition, Unknown
 from recovery.wording.quantity_text import some_of
 
@@ -55,6 +55,7 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedUnregistration]
     ) -> PreparedUnregistration:
         info = await cluster.open()
+        refuse_without_quorum(await cluster.quorum())
         refuse_up(info, {self.broker})
         await _refuse_used(cluster, self.broker)
         known = info.broker(self.broker) is not None

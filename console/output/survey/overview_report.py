@@ -37,7 +37,7 @@ from recovery.membership.voters import ReplicaKey
 from recovery.model import Survey, Unknown
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
-from recovery.wording.quantity_text import age, counted, printable
+from recovery.wording.quantity_text import age, brokers_are, counted, printable
 
 AT_MOST = 8
 """Rows of each kind other than partitions: few, so that the overview fits on one screen."""
@@ -122,10 +122,24 @@ def count_lines(view: Overview) -> Iterator[str]:
         f" {led_under(view.surveys):,} more under min ISR, {counts['underReplicated']:,} not fully replicated,"
         f" {_elr_count(view, counts['elrInUse'])}"
     )
+    yield from _unrecorded(view)
     yield (
         f"{counted(counts['replicas'], 'replica')}: {counts['answered']:,} answered,"
         f" {counts['replicas'] - counts['answered']:,} did not"
     )
+
+
+def _unrecorded(view: Overview) -> Iterator[str]:
+    """Brokers that went down when no controller was there to take them out of ISRs: the counts do not show them."""
+    health = overview_health(view)
+    down = frozenset() if health.current else frozenset(health.brokers_down)
+    states = [survey.state for survey in view.surveys if not down.isdisjoint(survey.state.isr)]
+    if states:
+        led = sum(state.leader in down for state in states)
+        yield (
+            f"{brokers_are(down, 'down')} and still shown as the leader of {led:,} of them and in the ISR of"
+            f" {len(states):,}: without a controller nobody records it"
+        )
 
 
 def in_trouble(survey: Survey) -> bool:

@@ -27,12 +27,15 @@ from console.operations.replication.finish_heals import FinishHeals
 from console.operations.replication.heal_replicas import HealedReplicas, HealLimits, HealReplicas
 from console.operations.replication.heal_survey import HealSelection
 from console.operations.replication.move_batches import MoveEnd
+from console.operations.replication.unregister_broker import UnregisterBroker
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import StopRequest, Supervisor
-from recovery.model import Broker, PartitionState, TopicPartition, Unknown
+from recovery.membership.quorum import Quorum
+from recovery.model import Broker, PartitionState, TopicPartition, Unknown, Why
 from tests.unit.cli.command_process import environment
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend
+from tests.unit.membership.quorums import quorum as quorum_of
 
 SIZE, ROOM = 1_000, 1_000_000
 RATE = 5_000
@@ -59,6 +62,7 @@ class CopyingCluster(MemoryBackend):
     refuses_throttle: Throttled | None = None
     each_look: Callable[[], None] = lambda: None
     loses_answers: bool = False
+    voters: tuple[int, ...] | None = None
     virtual_time = None
 
     async def cluster(self) -> ClusterInfo:
@@ -101,7 +105,14 @@ class CopyingCluster(MemoryBackend):
         return self
 
     async def throttles(self, named: Sequence[Throttled]) -> Mapping[Throttled, Throttles | Unknown]:
-        return {one: dict(self.set_now.get(one, {})) for one in named}
+        silent = Unknown(Why.NOT_ANSWERED, "connection refused")
+        up = {str(broker) for broker in self.up}
+        return {
+            one: silent
+            if one.kind is ThrottledKind.BROKER and one.name not in up
+            else dict(self.set_now.get(one, {}))
+            for one in named
+        }
 
     async def set_throttles(
         self, values: Mapping[Throttled, Mapping[str, str | None]]
@@ -137,7 +148,10 @@ class CopyingCluster(MemoryBackend):
         return dict.fromkeys(targets)
 
     async def unregister(self, broker: int) -> None:
-        raise AssertionError("not asked for here")
+        raise AssertionError(f"unregistered {broker}")
+
+    async def quorum(self) -> Quorum | Unknown:
+        return Unknown(Why.NOT_OFFERED, "a test") if self.voters is None else quorum_of(*self.voters)
 
     @property
     def throttled(self) -> list[Throttled]:
@@ -225,6 +239,28 @@ def test_only_new_replicas_are_slowed_down(cluster: CopyingCluster) -> None:
     followers = seen[0]["follower.replication.throttled.replicas"].split(",")
     assert {one.split(":")[1] for one in followers} <= {"4", "5"}
     assert len(followers) == 4
+
+
+def test_a_broker_that_is_down_too_needs_no_throttle(cluster: CopyingCluster) -> None:
+    """It copies nothing, and nobody can tell whether it has one."""
+    cluster.up.remove(2)
+    assert ends(run(heal(), cluster)) == [MoveEnd.MOVED] * 4
+    assert {one.name for one in cluster.ever_set} == {"orders", "1", "4", "5"}
+
+
+def test_a_voter_is_not_unregistered(cluster: CopyingCluster) -> None:
+    """Its vote would stay, for a node that nobody can start any more."""
+    cluster.states.clear()
+    cluster.voters = (1, 3, 4)
+    change = UnregisterBroker(3, "in memory", "a test")
+    with pytest.raises(NotDone, match=r"node 3 is a voter of the metadata quorum: replace it first"):
+        run(change, cluster)
+    cluster.voters = None
+    with pytest.raises(NotDone, match=r"whether node 3 is a voter is not known \(not offered"):
+        run(change, cluster)
+    cluster.voters = (1, 4, 5)
+    with pytest.raises(AssertionError, match="unregistered 3"):
+        run(change, cluster)
 
 
 def test_a_signal_cancels_what_is_copied_and_leaves_the_rest(cluster: CopyingCluster) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.heal_plan import BrokerRoom, DamagedPartition, HealPlan, heal_plan
+from recovery.heal_plan import BrokerRoom, DamagedPartition, HealPlan, heal_plan, in_batches
 from recovery.model import Broker, PartitionState
 
 
@@ -115,7 +115,7 @@ def test_every_broker_has_a_replica_already() -> None:
 def test_the_most_endangered_come_first_and_batches_keep_that_order() -> None:
     partitions = [damaged(0, (1, 2, 3), (1, 2)), damaged(1, (1, 2, 3), (1,)), damaged(2, (1, 2, 3), (1, 2))]
     plan = heal_plan({3}, partitions, [load(1), load(2), load(4)])
-    assert [[move.tp.partition for move in batch] for batch in plan.batches(2)] == [[1, 0], [2]]
+    assert [[move.tp.partition for move in batch] for batch in in_batches(plan.moves, 2)] == [[1, 0], [2]]
 
 
 @given(
