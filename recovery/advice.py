@@ -20,7 +20,7 @@ from recovery.acknowledged.verdict import (
 )
 from recovery.model import Survey, TopicPartition
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide, likely_leaders
 
 
 class AdviceKind(StrEnum):
@@ -114,18 +114,16 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
     if decision.verdict is DecisionKind.NO_CANDIDATE and decision.why_not is WhyNot.FAILED_DISK:
         return Advice(AdviceKind.READ_DISK, tuple(sorted(failed)))
     awaited = [broker for broker in decision.waits_for if broker not in failed]
-    members = tuple(broker for broker in awaited if broker in returning and returning[broker].kind in _CLEAN)
+    members = likely_leaders(returning[b] for b in awaited if b in returning and returning[b].kind in _CLEAN)
     best = judged.best(decision.waits_for) or judged.best(tuple(judged.candidates))
     deciders = () if best is None else best.decided_by
-    # Of those whose logs Kafka checks, who was not shut down is likely not to be elected at all.
-    stopped = tuple(b for b in members if returning[b].shut_down and returning[b].checks_records)
-    members = stopped or members
     if members:
         down = tuple(one for one in unsafe if one.broker not in members)
         check = tuple(broker for broker in members if not returning[broker].checks_records)
         elr = _by_elr(judged, members)
+        shut_down = all(returning[b].shut_down and returning[b].checks_records for b in members)
         return Advice(
-            AdviceKind.BRING_BACK, members, down, check, None, deciders, elr, was_shut_down=bool(stopped)
+            AdviceKind.BRING_BACK, members, down, check, None, deciders, elr, was_shut_down=shut_down
         )
     if decision.why_not is WhyNot.BETTER_FENCED:
         return Advice(AdviceKind.UNFENCE, decision.waits_for, unsafe, (), None, deciders)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.acknowledged.verdict import DeciderKind, EvidenceKind, PartitionVerdicts, Verdict, VerdictKind
+from recovery.acknowledged.verdict import (
+    DeciderKind,
+    EvidenceKind,
+    PartitionVerdicts,
+    SelfElection,
+    Verdict,
+    VerdictKind,
+)
 from recovery.loss import fullness
 from recovery.model import Standing, Survey, Unknown
 from recovery.ranking import Candidate, Ranking, answered, rank
@@ -133,7 +141,7 @@ def _by_verdict(
         silent = tuple(
             r.broker for r in survey.replicas if isinstance(r.log, Unknown) and r.broker not in failed
         )
-        members = tuple(one.broker for one in judged.self_elections if one.broker in silent)
+        members = likely_leaders(one for one in judged.self_elections if one.broker in silent)
         if members:
             why = f"bring back {either(members)} (ISR or ELR) with its disk intact"
             return _no_election(DecisionKind.WAIT, f"{why}; {reported}", waits_for=members)
@@ -144,6 +152,15 @@ def _by_verdict(
     if not silent:
         return _failed_disk(chosen, judged, reported)
     return _no_election(DecisionKind.WAIT, f"{reported}; wait for {either(silent)}", waits_for=silent)
+
+
+def likely_leaders(returning: Iterable[SelfElection]) -> tuple[int, ...]:
+    """Those that were in a controlled shutdown; where there are none, all: where Kafka checks the log of who
+    returns, it is likely to elect nobody else.
+    """
+    brokers = tuple(returning)
+    stopped = tuple(one.broker for one in brokers if one.shut_down and one.checks_records)
+    return stopped or tuple(one.broker for one in brokers)
 
 
 def _failed_disks(judged: PartitionVerdicts | None) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ class RemainingWork(StrEnum):
     """What is left to do for a partition that lost a replica to a disk."""
 
     LAST_COPY = "every copy was on a failed disk: its records are gone, unless the disk can be read again"
-    OFFLINE = "offline: bring back who may lead, or recover it (ktriage plan)"
+    OFFLINE = "offline: choose a leader before this disk is replaced (ktriage plan)"
     UNDER = "under min ISR: replace the disk, or reassign the replica"
     UNNOTICED = "the broker has not noticed yet: its next write there takes the dir offline"
     DISK = "nothing but the disk: it is led, and in sync with enough replicas"

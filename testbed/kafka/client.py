@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -26,6 +26,7 @@ logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 Acks = Literal["0", "1", "all"]
 T = TypeVar("T")
+ANSWER_SECONDS = 30.0
 Delivered = Callable[[KafkaError | None, Message], None]
 
 
@@ -87,16 +88,37 @@ class Client:
     ) -> None:
         """Creates the topic, one partition per entry of ``assignment`` (replicas in order); waits for it.
 
-        Raises KafkaException with the cluster's answer, or TimedOut.
+        A broker that loses its controller while it forwards the request may never answer, so a request is sent
+        again after :data:`ANSWER_SECONDS`. Raises KafkaException with the cluster's answer, or TimedOut.
         """
         replicas = [list(entry) for entry in assignment]
         topic = NewTopic(
             name, num_partitions=len(replicas), replica_assignment=replicas, config=dict(config or {})
         )
-        created = self._admin.create_topics([topic], request_timeout=timeout, operation_timeout=timeout)
-        created[name].result(timeout)
+        for attempt in range(max(1, round(timeout / ANSWER_SECONDS))):
+            if self._created(topic, asked_before=attempt > 0):
+                break
+        else:
+            raise TimedOut(f"no broker answered within {timeout:.0f} s whether topic {name} was created")
         self._metadata.wait_topic(name, len(replicas), timeout)
         self._metadata.wait_on_disk(name, timeout)
+
+    def _created(self, topic: NewTopic, *, asked_before: bool) -> bool:
+        """Whether the topic exists now; False if no answer came. An earlier request may have created it."""
+        answers = self._admin.create_topics(
+            [topic], request_timeout=ANSWER_SECONDS, operation_timeout=ANSWER_SECONDS
+        )
+        try:
+            answers[topic.topic].result(ANSWER_SECONDS + 5.0)
+        except KafkaException as refusal:
+            code = refusal.args[0].code()
+            if code in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT):
+                return False
+            if not (asked_before and code == KafkaError.TOPIC_ALREADY_EXISTS):
+                raise
+        except TimeoutError:
+            return False
+        return True
 
     def produce(
         self,

@@ -57,7 +57,16 @@ class EligibleRow(NamedTuple):
 
     @property
     def clean(self) -> tuple[int, ...]:
-        """The brokers whose return ends it without an unclean election."""
+        """The brokers whose return ends it without an unclean election, those left out whose disks failed."""
+        return tuple(broker for broker in self._electors if self.disk(broker) is not DiskWord.FAILED_DIR)
+
+    @property
+    def failed(self) -> tuple[int, ...]:
+        """The brokers of ISR and ELR whose disks failed: they return without the log that they had."""
+        return tuple(broker for broker in self._electors if self.disk(broker) is DiskWord.FAILED_DIR)
+
+    @property
+    def _electors(self) -> tuple[int, ...]:
         return clean_electors(self.survey) if self.survey.state.offline else ()
 
     def disk(self, broker: int) -> DiskWord:

@@ -29,12 +29,14 @@ class Return(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Returns:
     """Whose return ends how many of ``offline`` partitions, most first; ``nobody``: for how many nobody's does;
-    ``unknown_min_isr``: why the min ISR of how many is not known.
+    ``failed``: how many partitions name a broker whose disk failed; ``unknown_min_isr``: why the min ISR of how
+    many is not known.
     """
 
     offline: int
     brokers: tuple[Return, ...]
     nobody: int
+    failed: Mapping[int, int] = field(default_factory=dict)
     unknown_min_isr: Mapping[Unknown, int] = field(default_factory=dict)
 
 
@@ -44,11 +46,13 @@ def returns(rows: Iterable[EligibleRow]) -> Returns:
     unknown_min_isr = Counter(row.survey.min_isr for row in rows if isinstance(row.survey.min_isr, Unknown))
     offline = [row for row in rows if row.survey.state.offline]
     counts: Counter[int] = Counter()
+    failed: Counter[int] = Counter()
     words: dict[int, set[DiskWord]] = {}
     nobody = 0
     for row in offline:
         clean = row.clean
         nobody += not clean
+        failed.update(row.failed)
         for broker in clean:
             counts[broker] += 1
             words.setdefault(broker, set()).add(row.disk(broker))
@@ -56,7 +60,7 @@ def returns(rows: Iterable[EligibleRow]) -> Returns:
         Return(broker, count, next(word for word in _WORST_FIRST if word in words[broker]))
         for broker, count in counts.most_common()
     )
-    return Returns(len(offline), tuple(brokers), nobody, dict(unknown_min_isr))
+    return Returns(len(offline), tuple(brokers), nobody, dict(failed), dict(unknown_min_isr))
 
 
 def summary(found: Returns, width: int) -> list[Line]:
@@ -64,9 +68,14 @@ def summary(found: Returns, width: int) -> list[Line]:
     lines = unknown_min_isr_lines(found.unknown_min_isr, width)
     if not found.offline:
         return [line(Piece("  no partition waits for a leader", Tone.GOOD)), *lines]
+    for broker, count in sorted(found.failed.items()):
+        text = (
+            f"  Broker {broker}'s disk FAILED under {count:,} of {found.offline:,}: its return does not help"
+        )
+        lines += fold(line(Piece(text, Tone.BAD)), width, "    ")
     for broker, count, disk in found.brokers[:SHOWN]:
         text = f"  The return of {broker} ends {count:,} of {found.offline:,} without an unclean election"
-        tone = Tone.BAD if disk in (DiskWord.EMPTY, DiskWord.FAILED_DIR) else Tone.PLAIN
+        tone = Tone.BAD if disk is DiskWord.EMPTY else Tone.PLAIN
         lines += fold(line(Piece(text, Tone.STRONG), Piece(f" ({disk.short})", tone)), width, "    ")
     if found.nobody:
         text = (
@@ -114,15 +123,17 @@ def _clean_return(row: EligibleRow, width: int) -> list[Line]:
     a line.
     """
     if not row.clean:
-        text = "Nobody's return ends this without an unclean election: ISR and ELR name nobody who is away."
-        return fold(line(Piece(text, Tone.WARN)), width, "  ")
-    text = f"The return of broker {either(row.clean)} elects a leader without an unclean election."
-    lines = fold(line(Piece(text, Tone.STRONG)), width, "  ")
-    if not row.rules.elr:
+        who = "nobody else who is away" if row.failed else "nobody who is away"
+        text = f"Nobody's return ends this without an unclean election: ISR and ELR name {who}."
+        lines = fold(line(Piece(text, Tone.WARN)), width, "  ")
+    else:
+        text = f"The return of broker {either(row.clean)} elects a leader without an unclean election."
+        lines = fold(line(Piece(text, Tone.STRONG)), width, "  ")
+    if row.clean and not row.rules.elr:
         text = "The ELR is off: Kafka elects it whatever its log lost, for example when its host lost power."
         lines += fold(line(Piece(text, Tone.WARN)), width, "  ")
     alike: dict[tuple[Piece, ...], list[int]] = {}
-    for broker in row.clean:
+    for broker in (*row.failed, *row.clean):
         alike.setdefault(_empty_disk(row, broker), []).append(broker)
     for pieces, brokers in alike.items():
         who = f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {both(brokers)}, each"

@@ -33,8 +33,6 @@ from recovery.plan.write import to_json
 from recovery.strategy import Strategy
 from recovery.wording.cluster_health_text import stale_reason
 
-BRING_BACK = "bring back the brokers named above; only if they are gone for good, accept the loss:"
-
 
 class Report(NamedTuple):
     """How the result is printed: the command's name, with every replica or not, and for how many partitions."""
@@ -116,9 +114,11 @@ def _next_after_choice(
     elif choices.compares:
         run.screen.say("make a plan of the one branch, and read the other before you apply it:")
         run.next(*options.plan_again(unused(wanted or "recovery.json"), strategy=Strategy.AGGRESSIVE))
-    elif choices.waits and options.strategy is not Strategy.AGGRESSIVE:
-        run.screen.say(BRING_BACK)
-        run.next(*options.plan_again(unused(wanted or "recovery.json"), strategy=Strategy.AGGRESSIVE))
+    elif choices.next_choice is not None:
+        run.screen.say(choices.next_choice.why)
+        run.next(
+            *options.plan_again(unused(wanted or "recovery.json"), strategy=choices.next_choice.strategy)
+        )
 
 
 def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -> int:
@@ -142,12 +142,8 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
     picture = recovery.choices.picture
     if picture.may_hide_partitions or picture.unreachable_leaders:
         run.screen.say(*hidden_lines(picture))
-    if (
-        recovery.elected is None
-        and recovery.choices.waits
-        and change.options.strategy is not Strategy.AGGRESSIVE
-    ):
-        run.screen.say(BRING_BACK)
+    if recovery.elected is None and recovery.choices.next_choice is not None:
+        run.screen.say(recovery.choices.next_choice.why)
     status = run.conclude(change.conclusion(recovery))
     if recovery.stale:
         raise StalePlan(

@@ -19,7 +19,7 @@ from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, DecisionKind, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, decide
 from recovery.wording.advice_text import steps_lines
 
 
@@ -32,6 +32,13 @@ class LeaderChoice(NamedTuple):
     @property
     def tp(self) -> TopicPartition:
         return self.survey.tp
+
+
+class NextChoice(NamedTuple):
+    """How to go on where no leader was chosen: the ``strategy`` to plan by, and why, in one line."""
+
+    why: str
+    strategy: Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +63,30 @@ class Choices:
         return any(step.advice.kind is AdviceKind.COMPARE for step in self.steps)
 
     @property
-    def waits(self) -> bool:
-        """Whether nobody is chosen for a partition because a broker may come back."""
-        return any(row.verdict is DecisionKind.WAIT for row in self.plan.not_elected)
+    def next_choice(self) -> NextChoice | None:
+        """How to go on where this strategy elects nobody; None: a leader is chosen, nothing is
+        offline, or the picture is old."""
+        chosen = self.plan.header.strategy
+        if self.plan.rows or self.picture.stale or not any(row.survey.state.offline for row in self.rows):
+            return None
+        if chosen is not Strategy.BALANCED and self._elects(Strategy.BALANCED):
+            return NextChoice(
+                "strategy balanced elects now; what it rests on stands above:", Strategy.BALANCED
+            )
+        if chosen is not Strategy.AGGRESSIVE and self._elects(Strategy.AGGRESSIVE):
+            return NextChoice(
+                "only if what stands above can never be done, accept the loss:", Strategy.AGGRESSIVE
+            )
+        return NextChoice(
+            "no strategy elects a leader now; plan again when what stands above is done:", chosen
+        )
+
+    def _elects(self, strategy: Strategy) -> bool:
+        ranking, verdicts = self.plan.header.ranking, self.picture.verdicts
+        return any(
+            decide(row.survey, ranking, strategy, verdicts.get(row.tp)).verdict is DecisionKind.ELECT
+            for row in self.rows
+        )
 
 
 def _steps(rows: Iterable[LeaderChoice], ranking: Ranking) -> tuple[FirstStep, ...]:

@@ -179,6 +179,5 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
             if again == {Outcome.STALE}:
                 return self.options.plan_again(unused())
             return "apply" if again else "verify", str(file)
-        if result.choices.waits and self.options.strategy is not Strategy.AGGRESSIVE:
-            return self.options.plan_again(unused(), strategy=Strategy.AGGRESSIVE)
-        return ()
+        way = result.choices.next_choice
+        return () if way is None else self.options.plan_again(unused(), strategy=way.strategy)

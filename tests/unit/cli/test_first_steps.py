@@ -42,3 +42,27 @@ def test_the_plan_carries_them_and_since_when_partitions_are_offline(call: Calle
         page = call("ktriage", "review", "plan.json", *line).out
         assert "Elect 1 now: it holds every acknowledged record" in page
         assert "ffline for 27 s at the most (payments-0)" in page
+
+
+ACCEPT = "only if what stands above can never be done, accept the loss:"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "strategy", "why", "then"),
+    [
+        ("last-replica-standing", "complete", "strategy balanced elects now", ""),
+        ("four-brokers-min-isr-3", "balanced", ACCEPT, "--strategy aggressive"),
+        ("disk-failure", "balanced", ACCEPT, "--strategy aggressive"),
+        # Broker 2 is fenced, so that no strategy elects it.
+        ("one-sided-cuts", "balanced", "no strategy elects a leader now", ""),
+        ("one-sided-cuts", "aggressive", "no strategy elects a leader now", "--strategy aggressive"),
+    ],
+)
+def test_where_nobody_is_elected_the_next_command_is_one_that_elects(
+    call: Caller, scenario: str, strategy: str, why: str, then: str
+) -> None:
+    ended = call("ktriage", "plan", "plan.json", "--simulate", scenario, "--strategy", strategy)
+    *_, reason, following = ended.err.splitlines()
+    assert reason.startswith(why)
+    assert following.startswith("next: ktriage plan")
+    assert ("--strategy" in following) == bool(then) and then in following

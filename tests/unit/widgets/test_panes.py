@@ -187,6 +187,8 @@ async def test_a_broker_that_could_come_back_empty_is_warned_of() -> None:
         pane.update(EligibleView((eligible(examples.last_replica_standing(), DiskWord.FAILED_DIR),)))
         await pilot.pause()
         screen = " ".join(text_of(pilot.app).split())
+        assert "Broker 3's disk FAILED under 1 of 1: its return does not help" in screen
+        assert "The return of" not in screen
         assert "its log dir has FAILED" in screen
         assert "Coming back with an EMPTY disk, it is elected all the same" in screen
 
