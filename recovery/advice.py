@@ -114,7 +114,7 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
     if decision.verdict is DecisionKind.NO_CANDIDATE and decision.why_not is WhyNot.FAILED_DISK:
         return Advice(AdviceKind.READ_DISK, tuple(sorted(failed)))
     awaited = [broker for broker in decision.waits_for if broker not in failed]
-    members = likely_leaders(returning[b] for b in awaited if b in returning and returning[b].kind in _CLEAN)
+    members = likely_leaders((b for b in awaited if b in returning and returning[b].kind in _CLEAN), judged)
     best = judged.best(decision.waits_for) or judged.best(tuple(judged.candidates))
     deciders = () if best is None else best.decided_by
     if members:

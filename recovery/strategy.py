@@ -10,7 +10,6 @@ from recovery.acknowledged.verdict import (
     DeciderKind,
     EvidenceKind,
     PartitionVerdicts,
-    SelfElection,
     Verdict,
     VerdictKind,
 )
@@ -141,26 +140,28 @@ def _by_verdict(
         silent = tuple(
             r.broker for r in survey.replicas if isinstance(r.log, Unknown) and r.broker not in failed
         )
-        members = likely_leaders(one for one in judged.self_elections if one.broker in silent)
+        members = likely_leaders(
+            (one.broker for one in judged.self_elections if one.broker in silent), judged
+        )
         if members:
             why = f"bring back {either(members)} (ISR or ELR) with its disk intact"
             return _no_election(DecisionKind.WAIT, f"{why}; {reported}", waits_for=members)
     else:
         answers = [] if verdict is None else verdict.decided_by
         deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
-        silent = tuple(broker for broker in survey.state.replicas if broker in deciders)
+        silent = likely_leaders((broker for broker in survey.state.replicas if broker in deciders), judged)
     if not silent:
         return _failed_disk(chosen, judged, reported)
     return _no_election(DecisionKind.WAIT, f"{reported}; wait for {either(silent)}", waits_for=silent)
 
 
-def likely_leaders(returning: Iterable[SelfElection]) -> tuple[int, ...]:
-    """Those that were in a controlled shutdown; where there are none, all: where Kafka checks the log of who
-    returns, it is likely to elect nobody else.
+def likely_leaders(brokers: Iterable[int], judged: PartitionVerdicts) -> tuple[int, ...]:
+    """Those of ``brokers`` that were in a controlled shutdown and whose logs Kafka checks when they return: it is
+    likely to elect no other. All of them where there is none.
     """
-    brokers = tuple(returning)
-    stopped = tuple(one.broker for one in brokers if one.shut_down and one.checks_records)
-    return stopped or tuple(one.broker for one in brokers)
+    brokers = tuple(brokers)
+    shut_down = {one.broker for one in judged.self_elections if one.shut_down and one.checks_records}
+    return tuple(broker for broker in brokers if broker in shut_down) or brokers
 
 
 def _failed_disks(judged: PartitionVerdicts | None) -> tuple[int, ...]:
