@@ -19,8 +19,8 @@ ROUNDS = 20
 """Moments at which each of the two is killed."""
 TOPICS = ("one", "two")
 COUNTS = Counts(100, 30_000, 50)
-RATE = "150kB"
-"""Slow enough to be killed in the middle."""
+RATE = "20kB"
+"""So slow that all the kills together come before the end."""
 LONGEST = 6.0
 """Seconds after the start within which a run is killed."""
 AGREED = ("--yes", "--reason", "soak")

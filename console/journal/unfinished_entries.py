@@ -4,7 +4,7 @@ recorded end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -17,9 +17,11 @@ from console.plan_files import without_collection
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
-RESCUE, NO_RESCUE, RESTORE_RECORDS = "rescue", "no-rescue", "restore-records"
-"""Rescues, elections without a rescue, and restores of rescued records (which have a journal of their own in the
-rescue directory): ``resume`` has nothing to finish here.
+RESCUE, NO_RESCUE = "rescue", "no-rescue"
+"""Rescues and elections without a rescue: ``resume`` has nothing to finish here."""
+RESTORE_RECORDS = "restore-records"
+"""Writes rescued records back: open until the same command has written all of them. What was written is in a
+journal of its own in the rescue directory.
 """
 COMMIT_OFFSETS, WRITE_MARKERS = "commit-offsets", "write-markers"
 """Fixes of consumer groups and of hanging transactions: the cluster shows what was done, so the same command
@@ -37,7 +39,6 @@ _NOTHING_TO_RESUME = frozenset(
     {
         RESCUE,
         NO_RESCUE,
-        RESTORE_RECORDS,
         PLANNED,
         COMMIT_OFFSETS,
         WRITE_MARKERS,
@@ -74,12 +75,31 @@ class OpenEntry(NamedTuple):
     detail: Mapping[str, Any]
 
 
+class OpenRestore(NamedTuple):
+    """A restore of rescued records that was killed, or that left some of them out.
+
+    ``words`` are its target and selection, as options of ``ktriage restore``; ``records`` were to be written.
+    """
+
+    run_id: str
+    entry: str
+    at: str
+    directory: str
+    words: tuple[str, ...]
+    records: int
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words of the command that finishes it, without the cluster."""
+        return ("restore", self.directory, *self.words)
+
+
 @dataclass(frozen=True, slots=True)
 class Unfinished:
     """Everything that is open. Without the lock, a run that is still going on may be among it.
 
     ``confirmed`` are the steps that an operator confirmed, by the replacement's plan. ``heals`` are moves of
-    replicas whose throttles may still be set.
+    replicas whose throttles may still be set. ``restores`` are finished by their own command.
     """
 
     orders: tuple[OpenOrder, ...]
@@ -87,10 +107,11 @@ class Unfinished:
     replacements: tuple[OpenEntry, ...] = ()
     confirmed: Mapping[str, frozenset[int]] = field(default_factory=dict)
     heals: tuple[OpenEntry, ...] = ()
+    restores: tuple[OpenRestore, ...] = ()
 
     @property
     def nothing(self) -> bool:
-        return not (self.orders or self.entries or self.replacements or self.heals)
+        return not (self.orders or self.entries or self.replacements or self.heals or self.restores)
 
     def of_other_runs(self, run_id: str) -> Unfinished:
         """What the other runs left open. The replacement that this run is working on is not counted as
@@ -103,6 +124,7 @@ class Unfinished:
             () if replaces else self.replacements,
             self.confirmed,
             tuple(entry for entry in self.heals if entry.run_id != run_id),
+            tuple(restore for restore in self.restores if restore.run_id != run_id),
         )
 
 
@@ -136,13 +158,15 @@ class _Book:
         self._confirmed: dict[str, frozenset[int]] = {}
         self._electing: dict[str, EntryBegun] = {}
         self._in_doubt: dict[TopicPartition, str] = {}
+        self._restores: dict[tuple[str, ...], OpenRestore] = {}
 
     def open(self) -> Unfinished:
         for unanswered in self._electing.values():
             self._in_doubt.update((row.tp, unanswered.at) for row in unanswered.rows)
         orders = tuple(self._with_doubt(order) for orders in self._orders.values() for order in orders)
         entries = tuple(entry for entry in self._entries.values() if entry.action not in (REPLACE, HEAL))
-        return Unfinished(orders, entries, self._of(REPLACE), self._confirmed, self._of(HEAL))
+        restores = tuple(self._restores.values())
+        return Unfinished(orders, entries, self._of(REPLACE), self._confirmed, self._of(HEAL), restores)
 
     def _of(self, action: str) -> tuple[OpenEntry, ...]:
         return tuple(entry for entry in self._entries.values() if entry.action == action)
@@ -163,6 +187,9 @@ class _Book:
         elif event.action == CONFIRM:
             plan, steps = str(event.detail.get("planId", "")), event.detail.get("steps", ())
             self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
+        elif event.action == RESTORE_RECORDS:
+            restore = _open_restore(run_id, event)
+            self._restores[restore.command] = restore
         elif event.action not in _NOTHING_TO_RESUME:
             if event.action == ELECT:
                 self._electing[event.entry] = event
@@ -170,6 +197,8 @@ class _Book:
 
     def after(self, event: EntryEnded) -> None:
         self._entries.pop(event.entry, None)
+        if not event.refused:
+            self._close_restores({event.entry})
         if self._electing.pop(event.entry, None) is not None:
             self._in_doubt.update(dict.fromkeys(event.unknown, event.at))
         for tp in event.refused:
@@ -184,10 +213,15 @@ class _Book:
                 self._restored(row)
 
     def settled(self, event: EntriesSettled) -> None:
+        self._close_restores(event.entries)
         for entry in event.entries:
             self._entries.pop(entry, None)
         for tp in event.rows:
             self._orders.pop(tp, None)
+
+    def _close_restores(self, entries: Collection[str]) -> None:
+        still = (one for one in self._restores.values() if one.entry not in entries)
+        self._restores = {one.command: one for one in still}
 
     def _restored(self, row: WrittenOrder) -> None:
         # A later run may have taken our order for the original one: then its restore does not undo ours.
@@ -196,3 +230,10 @@ class _Book:
 
     def _keep(self, tp: TopicPartition, condition: Callable[[OpenOrder], bool]) -> None:
         self._orders[tp] = [order for order in self._orders.get(tp, ()) if condition(order)]
+
+
+def _open_restore(run_id: str, event: EntryBegun) -> OpenRestore:
+    detail = event.detail
+    words = tuple(map(str, detail.get("options", ())))
+    directory, records = str(detail.get("directory", "")), int(detail.get("records", 0))
+    return OpenRestore(run_id, event.entry, event.at, directory, words, records)

@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 
 from console.journal.planned_elections import planned_entries
 from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
-from console.journal.unfinished_entries import CANCEL_REASSIGNMENT, HEAL, REASSIGN, UNREGISTER
+from console.journal.unfinished_entries import (
+    CANCEL_REASSIGNMENT,
+    HEAL,
+    REASSIGN,
+    RESTORE_RECORDS,
+    UNREGISTER,
+)
 from console.output.incident.journal_elections import elections_lines
 from console.output.json_document import document
 from recovery.membership.voters import ReplicaKey
@@ -69,7 +75,10 @@ def event_text(event: Event) -> str:
         return f"{event.action}{count}{_about(event)}"
     if isinstance(event, EntryEnded):
         parts = (("applied", event.applied), ("refused", event.refused), ("not known", event.unknown))
-        ended = str(event.result.get("answer", "")) or "done"
+        written = event.result.get("records")
+        ended = str(event.result.get("answer", "")) or (
+            "done" if written is None else f"{written} records written"
+        )
         return "  " + (", ".join(f"{len(rows):,} {name}" for name, rows in parts if rows) or ended)
     counts = ((len(event.rows), "partition"), (len(event.entries), "request"))
     what = ", ".join(counted(count, name) for count, name in counts if count)
@@ -90,8 +99,14 @@ def _about(event: EntryBegun) -> str:
     if "steps" in detail:
         return f" {', '.join(map(str, detail['steps']))}"
     if "directory" in detail:
-        return f" into {detail['directory']}"
+        return _about_restore(detail) if event.action == RESTORE_RECORDS else f" into {detail['directory']}"
     return f" by {detail['file']}" if "file" in detail else ""
+
+
+def _about_restore(detail: Mapping[str, Any]) -> str:
+    topics = ", ".join(map(str, detail.get("topics", ())))
+    source = " (the source)" if detail.get("target") == "source" else ""
+    return f": {detail.get('records', '?')} of {detail.get('directory', '?')} to {topics}{source}"
 
 
 def _about_moves(detail: Mapping[str, Any]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from console.journal.cluster_lock import LockHolder
-from console.journal.unfinished_entries import Unfinished
+from console.journal.unfinished_entries import OpenRestore, Unfinished
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.output.json_document import document
 from console.output.plan.plan_json import tp_json
@@ -43,14 +43,27 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
             f"an earlier run ({heal.at}) that moved replicas was not finished: copies may be in progress, and"
             " throttles of replication may be set"
         )
+    yield from _restore_lines(found.restores)
     for entry in found.entries[:SHOWN]:
         yield f"an earlier run ({entry.at}) sent a request whose end is not known: {entry.action}"
+
+
+def _restore_lines(restores: Sequence[OpenRestore]) -> Iterator[str]:
+    for one in restores[:SHOWN]:
+        yield printable(
+            f"a restore of an earlier run ({one.at}) was not finished: {counted(one.records, 'rescued record')} of"
+            f" {one.directory} ({' '.join(one.words)}); the same command writes what is missing"
+        )
+    if len(restores) > SHOWN:
+        yield f"… and {len(restores) - SHOWN:,} more restores that were not finished"
 
 
 def settled_lines(settled: SettledOrders) -> Iterator[str]:
     """Counts, then every partition whose order could not be restored."""
     counts = Counter(row.fate for row in settled.rows)
-    if not settled.rows and not settled.entries:
+    if settled.restores:
+        yield f"{counted(len(settled.restores), 'restore')} of rescued records still to be finished, by its own command"
+    elif not settled.rows and not settled.entries:
         yield "nothing is unfinished, according to this journal (--plan FILE finishes a run of another journal)"
         return
     if settled.rows:
@@ -75,6 +88,10 @@ def settled_document(settled: SettledOrders) -> Iterator[str]:
             "requestsClosed": settled.entries,
             "assignments": [
                 {**tp_json(row.tp), "order": row.fate.value, "reason": row.why} for row in settled.rows
+            ],
+            "restores": [
+                {"directory": one.directory, "options": list(one.words), "records": one.records, "at": one.at}
+                for one in settled.restores
             ],
         },
     )

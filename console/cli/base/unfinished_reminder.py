@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from console.cli.base.run import Run
 from console.paths import cluster_name, records_dir
 
 
 def remind(run: Run, cluster_id: str) -> bool:
-    """Prints what this host's journal shows as unfinished, and the command that finishes it; True if there is
-    any.
+    """Prints what this host's journal shows as unfinished, and the command that finishes it; True if that comes
+    before everything else, as all but a restore of rescued records does.
 
     A run that is still going on is named; nothing can be finished while it has the lock.
     """
@@ -20,10 +22,15 @@ def remind(run: Run, cluster_id: str) -> bool:
     from console.output.resume_report import open_lines  # noqa: PLC0415
 
     found = unfinished(cluster_id)
-    if not found.orders and not found.replacements and not found.heals:
+    found = replace(found, entries=())
+    if found.nothing:
         return False
     going_on = running(cluster_id)
     run.screen.say(*open_lines(found, going_on))
+    for_resume = not replace(found, restores=()).nothing
     if going_on is None:
-        run.next("resume")
-    return True
+        if for_resume:
+            run.next("resume")
+        for restore in found.restores:
+            run.next(*restore.command)
+    return for_resume

@@ -16,7 +16,7 @@ from backends.base.protocol import Backend
 from console.errors import InputError
 from console.exit_status import Status
 from console.journal.journal_lines import FOUND_ORDER
-from console.journal.unfinished_entries import OpenOrder, Unfinished, unfinished
+from console.journal.unfinished_entries import OpenOrder, OpenRestore, Unfinished, unfinished
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders, restore, settle
@@ -57,7 +57,7 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
 
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
         found = unfinished(cluster_id)
-        return replace(found, entries=()) if self.before_replacement else found
+        return replace(found, entries=(), restores=()) if self.before_replacement else found
 
     def unsent(self, prepared: Unfinished) -> SettledOrders | None:
         return None
@@ -70,7 +70,8 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             settled = await settle(cluster, found, run.journal)
             known = {row.tp for row in settled.rows}
             others = await restore(cluster, [r for r in self._planned if r.tp not in known], run.journal)
-            return await _wait_for_elections(cluster, found, settled.then(others), run)
+            done = await _wait_for_elections(cluster, found, settled.then(others), run)
+        return replace(done, restores=_still_possible(prepared.restores, run))
 
     async def _with_found_orders(
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
@@ -102,10 +103,22 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
 
     def conclusion(self, result: SettledOrders) -> Conclusion:
         partly = bool(result.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN))
-        status = Status.PARTLY if partly else Status.DONE
+        status = Status.PARTLY if partly or result.restores else Status.DONE
         if result.open:
             return Conclusion(status, unfinished=True, next=("resume",))
+        if result.restores:
+            return Conclusion(status, next=result.restores[0].command)
         return Conclusion(status, next=("status",) if self.file is None else ("apply", str(self.file)))
+
+
+def _still_possible(restores: Sequence[OpenRestore], run: ChangeRun[Unfinished]) -> tuple[OpenRestore, ...]:
+    """Restores of rescued records whose directory is there; the others are closed."""
+    gone = [one for one in restores if not Path(one.directory).exists()]
+    for one in gone:
+        run.operator.says(f"{one.directory}: not there any more; what was not written back of it stays so")
+    if gone:
+        run.journal.settle("the rescue directory is not there", entries=[one.entry for one in gone])
+    return tuple(one for one in restores if one not in gone)
 
 
 def _stands(row: WrittenOrder, state: PartitionState) -> bool:

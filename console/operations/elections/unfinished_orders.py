@@ -13,7 +13,7 @@ from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.journal import Journal
 from console.journal.run_records import remember_settled
-from console.journal.unfinished_entries import Unfinished
+from console.journal.unfinished_entries import OpenRestore, Unfinished
 from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -44,10 +44,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SettledOrders:
-    """Every checked partition, once, and the number of other requests that were closed."""
+    """Every checked partition, once, and the number of other requests that were closed.
+
+    ``restores`` of rescued records are still to be finished, each by its own command.
+    """
 
     rows: tuple[Row, ...] = ()
     entries: int = 0
+    restores: tuple[OpenRestore, ...] = ()
 
     def of(self, *fates: OrderOutcome) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.fate in fates)
@@ -64,7 +68,7 @@ class SettledOrders:
     def then(self, later: SettledOrders) -> SettledOrders:
         """These results, updated with those of a later reading."""
         rows = {row.tp: row for row in (*self.rows, *later.rows)}
-        return SettledOrders(tuple(rows.values()), self.entries + later.entries)
+        return SettledOrders(tuple(rows.values()), self.entries + later.entries, self.restores)
 
 
 class HalfDone(NotDone):
@@ -91,6 +95,8 @@ async def settle_first(
         remember_settled(journal.path)
         return SettledOrders()
     if not found.orders:
+        if not found.entries:
+            return SettledOrders()
         # Nothing of theirs can be undone; what they did is seen in the state of the partitions.
         journal.settle("nothing is left to undo", entries=[entry.entry for entry in found.entries])
         return SettledOrders()

@@ -13,7 +13,7 @@ from pathlib import Path
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError, NotDone
 from console.exit_status import Status
-from console.journal.unfinished_entries import RESTORE_RECORDS
+from console.journal.unfinished_entries import RESTORE_RECORDS, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.rescue.newer_keys import newer_keys
@@ -119,7 +119,15 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             )
 
     async def settle(self, access: Access[Backend], run: ChangeRun[PreparedRestore]) -> None:
-        """Elections that an earlier run left unfinished do not matter here."""
+        """Elections that an earlier run left unfinished do not matter here. An earlier run of the same command that
+        was killed after its last record is closed.
+        """
+        command = ("restore", str(self.directory.absolute()), *self.words)
+        killed = [one.entry for one in unfinished(run.cluster_id).restores if one.command == command]
+        if killed and not self.dry_run:
+            left = (await self.read(access.reading, run.cluster_id, run.operator.progress)).records
+            if left <= 0:
+                run.journal.settle("every record of the rescue is written", entries=killed)
 
     async def prepare(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedRestore]
@@ -208,8 +216,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     async def carry_out(
         self, cluster: Backend, prepared: PreparedRestore, run: ChangeRun[PreparedRestore]
     ) -> RestoredRecords:
-        detail = {"target": prepared.target, "records": prepared.records, "directory": str(self.directory)}
-        entry = run.journal.before(RESTORE_RECORDS, detail)
+        entry = run.journal.before(RESTORE_RECORDS, self._recorded(prepared))
         writer = cluster.record_writer()
         to = prepared.to
         if prepared.creates is not None:
@@ -234,6 +241,16 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         refused = dict(result.failures)
         run.journal.after(entry, {"records": result.records, "refused": refused})
         return result
+
+    def _recorded(self, prepared: PreparedRestore) -> dict[str, object]:
+        """For the journal: what goes where, and what the command that finishes it needs."""
+        return {
+            "directory": str(self.directory.absolute()),
+            "target": prepared.target,
+            "topics": sorted({row.tp.topic for row in prepared.rows}),
+            "records": prepared.records,
+            "options": self.words,
+        }
 
     def conclusion(self, result: RestoredRecords) -> Conclusion:
         return Conclusion(Status.PARTLY if result.failures else Status.DONE)

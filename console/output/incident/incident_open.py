@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
 from backends.base.answers import Outcome
 from console.operations.history.incident import Incident
@@ -122,8 +123,11 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
     def line(*words: str) -> str:
         return shlex.join(("ktriage", *words, *arguments))
 
-    if not incident.unfinished.nothing and incident.going_on is None:
-        yield line("resume")
+    if incident.going_on is None:
+        if not replace(incident.unfinished, restores=()).nothing:
+            yield line("resume")
+        for restore in incident.unfinished.restores:
+            yield line(*restore.command)
     offline = _offline_now(incident)
     if offline:
         yield line("plan", "--all-offline-partitions", "recovery.json")

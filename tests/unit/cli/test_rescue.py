@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from console.operations.rescue.restore_run import RestoreRun
 from tests.unit.cli.command_process import Caller
 
 TAIL = ("--simulate", "stale-long-tail")
@@ -137,6 +138,52 @@ def test_a_killed_write_back_goes_on_and_nothing_stands_twice(elected: Caller, t
     again = elected("ktriage", *words)
     assert again.status == 0 and "500 records written back; 500 counted" in again.out, again
     assert max(log_ends(elected, "payments")) == 1800
+
+
+def open_items(call: Caller) -> tuple[str, list[str]]:
+    """What the report has as still open, and the commands that come next."""
+    told = json.loads(call("ktriage", "report", *TAIL, "--output", "json").out)
+    return "\n".join(told["open"]), told["next"]
+
+
+def test_resume_and_the_report_tell_of_a_killed_write_back_until_it_is_finished(
+    elected: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies with all records sent and before it wrote down that they are."""
+
+    class Killed(BaseException):
+        pass
+
+    async def killed(self: RestoreRun) -> None:
+        raise Killed
+
+    words = ("restore", "saved", "--to-source", *AGREED, *TAIL)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(RestoreRun, "count", killed)
+        elected("ktriage", *words)
+    finishing = f"ktriage restore {tmp_path}/saved --to-source {' '.join(TAIL)}"
+    resumed = elected("ktriage", "resume", *TAIL)
+    assert resumed.status == 1 and f"next: {finishing}" in resumed.err, resumed
+    assert "500 rescued records of" in resumed.err and "1 restore of rescued records still" in resumed.out
+    still_open, commands = open_items(elected)
+    assert "500 rescued records" in still_open and any(finishing[:50] in one for one in commands)
+    assert finishing in elected("ktriage", "status", *TAIL).err
+    assert "500 rescued records" in elected("ktriage", "handover", *TAIL).out
+    assert "restore-records: 500 of" in elected("ktriage", "journal", *TAIL).out
+    assert "nothing was sent" in elected("ktriage", *words).out
+    assert elected("ktriage", "resume", *TAIL).status == 0
+    assert "rescued records" not in open_items(elected)[0]
+
+
+def test_a_killed_write_back_whose_rescue_is_gone_is_closed(elected: Caller, tmp_path: Path) -> None:
+    assert elected("ktriage", "restore", "saved", "--to-source", *AGREED, *TAIL).status == 0
+    (run,) = [path for path in (tmp_path / "state").rglob("*.jsonl") if "restore-records" in path.read_text()]
+    lines = run.read_text().splitlines(keepends=True)
+    run.write_text("".join(line for line in lines if json.loads(line)["kind"] not in ("after", "end")))
+    (tmp_path / "saved").rename(tmp_path / "away")
+    resumed = elected("ktriage", "resume", *TAIL)
+    assert resumed.status == 0 and "not there any more" in resumed.err, resumed
+    assert "rescued records" not in open_items(elected)[0]
 
 
 def test_chosen_records_are_written_back_once_and_go_on_after_a_kill(elected: Caller, tmp_path: Path) -> None:

@@ -271,3 +271,35 @@ def test_a_journal_that_was_cleared_away_is_read_from_its_new_beginning(tmp_path
     with journal(tmp_path, "third") as run:
         reorder(run)
     assert open_rows(tmp_path) == list(ROWS)
+
+
+def restoring(to: Journal, *options: str, directory: str = "/saved") -> str:
+    return to.before("restore-records", {"directory": directory, "records": 500, "options": options})
+
+
+def test_a_restore_is_open_until_the_same_one_has_written_everything(tmp_path: Path) -> None:
+    with journal(tmp_path, "killed") as run:
+        restoring(run, "--to-source")
+    with journal(tmp_path, "another target") as run:
+        run.after(restoring(run, "--to-topic", "kept"), {"records": 500})
+    with journal(tmp_path, "another directory") as run:
+        run.after(restoring(run, "--to-source", directory="/other"), {"records": 500})
+    (left,) = found(tmp_path).restores
+    assert (left.run_id, left.command, left.records) == ("killed", ("restore", "/saved", "--to-source"), 500)
+    with journal(tmp_path, "stopped") as run:
+        run.after(
+            restoring(run, "--to-source"), {"records": 20, "refused": {TPS[0]: "stopped before its turn"}}
+        )
+    (left,) = found(tmp_path).restores
+    assert left.run_id == "stopped"
+    with journal(tmp_path, "whole") as run:
+        run.after(restoring(run, "--to-source"), {"records": 500})
+    assert found(tmp_path).nothing
+
+
+def test_a_restore_that_is_going_on_is_not_left_by_an_earlier_run(tmp_path: Path) -> None:
+    with journal(tmp_path, "one") as run:
+        restoring(run, "--to-source")
+        assert found(tmp_path).of_other_runs("one").nothing
+        run.settle("every record of the rescue is written", entries=["one/1"])
+        assert found(tmp_path).nothing
