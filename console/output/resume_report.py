@@ -62,7 +62,8 @@ def settled_lines(settled: SettledOrders) -> Iterator[str]:
     """Counts, then every partition whose order could not be restored."""
     counts = Counter(row.fate for row in settled.rows)
     if settled.restores:
-        yield f"{counted(len(settled.restores), 'restore')} of rescued records still to be finished, by its own command"
+        many = counted(len(settled.restores), "restore")
+        yield f"{many} of rescued records still to be finished, by its own command"
     elif not settled.rows and not settled.entries:
         yield "nothing is unfinished, according to this journal (--plan FILE finishes a run of another journal)"
         return

@@ -1,10 +1,11 @@
-"""The records of a stale long tail, as a consumer of another implementation reads them."""
+"""Records as a consumer of another implementation reads them, and those of a stale long tail."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Iterable
+from typing import cast
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
@@ -36,6 +37,24 @@ def values(cluster: KafkaCluster, topic: str, partitions: Iterable[int] = (0,)) 
         return found
     finally:
         consumer.close()
+
+
+def consumed(cluster: KafkaCluster, topic: str, partition: int = 0) -> list[tuple[str, str, int, list[str]]]:
+    """Key, value, timestamp and headers of every committed record, by librdkafka."""
+    settings = {"group.id": "read", "isolation.level": "read_committed", "enable.partition.eof": True}
+    consumer = Consumer(cluster.superuser_config() | settings)
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    found = []
+    try:
+        while (message := consumer.poll(30)) is not None and message.error() is None:
+            key, value = message.key() or b"", message.value() or b""
+            headers = cast("list[tuple[str, bytes]]", message.headers() or [])
+            told = [f"{name}={text.decode()}" for name, text in headers]
+            found.append((key.decode(), value.decode(), message.timestamp()[1], told))
+    finally:
+        consumer.close()
+    assert message is not None, f"{topic}-{partition}: no end within 30 s"
+    return found
 
 
 def expected(counts: Counts) -> Counter[str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from struct import pack_into
-from typing import cast
 
 import pyarrow as pa
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from backends.log_segments.batch_header import HEADER_SIZE, parse_header
 from console.provenance import now
@@ -21,6 +20,7 @@ from recovery.model import EpochSpan
 from recovery.rescue_branches import BranchPart, RescueBranch
 from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.command_runner import CommandRunner
+from tests.live.rescued_records import consumed
 from tests.unit.rescue.batches import batch
 from tests.unit.rescue.test_restore import marker, rewritten
 
@@ -80,24 +80,6 @@ def rescue(
         writer.take(b"".join(batches))
         saved.whole(writer)
     saved.close()
-
-
-def consumed(cluster: KafkaCluster, topic: str, partition: int = 0) -> list[tuple[str, str, int, list[str]]]:
-    """Key, value, timestamp and headers of every committed record, by librdkafka."""
-    settings = {"group.id": "read", "isolation.level": "read_committed", "enable.partition.eof": True}
-    consumer = Consumer(cluster.superuser_config() | settings)
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    found = []
-    try:
-        while (message := consumer.poll(30)) is not None and message.error() is None:
-            key, value = message.key() or b"", message.value() or b""
-            headers = cast("list[tuple[str, bytes]]", message.headers() or [])
-            told = [f"{name}={text.decode()}" for name, text in headers]
-            found.append((key.decode(), value.decode(), message.timestamp()[1], told))
-    finally:
-        consumer.close()
-    assert message is not None, f"{topic}-{partition}: no end within 30 s"
-    return found
 
 
 def test_thinned_and_transactional_batches_come_back(
