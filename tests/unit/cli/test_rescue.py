@@ -164,7 +164,7 @@ def test_resume_and_the_report_tell_of_a_killed_write_back_until_it_is_finished(
     finishing = f"ktriage restore {tmp_path}/saved --to-source {' '.join(TAIL)}"
     resumed = elected("ktriage", "resume", *TAIL)
     assert resumed.status == 1 and f"next: {finishing}" in resumed.err, resumed
-    assert "500 rescued records of" in resumed.err and "1 restore of rescued records still" in resumed.out
+    assert "500 rescued records of" in resumed.out and "1 restore of rescued records still" in resumed.out
     still_open, commands = open_items(elected)
     assert "500 rescued records" in still_open and any(finishing[:50] in one for one in commands)
     assert finishing in elected("ktriage", "status", *TAIL).err
