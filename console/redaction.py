@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from recovery.secret_names import NAME_PATTERN, names_secret
+
 REDACTED = "[redacted]"
 
-_NAMES = "passw|passphrase|secret|token|jaas|credential|private.?key|assertion|webhook"
-_SECRET_NAME = re.compile(f"(?i){_NAMES}")
 _PEM = re.compile(r"-----BEGIN [^-]*-----.*?(-----END [^-]*-----|\Z)", re.DOTALL)
 # From the key to the end of the line, not to the end of the word: a JAAS line holds several quoted values.
-_ASSIGNED = re.compile(rf"""(?im)(\b[\w.\-]*(?:{_NAMES})[\w.\-]*['"]?\s*[=:]\s*).*$""")
+_ASSIGNED = re.compile(rf"""(?im)(\b[\w.\-]*(?:{NAME_PATTERN})[\w.\-]*['"]?\s*[=:]\s*).*$""")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
 _URL_USER = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
 
@@ -22,11 +22,6 @@ def redact(text: str) -> str:
     text = _ASSIGNED.sub(lambda found: found.group(1) + REDACTED, text)
     text = _BEARER.sub(lambda found: f"{found.group(1)} {REDACTED}", text)
     return _URL_USER.sub(REDACTED, text)
-
-
-def names_secret(name: str) -> bool:
-    """Whether the value of an option, a setting or a field of that name may be a secret."""
-    return _SECRET_NAME.search(name) is not None
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:

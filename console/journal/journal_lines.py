@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 
 from console.journal.errors import JournalError
-from console.redaction import REDACTED, names_secret, redact
+from console.redaction import REDACTED, redact
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
+from recovery.secret_names import names_secret
 
 FORMAT_VERSION = 1
 

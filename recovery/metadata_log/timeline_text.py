@@ -20,6 +20,7 @@ from recovery.metadata_log.records import (
     UnregisterBrokerRecord,
 )
 from recovery.metadata_log.timeline import ClusterEvent, EventKind, PartitionMove
+from recovery.secret_names import names_secret
 from recovery.wording.quantity_text import simulated_time
 
 
@@ -168,8 +169,14 @@ def _log_dirs(directories: tuple[str, ...]) -> str:
 
 
 def _configured(config: ConfigRecord) -> str:
-    value = "removed" if config.value is None else f"set to {config.value}"
-    return f"{config.key} {value} for {_resource(config)}"
+    return f"{config.key} {_value_text(config)} for {_resource(config)}"
+
+
+def _value_text(config: ConfigRecord) -> str:
+    """The metadata log has the passwords of brokers in plain text; a timeline is shown to others."""
+    if config.value is None:
+        return "removed"
+    return "set (its value is not shown)" if names_secret(config.key) else f"set to {config.value}"
 
 
 def _resource(config: ConfigRecord) -> str:

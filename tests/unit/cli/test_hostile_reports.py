@@ -41,6 +41,7 @@ from recovery.groups.group_values import (
     GroupMember,
     GroupMembers,
 )
+from recovery.metadata_log.records import ConfigRecord, ResourceType
 from recovery.model import EpochSpan, TopicPartition, Unknown, Why
 from recovery.rescue_branches import BranchPart, RescueBranch, UnreadReplica
 from recovery.transactions.transaction_values import (
@@ -49,6 +50,7 @@ from recovery.transactions.transaction_values import (
     PartitionTransactions,
     TransactionState,
 )
+from tests.hostile_metadata_log import write_hostile_log, write_log
 from tests.hostile_text import HOSTILE, HostileBackend, drives_a_terminal, told_by
 from tests.unit.cli.command_process import Caller, Ended
 
@@ -259,3 +261,48 @@ def test_a_profile_of_a_hostile_name_is_one_line(call: Caller, text: str) -> Non
             ended = call("ktriage", "status", "--cluster", name)
             assert harmless(ended) == "" and ended.status == 2
             assert len(ended.err.splitlines()) == 1, ended
+
+
+@NAMES
+def test_a_timeline_of_hostile_names_is_one_line_an_event(call: Caller, text: str) -> None:
+    hostile, plain = (
+        (
+            "ktriage",
+            "timeline",
+            "--last",
+            "0",
+            "--metadata-dir",
+            str(write_hostile_log(call.home / name, word)),
+        )
+        for name, word in (("hostile", text), ("plain", "plain"))
+    )
+    told, expected = call(*hostile), call(*plain)
+    assert (told.status, expected.status) == (0, 0), told
+    assert len(harmless(told).splitlines()) == len(expected.out.splitlines()) > 10
+    document = json.loads(harmless(call(*hostile, "--output", "json")))
+    assert any(text in event["text"] for event in document["events"]), "a program gets the name as it is"
+    markdown = harmless(call(*hostile, "--output", "markdown"))
+    assert len(markdown.splitlines()) == len(call(*plain, "--output", "markdown").out.splitlines())
+    assert "<script>" not in markdown
+    one = call(*hostile, "--topic", text)
+    assert harmless(one) and one.status == 0
+    missing = call(*hostile, "--topic", f"no {text}")
+    assert "this metadata log knows no topic" in harmless(missing) + missing.err
+
+
+@pytest.mark.parametrize("output", ["table", "json", "markdown"])
+def test_a_timeline_shows_no_password_that_was_set_dynamically(call: Caller, output: str) -> None:
+    """The controllers keep them in plain text in the metadata log."""
+    secret = (
+        "listener.name.internal.plain.sasl.jaas.config",
+        "ssl.key.password",
+        "ssl.keystore.key",
+        "ssl.truststore.password",
+        "sasl.oauthbearer.client.credentials.client.secret",
+    )
+    settings = {**dict.fromkeys(secret, HIDDEN), "log.retention.ms": "4711"}
+    records = [ConfigRecord(ResourceType.BROKER, "1", key, value) for key, value in settings.items()]
+    directory = write_log(call.home / "metadata", records)
+    told = harmless(call("ktriage", "timeline", "--metadata-dir", str(directory), "--output", output))
+    assert HIDDEN not in told and "4711" in told
+    assert all(key in told for key in settings)
