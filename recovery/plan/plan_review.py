@@ -21,7 +21,7 @@ from recovery.wording.verdict_text import verdict_text
 
 class AcknowledgedLoss(NamedTuple):
     """How many rows lose which part of the acknowledged records: ``none`` (of these ``doubtful`` by something that
-    was seen), ``some`` (``at_least`` offsets in all), ``unknown``; rows that nobody judged are in none of them.
+    was seen), ``some`` (``at_least`` committed offsets in all), ``unknown``; rows that nobody judged are in none.
     """
 
     none: int
@@ -35,9 +35,9 @@ class AcknowledgedLoss(NamedTuple):
         return self.none == rows and not self.doubtful
 
     def __str__(self) -> str:
-        """Such as ``500 or more lost in 1, not known for 2, in doubt for 1, none lost in 2``; "" where unjudged."""
+        """Such as ``500 or more committed lost in 1, in doubt for 1, none lost in 2``; "" where unjudged."""
         certain = self.none - self.doubtful
-        parts = [f"{self.at_least:,} or more lost in {self.some:,}"] if self.some else []
+        parts = [f"{self.at_least:,} or more committed lost in {self.some:,}"] if self.some else []
         parts += [f"not known for {self.unknown:,}"] if self.unknown else []
         parts += [f"in doubt for {self.doubtful:,}"] if self.doubtful else []
         parts += [f"none lost in {certain:,}"] if certain else []

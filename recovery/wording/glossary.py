@@ -113,8 +113,8 @@ GLOSSARY = (
     GlossaryEntry(
         VERDICT,
         ("none", "some", "open", "evidence", "in doubt"),
-        "What a choice loses of the acknowledged records: none, some, or open where neither is proved. It"
-        " names its evidence and what would decide it.",
+        "What a choice loses of the acknowledged records: none, some (committed ones, by a high watermark), or"
+        " open where neither is proved. It names its evidence and what would decide it.",
     ),
     GlossaryEntry(
         ACKNOWLEDGED,

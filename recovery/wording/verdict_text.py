@@ -38,13 +38,15 @@ def _records_lost(verdict: Verdict) -> Iterator[str]:
 
 
 def short_verdict(verdict: Verdict | None) -> str:
-    """For a column: ``none``, ``none, in doubt``, ``500 or more``, ``up to 40``, ``unknown``."""
+    """What of the acknowledged records is lost. A high watermark proves only that a record was committed.
+
+    For a column: ``none``, ``none, in doubt``, ``500+ committed``, ``up to 40``, ``unknown``."""
     if verdict is None:
         return "not judged"
     if verdict.kind is VerdictKind.NONE:
         return "none, in doubt" if verdict.doubtful else "none"
     if verdict.kind is VerdictKind.SOME:
-        return f"{verdict.at_least:,} or more"
+        return f"{verdict.at_least:,}+ committed"
     return "unknown" if verdict.at_most is None else f"up to {verdict.at_most:,}"
 
 

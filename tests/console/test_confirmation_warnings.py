@@ -40,7 +40,7 @@ SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
     [
         (NONE_LOST, False, "acknowledged records: none lost in 1"),
         (IN_DOUBT, True, "acknowledged records: in doubt for 1"),
-        (SOME_LOST, True, "acknowledged records: 300 or more lost in 1"),
+        (SOME_LOST, True, "acknowledged records: 300 or more committed lost in 1"),
     ],
 )
 def test_that_no_acknowledged_record_is_lost_is_no_warning(verdict: Verdict, warned: bool, line: str) -> None:

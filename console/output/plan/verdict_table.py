@@ -38,7 +38,10 @@ def verdict_lines(
     ]
     if rows:
         yield ""
-        yield "What electing each replica loses; acked: told to a producer with acks=all as written"
+        yield (
+            "What electing each replica loses; acked: told to a producer with acks=all as written;"
+            " committed: consumers could read it"
+        )
         yield from table(COLUMNS, rows)
 
 

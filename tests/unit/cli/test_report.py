@@ -143,7 +143,7 @@ def test_the_journal_tells_partition_leaders_loss_and_the_plans_file(recovered: 
     told = recovered("ktriage", "journal", *TAIL).out
     assert "elections of 1 partition by tail.json (plan " in told
     assert "payments-0: no leader -> 2 (elected, epoch " in told
-    assert "acknowledged lost: 500 or more" in told
+    assert "acknowledged lost: 500+ committed" in told
 
 
 def test_the_journal_tells_who_led_before_a_preferred_election(recovered: Caller) -> None:

@@ -323,7 +323,7 @@ def test_a_plan_says_first_what_it_loses_of_the_acknowledged_records() -> None:
         None,
     )
     plan = Plan(HEADER, tuple(judged_row(verdict, number) for number, verdict in enumerate(verdicts)), ())
-    said = "500 or more lost in 1, not known for 1, in doubt for 1, none lost in 1"
+    said = "500 or more committed lost in 1, not known for 1, in doubt for 1, none lost in 1"
     assert str(summarise(plan).acknowledged) == said
     assert (
         f"- Acknowledged records: {said}"

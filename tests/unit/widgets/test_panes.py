@@ -156,7 +156,7 @@ async def test_replicas_show_what_each_choice_loses_of_the_acknowledged_records(
         pane.update(view)
         await pilot.pause()
         exported = json.loads("".join(pane.export("json")))
-        assert [row["acknowledged"] for row in exported] == ["300 or more", "none, in doubt", ""]
+        assert [row["acknowledged"] for row in exported] == ["300+ committed", "none, in doubt", ""]
         assert "LOSES ACKED" in line_of(pilot, "LAST EPOCH")
         screen = " ".join(text_of(pilot.app).split())
         assert "loses no acknowledged record, if min ISR was never lower and" in screen

@@ -159,7 +159,7 @@ async def test_the_leader_dialog_shows_what_each_choice_loses_of_the_acknowledge
         await pilot.pause()
         screen = text_of(app)
         assert "LOSES ACKED" in screen
-        assert "300, NEWER  300 or more" in screen.replace(" or more, NEWER", ", NEWER")
+        assert "300, NEWER  300+ committed" in screen.replace(" or more, NEWER", ", NEWER")
         await pilot.press("down")
         await pilot.pause()
         assert "loses 300 or more offsets that a high watermark proves committed" in " ".join(
