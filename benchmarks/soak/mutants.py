@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
@@ -101,12 +101,10 @@ def run(options: SoakOptions) -> int:
         copies: Queue[Path] = Queue()
         for number in range(jobs):
             copies.put(_copy(Path(directory) / str(number)))
-        broken = _broken_unchanged(copies, selected)
-        if broken:
-            print(f"mutants: the tests fail without any change: {broken}")
-            return 1
+        failures = _failures_unchanged(copies, selected)
         with ThreadPoolExecutor(jobs) as pool:
-            results = [_print_result(result) for result in pool.map(lambda m: _tried(m, copies), selected)]
+            tried = pool.map(lambda mutant: _tried(mutant, copies, failures), selected)
+            results = [_print_result(result) for result in tried]
     bad = [result for result in results if result.verdict is not Verdict.NOTICED]
     took = time.monotonic() - began
     print(f"mutants: {len(results)} changes in {took:.0f} s, {jobs} at a time: {len(bad)} not noticed")
@@ -136,18 +134,33 @@ def _copy(to: Path) -> Path:
     return to
 
 
-def _broken_unchanged(copies: Queue[Path], mutants: Sequence[Mutant]) -> str:
+def _failures_unchanged(copies: Queue[Path], mutants: Sequence[Mutant]) -> tuple[str, ...]:
+    """pytest's lines for the tests that fail without any change, which are no verdict on one."""
     tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
     copy = copies.get()
     try:
-        ended = _pytest(copy, tests, 10 * SECONDS)
-        return "" if ended is not None and ended.returncode == 0 else _first_failure(ended)
+        ended = _pytest(copy, tests, 10 * SECONDS, all_failures=True)
     finally:
         copies.put(copy)
+    if ended is not None and ended.returncode in (0, _NOTICED):
+        return tuple(_failures(ended.stdout))
+    return tuple(f"ERROR {test}: {_first_failure(ended)}" for test in tests)
 
 
-def _tried(mutant: Mutant, copies: Queue[Path]) -> MutantResult:
+def failing_test(mutant: Mutant, failures: Iterable[str]) -> str | None:
+    """The first of pytest's failure lines that is of the mutant's own tests."""
+    for line in failures:
+        path = line.split()[1].partition("::")[0].rstrip(":")
+        if any(path == test or path.startswith(f"{test}/") for test in mutant.tests):
+            return line
+    return None
+
+
+def _tried(mutant: Mutant, copies: Queue[Path], failures: Sequence[str]) -> MutantResult:
     began = time.monotonic()
+    broken = failing_test(mutant, failures)
+    if broken is not None:
+        return MutantResult(mutant, Verdict.ERROR, f"fails without any change: {broken}", 0.0)
     copy = copies.get()
     path = copy / mutant.file
     try:
@@ -165,12 +178,21 @@ def _tried(mutant: Mutant, copies: Queue[Path]) -> MutantResult:
     return MutantResult(mutant, verdict, by, time.monotonic() - began)
 
 
-def _pytest(copy: Path, tests: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str] | None:
-    """None: they were still running after ``seconds``.
+def _pytest(
+    copy: Path, tests: Sequence[str], seconds: float, *, all_failures: bool = False
+) -> subprocess.CompletedProcess[str] | None:
+    """None: they were still running after ``seconds``. They end at the first failure, unless all are asked for.
 
     Without bytecode files: one is taken for the source's own where the time and the size are the same.
     """
-    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    options = [
+        *(() if all_failures else ("-x",)),
+        "-q",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "--hypothesis-seed=0",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         return subprocess.run(

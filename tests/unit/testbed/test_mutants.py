@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.soak.mutants import CHANGES, ROOT, BadChange, Mutant, changed, mutants
+from benchmarks.soak.mutants import CHANGES, ROOT, BadChange, Mutant, changed, failing_test, mutants
 
 ONE = """
 - tests: [tests/unit/a.py]
@@ -43,3 +43,12 @@ def test_a_change_is_made_only_where_its_old_text_stands_once() -> None:
 def test_a_change_that_is_incomplete_or_changes_nothing_is_an_error(bad: str) -> None:
     with pytest.raises(BadChange):
         mutants(f"- tests: [t]\n  files:\n    recovery/a.py:\n      - {bad}\n")
+
+
+def test_a_test_that_fails_without_any_change_spoils_only_the_changes_that_it_judges() -> None:
+    one, other = mutants(ONE)
+    room = one._replace(tests=("tests/unit",))
+    failures = ("FAILED tests/unit/b.py::test_it[a b] - assert 1 == 2",)
+    assert failing_test(other, failures) == failing_test(room, failures) == failures[0]
+    assert failing_test(one, failures) is None
+    assert failing_test(one, ("ERROR tests/unit/a.py: still running after 120 s",)) is not None
