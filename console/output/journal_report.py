@@ -10,10 +10,12 @@ from console.journal.planned_elections import planned_entries
 from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
 from console.journal.unfinished_entries import (
     CANCEL_REASSIGNMENT,
+    COMMIT_OFFSETS,
     HEAL,
     REASSIGN,
     RESTORE_RECORDS,
     UNREGISTER,
+    WRITE_MARKERS,
 )
 from console.output.incident.journal_elections import elections_lines
 from console.output.json_document import document
@@ -85,6 +87,13 @@ def event_text(event: Event) -> str:
     return f"settled: {event.why}{f' ({what})' if what else ''}"
 
 
+_COUNTED = {
+    COMMIT_OFFSETS: ("offsets", "partition of a group", "partitions of groups"),
+    WRITE_MARKERS: ("markers", "transaction", "transactions"),
+}
+"""Entries by action, with the list that holds what they are about."""
+
+
 def _about(event: EntryBegun) -> str:
     """The object of an entry that names no rows: a voter with its directory, a replacement's plan, a feature's
     level, moves of replicas.
@@ -94,8 +103,8 @@ def _about(event: EntryBegun) -> str:
         return f" {ReplicaKey(int(detail['voter']), str(detail.get('directoryId', '')))}"
     if "feature" in detail:
         return f" {detail['feature']} to {detail.get('level', '?')}"
-    if event.action in (HEAL, REASSIGN, CANCEL_REASSIGNMENT, UNREGISTER):
-        return _about_moves(detail)
+    if event.action in _COUNTED or event.action in (HEAL, REASSIGN, CANCEL_REASSIGNMENT, UNREGISTER):
+        return _about_fix(event.action, detail)
     if "steps" in detail:
         return f" {', '.join(map(str, detail['steps']))}"
     if "directory" in detail:
@@ -109,7 +118,10 @@ def _about_restore(detail: Mapping[str, Any]) -> str:
     return f": {detail.get('records', '?')} of {detail.get('directory', '?')} to {topics}{source}"
 
 
-def _about_moves(detail: Mapping[str, Any]) -> str:
+def _about_fix(action: str, detail: Mapping[str, Any]) -> str:
+    if action in _COUNTED:
+        key, one, many = _COUNTED[action]
+        return f" of {counted(len(detail.get(key, ())), one, many)}"
     gone = f" for broker {', '.join(map(str, detail['gone']))}" if "gone" in detail else ""
     rows = detail.get("moves", detail.get("partitions"))
     return f" {detail.get('broker', '?')}" if rows is None else f" of {counted(len(rows), 'partition')}{gone}"

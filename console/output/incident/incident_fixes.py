@@ -7,9 +7,12 @@ from typing import Any
 
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
 from console.journal.unfinished_entries import COMMIT_OFFSETS, HEAL, UNREGISTER, WRITE_MARKERS
+from console.operations.history.affected_groups import affected_groups, groups_unread
 from console.operations.history.incident import Incident
 from console.output.incident.report_blocks import ReportBlock, ReportHeading, ReportTable, ReportText
-from recovery.wording.quantity_text import ids
+from recovery.groups.group_values import CommittedOffset
+from recovery.wording.group_text import committed_text
+from recovery.wording.quantity_text import ids, offset
 
 MOST_ROWS = 200
 NOT_KNOWN = "the result is not known"
@@ -19,6 +22,7 @@ Row = tuple[str, ...]
 
 def fix_blocks(incident: Incident) -> Iterator[ReportBlock]:
     """One table of each kind. What was put right without ktriage is in no journal."""
+    yield from _affected(incident)
     yield ReportHeading(2, "Groups, transactions and replicas that were put right")
     tables = (
         (("group", "partition", "offset before", "offset after", "result"), _offset_rows),
@@ -34,6 +38,29 @@ def fix_blocks(incident: Incident) -> Iterator[ReportBlock]:
         )
     for columns, rows in found:
         yield from _table(columns, rows)
+
+
+def _affected(incident: Incident) -> Iterator[ReportBlock]:
+    """The groups that read what was cut off, as the plans had them before the elections."""
+    groups, unread = affected_groups(incident), groups_unread(incident)
+    if not groups and not unread:
+        return
+    yield ReportHeading(2, "Consumer groups that these elections affected")
+    rows: list[Row] = [
+        (
+            one.group.group,
+            str(one.group.tp),
+            committed_text(CommittedOffset(one.group.offset, one.group.epoch)),
+            str(one.group.place),
+            "not known" if one.group.go_back_to is None else offset(one.group.go_back_to),
+            "yes" if one.put_right else "not with ktriage",
+        )
+        for one in groups
+    ]
+    columns = ("group", "partition", "committed before", "last record read", "to go back to", "put right")
+    yield from _table(columns, rows)
+    if unread:
+        yield ReportText(f"There may be other groups: {'; '.join(unread)}.")
 
 
 def _table(columns: tuple[str, ...], rows: list[Row]) -> Iterator[ReportBlock]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from console.operations.history.affected_groups import IncidentGroup, affected_groups, groups_unread
 from console.operations.history.incident import ElectionRound, Incident, RescueState
 from console.output.incident.incident_open import next_commands, open_items
 from console.output.journal_report import run_json
 from console.output.json_document import document
 from console.output.timeline_report import event_fields
 from recovery.metadata_log.outages import Outage
+from recovery.model import NO_EPOCH
 
 
 def report_document(incident: Incident) -> Iterator[str]:
@@ -33,6 +35,8 @@ def report_document(incident: Incident) -> Iterator[str]:
                 for file in incident.plans
                 if file.plan is not None
             ],
+            "affectedGroups": [_group_json(one) for one in affected_groups(incident)],
+            "groupsUnread": list(groups_unread(incident)),
             "rescues": [_rescue_json(rescue) for rescue in incident.rescues],
             "runs": [run_json(sources.cluster_id, run) for run in incident.runs],
             "events": []
@@ -73,6 +77,20 @@ def _elections_json(one: ElectionRound) -> Iterator[dict[str, object]]:
             "acknowledged": election.acknowledged or None,
             "reason": None if row is None else row.reason,
         }
+
+
+def _group_json(one: IncidentGroup) -> dict[str, object]:
+    group = one.group
+    return {
+        "group": group.group,
+        "topic": group.tp.topic,
+        "partition": group.tp.partition,
+        "offset": group.offset,
+        "epoch": None if group.epoch == NO_EPOCH else group.epoch,
+        "place": group.place.name.lower().replace("_", "-"),
+        "goBackTo": group.go_back_to,
+        "putRight": one.put_right,
+    }
 
 
 def _rescue_json(rescue: RescueState) -> dict[str, object]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from backends.base.answers import Outcome
+from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import Incident
 from console.operations.survey.overview import overview_health
 from console.output.resume_report import open_lines
@@ -39,6 +40,7 @@ def open_items(incident: Incident) -> Iterator[str]:
     yield from _brokers_away(incident)
     yield from _waits(incident)
     yield from _not_elected(incident)
+    yield from _groups(incident)
     yield from _rescues(incident)
 
 
@@ -105,6 +107,16 @@ def _not_elected(incident: Incident) -> Iterator[str]:
             yield f"{tp} was to be led by {election.planned_leader}: {outcome}"
 
 
+def _groups(incident: Incident) -> Iterator[str]:
+    left = [one for one in affected_groups(incident) if not one.put_right]
+    if left:
+        names = list(dict.fromkeys(one.group.group for one in left))
+        yield (
+            f"{counted(len(names), 'consumer group')} affected by the elections and not put right with ktriage:"
+            f" {some_of(names)}"
+        )
+
+
 def _rescues(incident: Incident) -> Iterator[str]:
     for rescue in incident.rescues:
         if rescue.problem:
@@ -134,6 +146,8 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
     for file in incident.plans:
         if file.plan is not None and file.plan.rows:
             yield line("verify", str(file.path))
+    for path in dict.fromkeys(one.file.path for one in affected_groups(incident) if not one.put_right):
+        yield line("groups", "fix", str(path), "--dry-run")
     for rescue in incident.rescues:
         if rescue.branches and not rescue.restored:
             yield shlex.join(("ktriage", "rescue", "show", str(rescue.directory)))

@@ -12,6 +12,7 @@ from datetime import datetime
 from backends.base.answers import Outcome
 from console.journal.planned_elections import PlannedElection, planned_entries
 from console.journal.run_records import RunRecord
+from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import ElectionRound, Incident
 from console.operations.history.timeline import VIRTUAL
 from console.output.incident.incident_fixes import fix_blocks
@@ -108,6 +109,13 @@ def _in_short(incident: Incident) -> Iterator[str]:
     back = sum(records for rescue in incident.rescues for _, records in rescue.restored)
     if incident.rescues:
         yield f"Read before elections and saved: {offsets:,} offsets. Restored: {back:,} records."
+    if groups := affected_groups(incident):
+        names = dict.fromkeys(one.group.group for one in groups)
+        left = {one.group.group for one in groups if not one.put_right}
+        yield (
+            f"Consumer groups that had read what was cut off, or may have: {len(names):,};"
+            f" {len(names) - len(left):,} of them put right with ktriage."
+        )
     still = len(tuple(open_items(incident)))
     yield f"Still open: {counted(still, 'point')} (below)." if still else "Nothing is known to be open."
 
@@ -313,7 +321,7 @@ def _rescued(incident: Incident) -> Iterator[ReportBlock]:
             (
                 str(rescue.directory),
                 f"{len(whole):,} of {len(rescue.branches):,} branches whole",
-                f"{sum(branch.offsets for branch in whole):,} offsets",
+                counted(sum(branch.offsets for branch in whole), "offset"),
                 human_bytes(size),
                 back or "not restored",
             )

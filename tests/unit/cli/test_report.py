@@ -190,3 +190,28 @@ def test_what_was_put_right_is_named_with_the_result(call: Caller) -> None:
     assert "| 7, epoch 2 | orders-0 | COMMIT | the result is not known |" in told
     assert "| orders-2 | 3,1 | 4,1 | moved |" in told
     assert "| 3 | done |" in told
+
+
+GROUPS = ("--simulate", "groups-on-the-stale-tail")
+
+
+def test_who_was_affected_and_who_was_put_right(call: Caller) -> None:
+    """By the plan, before the elections; by the journal, afterwards."""
+    assert call("ktriage", "plan", "--strategy", "aggressive", "tail.json", *GROUPS).status == 0
+    assert not json.loads(call("ktriage", "report", "--output", "json", *GROUPS).out)["affectedGroups"]
+    assert call("ktriage", "apply", "tail.json", *AGREED, *GROUPS).status == 0
+    before = json.loads(call("ktriage", "report", "--output", "json", *GROUPS).out)
+    names = {row["group"] for row in before["affectedGroups"]}
+    assert names and not any(row["putRight"] for row in before["affectedGroups"])
+    assert any("not put right with ktriage" in line for line in before["open"])
+    assert any("groups fix" in line and "--dry-run" in line for line in before["next"])
+    call("ktriage", "groups", "fix", "tail.json", "--uncertain", *AGREED, *GROUPS)
+    rows = json.loads(call("ktriage", "report", "--output", "json", *GROUPS).out)["affectedGroups"]
+    right = {row["group"] for row in rows if row["putRight"]}
+    assert right and {row["group"] for row in rows} == names
+    told = call("ktriage", "report", *GROUPS).out
+    assert f"{len(names)}; {len(right)} of them put right with ktriage" in told
+    assert "## Consumer groups that these elections affected" in told
+    call("ktriage", "groups", "fix", "--undo", *AGREED, *GROUPS)
+    rows = json.loads(call("ktriage", "report", "--output", "json", *GROUPS).out)["affectedGroups"]
+    assert not any(row["putRight"] for row in rows), "it was taken back"
