@@ -41,7 +41,6 @@ from recovery.groups.group_values import (
     GroupMember,
     GroupMembers,
 )
-from recovery.membership.quorum import Quorum
 from recovery.metadata_log.records import ConfigRecord, ResourceType
 from recovery.model import EpochSpan, TopicPartition, Unknown, Why
 from recovery.rescue_branches import BranchPart, RescueBranch, UnreadReplica
@@ -116,7 +115,7 @@ class Client(HostileBackend):
         brokers = tuple(broker._replace(fenced=broker.id == 3) for broker in found.brokers)
         return replace(found, brokers=brokers)
 
-    async def quorum(self) -> Quorum | Unknown:
+    async def quorum(self) -> Unknown:
         return Unknown(Why.NOT_ALLOWED, self.text)
 
     def consumer_groups(self) -> HostileGroups:
