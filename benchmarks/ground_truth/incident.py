@@ -252,7 +252,7 @@ async def _broken_reading(
     visible: dict[str, dict[str, list[str]]] = {}
     await _wait_visible(cluster, expected)
     for isolation in ISOLATIONS:
-        visible[isolation] = await _read(cluster, list(expected), isolation)
+        visible[isolation] = await _read(cluster, list(expected), isolation, found)
     for name, disk in expected.items():
         read, committed = (visible[isolation][name] for isolation in ISOLATIONS)
         found.read += 1
@@ -312,8 +312,12 @@ async def _wait_visible(cluster: KafkaCluster, expected: Mapping[str, DiskReplic
         await consumer.stop()
 
 
-async def _read(cluster: KafkaCluster, topics: Sequence[str], isolation: str) -> dict[str, list[str]]:
-    """The values of every topic up to the high watermark, or to the last stable offset."""
+async def _read(
+    cluster: KafkaCluster, topics: Sequence[str], isolation: str, result: IncidentResult
+) -> dict[str, list[str]]:
+    """The values of every topic up to the high watermark, or to the last stable offset, as far as they were read
+    within READ_SECONDS: ``result.steps`` says where the consumer did not get to the end.
+    """
     found: dict[str, list[str]] = {topic: [] for topic in topics}
     if not topics:
         return found
@@ -324,14 +328,16 @@ async def _read(cluster: KafkaCluster, topics: Sequence[str], isolation: str) ->
         consumer.assign(where)
         await consumer.seek_to_beginning(*where)
         ends = await consumer.end_offsets(where)
-        async with asyncio.timeout(READ_SECONDS):
-            while True:
-                open_ones = [tp for tp in where if await consumer.position(tp) < ends[tp]]
-                if not open_ones:
-                    return found
-                batches = await consumer.getmany(*open_ones, timeout_ms=200)
-                for tp, records in batches.items():
-                    found[tp.topic] += [record.value.decode() for record in records if record.value]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(READ_SECONDS):
+                while open_ones := [tp for tp in where if await consumer.position(tp) < ends[tp]]:
+                    batches = await consumer.getmany(*open_ones, timeout_ms=200)
+                    for tp, records in batches.items():
+                        found[tp.topic] += [record.value.decode() for record in records if record.value]
+        for tp in where:
+            if (position := await consumer.position(tp)) < ends[tp]:
+                result.steps.append(f"{tp.topic}: {isolation} came to {position} of {ends[tp]}")
+        return found
     finally:
         await consumer.stop()
 
