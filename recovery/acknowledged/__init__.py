@@ -1,1 +1,1 @@
-"""What a choice of leader destroys of the acknowledged records, as far as it can be proved."""
+"""Which acknowledged records a choice of leader loses, as far as that can be proved."""

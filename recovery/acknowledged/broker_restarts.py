@@ -1,4 +1,4 @@
-"""When a broker started again, and which of its log dirs it had then, from the metadata log."""
+"""When a broker started again, and which log dirs it had then, from the metadata log."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from recovery.metadata_log.records import BrokerRegistrationChangeRecord, Regist
 class BrokerRestart(NamedTuple):
     """A new process of the broker registered at ``offset``.
 
-    ``after_shutdown``: the one before was in a controlled shutdown, which flushes its logs unless interrupted.
-    ``lost_dirs`` are the ids of log dirs that the one before had registered, and that this one has not.
+    ``after_shutdown``: the previous process was in a controlled shutdown, which flushes the logs unless it is
+    interrupted. ``lost_dirs`` are the ids of log dirs that the previous process registered and this one did not.
     """
 
     offset: int
@@ -23,7 +23,7 @@ class BrokerRestart(NamedTuple):
 
 
 def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestart, ...]:
-    """The registrations that the log shows, the oldest first. One that a snapshot holds is no restart."""
+    """The registrations in the log, the oldest first. A registration in a snapshot is no restart."""
     found = []
     before: RegisterBrokerRecord | None = None
     dirs: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestar
         if not isinstance(change, RegisterBrokerRecord):
             continue
         mine = frozenset(change.directories)
-        # A request that is sent again, because its answer was lost, comes from the same process.
+        # A request that is repeated because its response was lost comes from the same process.
         again = before is not None and before.incarnation == change.incarnation
         if row.batch != IN_SNAPSHOT and not again:
             lost = dirs - mine
@@ -56,5 +56,5 @@ def shut_down(history: MetadataHistory, broker: int) -> bool:
 
 
 def restart_after_copy(history: MetadataHistory) -> BrokerRestart:
-    """What a copied log cannot show: any broker may have started again after its end."""
+    """A copied log cannot show later restarts: any broker may have started again after its end."""
     return BrokerRestart(history.end_offset, history.end_ms or 0, True, frozenset(), frozenset())

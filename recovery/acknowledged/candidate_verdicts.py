@@ -33,7 +33,7 @@ from recovery.model import EpochSpan, Unknown
 
 
 def partition_verdicts(facts: PartitionFacts) -> PartitionVerdicts:
-    """The verdict of each replica that answered with its log and epochs, and whom Kafka elects by itself."""
+    """The verdict of each replica that reported its log and epochs, and which replicas Kafka elects by itself."""
     judge = _Partition(facts)
     found = {broker: judge.verdict(broker) for broker in judge.logs}
     return PartitionVerdicts(found, self_elections(facts, found))
@@ -49,7 +49,7 @@ class _Bound(NamedTuple):
 
 
 class _Partition:
-    """What all candidates of a partition share."""
+    """The facts that are the same for all candidates of a partition."""
 
     def __init__(self, facts: PartitionFacts) -> None:
         self.facts = facts
@@ -100,7 +100,7 @@ class _Partition:
         )
 
     def _emptied(self, broker: int) -> Condition | None:
-        """An empty log of a partition that had leaders before: its disk may have been replaced."""
+        """The condition that the disk was not replaced: the log is empty, and the partition had leaders before."""
         log, state = self.logs[broker], self.facts.survey.state
         if log.log_end_offset > 0 or state.leader_epoch <= 0:
             return None
@@ -116,7 +116,7 @@ class _Partition:
     ) -> _Bound:
         """The lowest bound, with the fewest conditions.
 
-        High watermarks that prove more than a bound allows show that one of its conditions does not hold.
+        If a high watermark proves that more is lost than a bound allows, a condition of that bound does not hold.
         """
         found = []
         if not self.silent:
@@ -171,7 +171,7 @@ class _Partition:
         return tuple(found)
 
     def _needed(self, mute: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
-        """Which of the silent brokers would decide, and whether all of them are needed."""
+        """Which silent brokers would decide the verdict, and whether all of them are needed."""
         if self.history is None or self.proofs or any(e.unclean for e in self.history.doubts):
             return mute, True
         complete = tuple(broker for broker in mute if self.history.whole(broker) is not None)

@@ -12,10 +12,10 @@ from recovery.model import ReplicaLog
 def compaction_condition(
     facts: PartitionFacts, logs: Mapping[int, ReplicaLog], broker: int
 ) -> Condition | None:
-    """The condition under which the candidate's range of offsets stands for its records; None: it needs none.
+    """The condition under which the candidate has a record for each of its offsets; None: no condition is needed.
 
-    The log cleaner removes a record where the same log holds a newer one of its key. If that newer one is
-    truncated later, the log lacks both. It is doubtful where another log over the same offsets has another size.
+    The log cleaner removes a record if the same log holds a newer one of its key. If the newer one is truncated
+    later, the log lacks both. The condition is doubtful if another log of the same offsets has another size.
     """
     if facts.compacted is False:
         return None

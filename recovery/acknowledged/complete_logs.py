@@ -43,7 +43,7 @@ UNCHECKED_HISTORY = (
     Condition(ConditionKind.NO_UNCLEAN_ELECTION),
     Condition(ConditionKind.SAME_REPLICAS),
 )
-"""What only the metadata log tells."""
+"""Facts that only the metadata log contains."""
 
 
 def key(log: ReplicaLog) -> tuple[int, int]:
@@ -53,10 +53,10 @@ def key(log: ReplicaLog) -> tuple[int, int]:
 
 
 def proofs_without_history(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> list[CompleteLog]:
-    """What follows from the present state and the known logs.
+    """Proofs from the present state and the known logs.
 
-    Nothing where the topic elects uncleanly by itself, or a reassignment is in progress: then it is likely that a
-    leader was elected that lacked records, or that the replicas changed.
+    There are none if the topic elects uncleanly by itself or a reassignment is in progress: then it is likely that
+    a leader lacked records when it was elected, or that the replicas changed.
     """
     if facts.unclean_elections is True or facts.survey.reassigning is True:
         return []
@@ -68,7 +68,7 @@ def proofs_without_history(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]
 
 
 def _in_sync_now(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> list[CompleteLog]:
-    """Every member of ISR and ELR holds what was committed (KIP-966, "ELR invariants"), if it kept its records."""
+    """A member of ISR or ELR holds every committed record (KIP-966, "ELR invariants") unless it lost records."""
     state = facts.survey.state
     return [
         CompleteLog(
@@ -82,9 +82,9 @@ def _in_sync_now(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> list[
 
 
 def _few_silent(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> CompleteLog | None:
-    """Overlap: an acknowledged record was on min ISR replicas, so on one of those whose log is known.
+    """Overlap: an acknowledged record was on min ISR replicas, so also on a replica whose log is known.
 
-    An emptied log is no witness, and counts as silent.
+    An emptied log proves nothing, and counts as silent.
     """
     min_isr = facts.survey.min_isr
     witnesses = tuple(broker for broker in logs if not emptied(logs, broker))
@@ -101,7 +101,7 @@ def _few_silent(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> Comple
 
 
 def emptied(logs: Mapping[int, ReplicaLog], broker: int) -> bool:
-    """Whether the log holds nothing although others do: its disk may have been replaced."""
+    """Whether the log is empty although others are not: its disk may have been replaced."""
     log = logs[broker]
     empty = log.log_start_offset >= log.log_end_offset
     return empty and any(other.log_end_offset > log.log_end_offset for other in logs.values())

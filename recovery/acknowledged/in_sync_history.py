@@ -1,4 +1,4 @@
-"""Who was in the ISR when: which replica held every acknowledged record, from one partition's metadata records.
+"""Which replicas were in the ISR at what time, and so held every acknowledged record, by the metadata log.
 
 A leader acknowledges a record (acks=all) when every member of its ISR has it and the ISR has min ISR members. It
 knows only ISRs that the controller wrote, and it learns a new min ISR late: an ISR counts as able to acknowledge if
@@ -123,12 +123,12 @@ class InSyncHistory:
         return self._files_used
 
     def min_isr_reached_without(self, broker: int) -> int | None:
-        """Since when (ms) records may have been acknowledged without the broker; None: at no time."""
+        """The time (ms) from which on records may have been acknowledged without the broker; None: none were."""
         last = self.last_in_sync(broker, self.newest)
         after = range(0 if last is None else last + 1, len(self.intervals))
         return next((self.intervals[index].since_ms for index in after if self.acknowledges(index)), None)
 
-    # Who was in the ISR
+    # Membership of the ISR
 
     def last_in_sync(self, broker: int, until: int) -> int | None:
         """The last interval up to ``until`` with the broker in the ISR."""
@@ -139,7 +139,7 @@ class InSyncHistory:
         return any(self._joins(broker, later) for later in range(index + 1, len(self.intervals)))
 
     def _joins(self, broker: int, index: int) -> bool:
-        """Whether a leader asked for the broker to be in the ISR: it had caught up then."""
+        """Whether a leader added the broker to the ISR: it had caught up then."""
         if index == 0:
             return False
         before, now = self.intervals[index - 1].registration, self.intervals[index].registration
@@ -150,7 +150,7 @@ class InSyncHistory:
     def _last(self, until: int, holds: Callable[[int], bool]) -> int | None:
         return next((index for index in range(until, -1, -1) if holds(index)), None)
 
-    # Who held everything
+    # Replicas that held everything
 
     def whole(self, broker: int, until: int | None = None) -> Whole | None:
         """Whether the broker's replica held every acknowledged record at interval ``until`` (default: now) of the
@@ -198,7 +198,7 @@ class InSyncHistory:
         return 0
 
     def _same_log(self, broker: int, start: int, until: int) -> bool:
-        """Whether the broker had its replica all the time, on log dirs that it did not lose."""
+        """Whether the broker had the replica all the time, and lost none of its log dirs."""
         states = self.intervals[start : until + 1]
         if any(broker not in one.registration.replicas for one in states):
             return False

@@ -1,4 +1,4 @@
-"""What one log lacks of another, and how much of it is known to have been committed."""
+"""Which spans of one log another log lacks, and how much of them is known to have been committed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ NOTHING = LackingSpans((), 0, (), 0)
 def lacking(survey: Survey, chosen: ReplicaLog, other: ReplicaLog) -> LackingSpans:
     """What ``chosen`` lacks of ``other``, both with known epochs.
 
-    What is before the log start of ``chosen`` is counted apart as ``expired``: a log start only rises by retention,
-    by DeleteRecords, or because the leader's had risen.
+    Offsets before the log start of ``chosen`` are counted apart as ``expired``: a log start only rises by
+    retention, by DeleteRecords, or after the leader's log start.
     """
     if chosen.lineage == other.lineage and chosen.log_start_offset == other.log_start_offset:
         return NOTHING

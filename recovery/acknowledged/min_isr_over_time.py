@@ -10,31 +10,31 @@ from recovery.metadata_log.records import ConfigRecord, ResourceType
 from recovery.min_isr import MIN_ISR
 
 BEFORE_THE_LOG = -1
-"""The offset of what a snapshot holds: it was so before the first record of the log."""
+"""The offset of values from a snapshot: they were in force before the first record of the log."""
 
 
 class MinIsrChange(NamedTuple):
-    """From ``offset`` on ``value`` was configured; None: only in the brokers' own files."""
+    """``value`` was configured from ``offset`` on; None: only the brokers' own files had a value."""
 
     offset: int
     value: int | None
 
 
 class MinIsrOverTime(NamedTuple):
-    """min.insync.replicas as configured for the topic, the oldest change first; always one before the log.
+    """The topic's min.insync.replicas, the oldest change first; the first entry is the value before the log.
 
-    ``static`` is what the brokers' own files say, where no record says anything.
+    ``static`` is the value of the brokers' own files, which counts if no record sets one.
     """
 
     changes: tuple[MinIsrChange, ...]
     static: int
 
     def lowest(self, start: int, end: int) -> int:
-        """The lowest value in force anywhere between the offsets ``start`` and ``end``."""
+        """The lowest value in force between the offsets ``start`` and ``end``."""
         return min(self.static if value is None else value for value in self._between(start, end))
 
     def only_static(self, start: int, end: int) -> bool:
-        """Whether it depends anywhere between these offsets on files that no record shows."""
+        """Whether the value between these offsets depends on the brokers' own files, which no record shows."""
         return any(value is None for value in self._between(start, end))
 
     def _between(self, start: int, end: int) -> Iterator[int | None]:
@@ -48,8 +48,8 @@ def min_isr_over_time(
 ) -> MinIsrOverTime:
     """Kafka's precedence: the topic's own value, then one broker's, then the cluster's, then the brokers' files.
 
-    ``now`` is the effective value that the cluster told. It stands for the files where no record sets a value;
-    where one does, the files are not known and may say 1. Of several brokers' values the lowest is taken.
+    ``now`` is the effective value that the cluster reported. It stands for the files if no record sets a value; if
+    one does, the files are not known and may contain 1. Of several brokers' values the lowest is taken.
     """
     rows = []
     for level, resource in _levels(topic, brokers):
@@ -74,7 +74,7 @@ def _levels(topic: str, brokers: Iterable[int]) -> Iterator[tuple[int, str]]:
 
 
 def _number(value: str | None) -> int | None:
-    """A value that is no number cannot be in force; 1 is the lowest that can."""
+    """A value that is no number cannot be in force; 1 is the lowest possible value."""
     return None if value is None else int(value) if value.isdecimal() else 1
 
 

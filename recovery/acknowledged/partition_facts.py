@@ -1,4 +1,4 @@
-"""What is known of one partition when its candidates are judged."""
+"""The facts about one partition by which its candidates are judged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PartitionFacts:
     in_sync: InSyncHistory | Unknown = NOT_ASKED
 
     def known_logs(self) -> dict[int, ReplicaLog]:
-        """The logs that can be compared, in assignment order: answered or read from a disk, with their epochs."""
+        """The logs that can be compared, in assignment order: reported or read from a disk, with their epochs."""
         logs: dict[int, ReplicaLog] = {}
         for replica in self.survey.replicas:
             log = replica.log

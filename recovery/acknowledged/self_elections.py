@@ -1,4 +1,4 @@
-"""Whom Kafka elects by itself, without anybody's decision, when a broker returns."""
+"""The replicas that Kafka elects by itself when their brokers return."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recovery.model import Unknown
 
 
 def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tuple[SelfElection, ...]:
-    """The replicas that cannot be elected now and will be as soon as their brokers are unfenced."""
+    """The replicas that cannot be elected now, and that Kafka elects as soon as their brokers are unfenced."""
     if not facts.survey.state.offline:
         return ()
     found = []

@@ -1,6 +1,6 @@
 """The verdict of one choice: what it loses of the acknowledged records, the evidence, and what was not checked.
 
-*Acknowledged*: told to an acks=all producer as written, and then on every member of an ISR of at least min ISR.
+*Acknowledged*: confirmed to an acks=all producer, and then on every member of an ISR of at least min ISR.
 *Committed*: below a leader's high watermark, so readable by consumers.
 """
 
@@ -23,7 +23,7 @@ class VerdictKind(StrEnum):
 
 
 class EvidenceKind(StrEnum):
-    """What a verdict rests on.
+    """The evidence of a verdict.
 
     - HIGH_WATERMARK: ``brokers`` had a high watermark of ``offset``: everything below it was committed.
     - EVERY_REPLICA_ANSWERED: nothing that the candidate lacks can be on a log that is not known.
@@ -50,7 +50,7 @@ class EvidenceKind(StrEnum):
 
 
 class Evidence(NamedTuple):
-    """One thing that is known. ``offset`` -1 and ``since_ms`` None: not of this kind."""
+    """One known fact. ``offset`` is -1 and ``since_ms`` None if this kind of evidence has none."""
 
     kind: EvidenceKind
     brokers: tuple[int, ...] = ()
@@ -59,7 +59,7 @@ class Evidence(NamedTuple):
 
 
 class ConditionKind(StrEnum):
-    """What a verdict takes for granted because it could not be checked.
+    """What a verdict assumes because it could not be checked.
 
     - MIN_ISR_NEVER_LOWER: min ISR was never lower than it is now.
     - NO_UNCLEAN_ELECTION: no leader was elected that lacked acknowledged records; with ``since_ms``: before that.
@@ -79,7 +79,7 @@ class ConditionKind(StrEnum):
 
 
 class Condition(NamedTuple):
-    """``doubtful``: something was seen that makes it uncertain: these brokers started again after the time in
+    """``doubtful``: there are signs against it: these brokers started again after the time in
     question without a controlled shutdown (RECORDS_KEPT), or the compacted logs differ in size.
     """
 
@@ -91,8 +91,8 @@ class Condition(NamedTuple):
 
 
 class DeciderKind(StrEnum):
-    """What would decide an open verdict: one of ``brokers`` answering, the disk of one of them being read, the
-    metadata log, the topic's min.insync.replicas, or permission to read the epochs of their logs.
+    """What would decide an open verdict: an answer of one of ``brokers``, the disk of one of them, the metadata
+    log, the topic's min.insync.replicas, or permission to read the epochs of their logs.
     """
 
     BROKER_ANSWER = "a broker's answer"
@@ -140,17 +140,17 @@ class Verdict(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether the log itself is empty, so that nobody may call it complete."""
+        """Whether the log itself is empty. Then it must not be called complete."""
         return any(condition.kind is ConditionKind.NOT_EMPTIED for condition in self.conditions)
 
     @property
     def doubtful(self) -> bool:
-        """Whether a condition it rests on is put in question by something that was seen."""
+        """Whether there are signs against one of its conditions."""
         return any(condition.doubtful for condition in self.conditions)
 
 
 class SelfElectionKind(StrEnum):
-    """Why Kafka elects a replica by itself as soon as its broker is unfenced."""
+    """The rule by which Kafka elects a replica as soon as its broker is unfenced."""
 
     ISR_MEMBER = "ISR member"
     ELR_MEMBER = "ELR member"

@@ -7,10 +7,10 @@ from recovery.metadata_log.records import BrokerRegistrationChangeRecord, Regist
 
 
 def fenced_since_ms(history: MetadataHistory, broker: int) -> int | None:
-    """When the broker was fenced the last time, in ms; None where it is not fenced or the log does not tell.
+    """When the broker was last fenced, in ms; None if it is not fenced, or if the log does not contain it.
 
-    A broker that registers again is fenced until it has caught up: it stays fenced, since it was before. A snapshot
-    gives a state, not the time of its change.
+    A fenced broker that registers again stays fenced until it has caught up; the earlier time counts. A snapshot
+    contains a state, not the time of its change.
     """
     since: int | None = None
     fenced = False

@@ -19,7 +19,7 @@ class MalformedRecordError(ValueError):
 
 
 class FieldReader:
-    """Reads one message front to back. Every method raises MalformedRecordError where the bytes do not suffice."""
+    """Reads one message front to back. Every method raises MalformedRecordError if there are too few bytes."""
 
     def __init__(self, data: bytes, position: int = 0) -> None:
         self._data = data
@@ -97,7 +97,9 @@ class FieldReader:
             raise MalformedRecordError("a string that is not UTF-8") from None
 
     def array(self, item: Callable[[], T], item_size: int = 1) -> tuple[T, ...]:
-        """Items of at least ``item_size`` bytes each: a hostile count allocates nothing."""
+        """Items of at least ``item_size`` bytes each. A count that the bytes cannot hold is refused at once, so
+        that nothing is allocated for it.
+        """
         items = self.nullable_array(item, item_size)
         if items is None:
             raise MalformedRecordError("null where an array must be")
@@ -137,7 +139,7 @@ class FieldReader:
         self.tags({})
 
     def end(self) -> None:
-        """Raises MalformedRecordError where something is left over, as Kafka's own reader does."""
+        """Raises MalformedRecordError if bytes are left over, as Kafka's own reader does."""
         if self.remaining:
             raise MalformedRecordError(f"{self.remaining} bytes are left over")
 

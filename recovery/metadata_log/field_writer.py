@@ -16,7 +16,7 @@ class FieldWriter:
         self._parts: list[bytes] = []
 
     def data(self) -> bytes:
-        """What was written so far."""
+        """The bytes written so far."""
         return b"".join(self._parts)
 
     def raw(self, data: bytes) -> None:

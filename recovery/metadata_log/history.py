@@ -1,7 +1,7 @@
-"""The metadata log folded: the states of each partition, broker and configuration, with start and end times.
+"""The metadata log as a history: the states of each partition, broker and configuration, with start and end times.
 
-The fold keeps columns (offset, time, subject, change) and an index by subject. The state of one partition is put
-together when it is asked for, so that a million records cost no million states.
+It is stored as columns (offset, time, subject, change) and an index by subject. A partition's states are computed
+when they are requested, so a million records do not take the memory of a million states.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from recovery.metadata_log.records import (
 )
 
 IN_SNAPSHOT = -1
-"""The batch number of a record from a snapshot: it gives a state, not the time of its change."""
+"""The batch number of a record from a snapshot, which contains a state, not the time of its change."""
 
 
 class MetadataLogRecord(NamedTuple):
@@ -49,7 +49,7 @@ class MetadataLogRecord(NamedTuple):
 
 
 class DecodedRecord(NamedTuple):
-    """As :class:`MetadataLogRecord`, with the value decoded."""
+    """Like :class:`MetadataLogRecord`, with the value decoded."""
 
     offset: int
     time_ms: int
@@ -104,7 +104,7 @@ class HistoryRow(NamedTuple):
 
 class PartitionInterval(NamedTuple):
     """The state of a partition in the controller's metadata from ``since_ms`` (``offset``) until
-    ``until_ms``; None: still.
+    ``until_ms``; None: it is the present state.
     """
 
     since_ms: int
@@ -115,10 +115,10 @@ class PartitionInterval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryCounts:
-    """How many data records were read, and how many of them could not be used in full.
+    """How many data records were read, and how many of them could not be used completely.
 
-    ``unknown`` by (type, version): newer than this code. ``malformed``: damaged values. ``uncommitted``: records of
-    a transaction of the controller that has not ended. ``aborted``: records that an aborted one took back.
+    ``unknown`` counts records that are newer than this code, by (type, version). ``malformed``: damaged values.
+    ``uncommitted``: records of a controller transaction that has not ended. ``aborted``: records of aborted ones.
     """
 
     records: int
@@ -129,7 +129,7 @@ class HistoryCounts:
 
 
 class MetadataHistory:
-    """The folded log. It only grows, by :meth:`extend`."""
+    """The history of one metadata log. It only grows, by :meth:`extend`."""
 
     def __init__(self) -> None:
         self._offsets = array("q")
@@ -141,9 +141,9 @@ class MetadataHistory:
         self._topics: dict[str, str] = {}
         self._partitions: dict[str, dict[PartitionSubject, None]] = {}
         self._partition_decoder = _PartitionDecoder()
-        # The offsets of what concerns partitions without being theirs: brokers and configurations.
+        # The offsets of changes that affect partitions but belong to brokers and configurations.
         self._general_offsets = array("q")
-        # Of the partitions whose likeness was asked for: the number, and how many of its changes it covers.
+        # For partitions whose likeness was requested: its number, and how many of the changes it includes.
         self._likeness: dict[PartitionSubject, tuple[int, int]] = {}
         self._steps: dict[tuple[int, int, int, bool, int], int] = {}
         self._transaction: list[tuple[MetadataLogRecord | DecodedRecord, MetadataRecord]] | None = None
@@ -188,7 +188,7 @@ class MetadataHistory:
             yield from subjects
 
     def rows(self, start: int = 0) -> Iterator[HistoryRow]:
-        """Every change in the order of the log, but for the first ``start``."""
+        """Every change after the first ``start``, in the order of the log."""
         columns = (self._offsets, self._times, self._batches, self._subjects, self._changes)
         for offset, time_ms, batch, subject, change in zip(
             *(islice(c, start, None) for c in columns), strict=True
@@ -244,7 +244,7 @@ class MetadataHistory:
     def extend(self, records: Iterable[MetadataLogRecord]) -> None:
         """Folds further data records, in the order of the log.
 
-        Raises nothing for a damaged record: it is counted, for one bad record must not hide a million good ones.
+        A damaged record is counted and raises nothing: one bad record must not hide a million good ones.
         """
         for record in records:
             self._read += 1
@@ -262,7 +262,7 @@ class MetadataHistory:
             self._take(record, decoded)
 
     def extend_decoded(self, records: Iterable[DecodedRecord]) -> None:
-        """As :meth:`extend`, for records that were never bytes."""
+        """Like :meth:`extend`, for records that are already decoded."""
         for record in records:
             self._read += 1
             self._take(record, record.record)
@@ -330,7 +330,7 @@ class MetadataHistory:
 
 
 def applied(now: Registration | None, change: Change) -> Registration | None:
-    """A partition after one change; None: it does not exist, or its first record is not known."""
+    """A partition after one change; None if it does not exist, or if its first record is not in the log."""
     match change:
         case Registration():
             return change
@@ -354,7 +354,7 @@ _SUBJECT_AT, _CHANGE_AT = 3, 23
 
 
 class _PartitionDecoder:
-    """Most records of a busy log change many partitions in the same way: equal bytes are decoded once."""
+    """Decodes equal bytes only once: most records of a busy log change many partitions in the same way."""
 
     def __init__(self) -> None:
         self._changes: dict[bytes, Registration | PartitionChange] = {}
@@ -380,7 +380,7 @@ class _PartitionDecoder:
 
 
 def fold(records: Iterable[MetadataLogRecord]) -> MetadataHistory:
-    """The history of data records that come in the order of the log; a snapshot's records may stand before them."""
+    """The history of data records in the order of the log. The records of a snapshot may come first."""
     history = MetadataHistory()
     history.extend(records)
     return history

@@ -11,7 +11,7 @@ from recovery.metadata_log.field_writer import FieldWriter
 
 
 class FieldType(NamedTuple):
-    """How one kind of value is read and written; ``size`` is the least number of its bytes."""
+    """How values of one type are read and written; ``size`` is their minimum number of bytes."""
 
     read: Callable[[FieldReader], Any]
     write: Callable[[FieldWriter, Any], None]
@@ -51,9 +51,9 @@ def nullable_array(item: FieldType) -> FieldType:
 
 
 class Field(NamedTuple):
-    """A field that stands in every message from version ``since`` on.
+    """A field of every message from version ``since`` on.
 
-    ``default`` is its value in earlier versions, and what is written where no value is given.
+    ``default`` is its value in earlier versions, and is written if no value is given.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Field(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """A field that is only written where it differs from its ``default``."""
+    """A field that is only written if it differs from its ``default``."""
 
     tag: int
     name: str
@@ -73,14 +73,14 @@ class Tagged(NamedTuple):
 
 
 class MessageSchema:
-    """``fields`` in their order, and the ``tagged`` ones that are understood; other tags are skipped."""
+    """``fields`` in their order, and the ``tagged`` fields that are read; other tags are skipped."""
 
     def __init__(self, *fields: Field, tagged: tuple[Tagged, ...] = ()) -> None:
         self._fields = fields
         self._tagged = tuple(sorted(tagged))
 
     def read(self, reader: FieldReader, version: int, *, skip: int = 0) -> dict[str, Any]:
-        """Values by name. The first ``skip`` fields were read already. Raises MalformedRecordError."""
+        """Values by name. The first ``skip`` fields have already been read. Raises MalformedRecordError."""
         values = {
             field.name: field.type.read(reader) if version >= field.since else field.default
             for field in self._fields[skip:]

@@ -7,10 +7,10 @@ from recovery.metadata_log.history import IN_SNAPSHOT, MetadataHistory, Partitio
 
 
 def offline_since_ms(history: MetadataHistory, subject: PartitionSubject, leader_epoch: int) -> int | None:
-    """When the partition lost its leader, in ms; None where the log does not tell.
+    """When the partition lost its leader, in ms; None if the log does not contain it.
 
-    ``leader_epoch`` is the cluster's own: a log that ends with another one is not about the present state. A
-    snapshot gives a state, not the time of its change.
+    ``leader_epoch`` is the epoch that the cluster reports: a log that ends with another one does not describe the
+    present state. A snapshot contains a state, not the time of its change.
     """
     since: int | None = None
     now: Registration | None = None

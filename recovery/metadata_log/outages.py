@@ -1,4 +1,4 @@
-"""From when to when each partition had no leader, who led before, and how it got a leader again."""
+"""When each partition had no leader, which broker led it before, and how it got a leader again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from recovery.model import NO_LEADER, TopicPartition
 
 
 class Outage(NamedTuple):
-    """A time without a leader, in ms since the epoch; ``until_ms`` None: it still has none.
+    """A time without a leader, in ms since the epoch; ``until_ms`` is None if it still has none.
 
-    ``leader_before`` is NO_LEADER where the log does not tell. ``unclean``: the new leader was elected from outside
-    ISR and ELR. ``deleted``: the partition was deleted meanwhile.
+    ``leader_before`` is NO_LEADER if the log does not contain it. ``unclean``: the new leader was elected from
+    outside ISR and ELR. ``deleted``: the partition was deleted meanwhile.
     """
 
     tp: TopicPartition

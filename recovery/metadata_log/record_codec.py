@@ -33,13 +33,13 @@ FRAME_VERSION = 1
 _RECOVERY_STATES = {0: LeaderRecoveryState.RECOVERED, 1: LeaderRecoveryState.RECOVERING}
 _RECOVERY_NUMBERS = {state: number for number, state in _RECOVERY_STATES.items()}
 _TRUE, _FALSE = 1, -1
-"""A flag of a broker's registration that changed; 0: as before."""
+"""A flag of a broker's registration that changed; 0 means unchanged."""
 
 Values = Mapping[str, Any]
 
 
 def decode(value: bytes) -> MetadataRecord:
-    """One record's value. Raises MalformedRecordError: not a record of the metadata log, or damaged."""
+    """Decodes one record's value. Raises MalformedRecordError if it is damaged or no record of the metadata log."""
     reader = FieldReader(value)
     frame = reader.varint()
     if frame != FRAME_VERSION:
@@ -54,7 +54,7 @@ def decode(value: bytes) -> MetadataRecord:
 
 
 def encode(record: MetadataRecord) -> bytes:
-    """The record's value, at the highest version that is known. Raises TypeError for a Skipped."""
+    """The record's value, in the highest known version. Raises TypeError for a Skipped."""
     kind, values = _fields(record)
     writer = FieldWriter()
     for number in (FRAME_VERSION, kind, HIGHEST_VERSIONS[kind]):
@@ -64,7 +64,7 @@ def encode(record: MetadataRecord) -> bytes:
 
 
 def read_registration(reader: FieldReader, kind: RecordType, version: int) -> Registration | PartitionChange:
-    """The fields of a PartitionRecord or a PartitionChangeRecord, behind partition and topic id."""
+    """The fields of a PartitionRecord or a PartitionChangeRecord after partition and topic id."""
     values = SCHEMAS[kind].read(reader, version, skip=2)
     return _registration(values) if kind is RecordType.PARTITION else _change(values)
 
@@ -136,7 +136,7 @@ def _change(values: Values) -> PartitionChange:
 
 
 def _recovery_state(number: int) -> LeaderRecoveryState | None:
-    """None: as before. Raises MalformedRecordError for a number that no release writes."""
+    """None means unchanged. Raises MalformedRecordError for a number that no release writes."""
     if number == UNCHANGED:
         return None
     state = _RECOVERY_STATES.get(number)

@@ -21,7 +21,7 @@ from recovery.metadata_log.message_schema import (
 from recovery.metadata_log.records import RecordType
 
 UNCHANGED = -1
-"""A leader recovery state that a PartitionChangeRecord leaves as it was."""
+"""The leader recovery state of a PartitionChangeRecord that does not change it."""
 UNCHANGED_LEADER = -2
 
 _BROKERS, _NULLABLE_BROKERS = array(INT32), nullable_array(INT32)
@@ -50,7 +50,7 @@ SCHEMAS: dict[int, MessageSchema] = {
         Field("rack", NULLABLE_STRING),
         Field("fenced", BOOLEAN),
         Field("in_controlled_shutdown", BOOLEAN, 1, default=False),
-        # Tag 1, from version 4 on, lists cordoned dirs: they take no new replica, and serve those they have.
+        # Tag 1, from version 4 on, lists cordoned dirs: they get no new replicas and keep those that they have.
         tagged=(Tagged(0, "directories", _UUIDS, 3, ()),),
     ),
     RecordType.UNREGISTER_BROKER: MessageSchema(*_BROKER),

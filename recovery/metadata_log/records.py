@@ -1,8 +1,8 @@
 """The values of the metadata log, decoded (Kafka's metadata record schemas, releases 3.9 to 4.3).
 
-A value is: frame version (1), record type, record version, then the message. Types that say something of topics,
-partitions, brokers, controllers, configurations and features are decoded. The others are known by name and left
-alone: credentials and tokens among them are never read.
+A value is: frame version (1), record type, record version, then the message. The types for topics, partitions,
+brokers, controllers, configurations and features are decoded. Of the other types only the names are known; so
+credentials and tokens are never read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from recovery.controller.registration import PartitionChange, Registration
 
 
 class RecordType(IntEnum):
-    """Kafka's numbers."""
+    """The record types, with Kafka's numbers."""
 
     REGISTER_BROKER = 0
     UNREGISTER_BROKER = 1
@@ -80,9 +80,9 @@ class UnregisterBrokerRecord(NamedTuple):
 
 
 class BrokerRegistrationChangeRecord(NamedTuple):
-    """None: as before. FenceBroker and UnfenceBroker records of older clusters are decoded as this one.
+    """None means unchanged. FenceBroker and UnfenceBroker records of older clusters are decoded as this type.
 
-    ``directories`` are the ids of the broker's online log dirs, ``cordoned`` of those that take no new replica.
+    ``directories`` are the ids of the broker's online log dirs, ``cordoned`` of those that get no new replicas.
     """
 
     broker: int
@@ -109,7 +109,7 @@ class RemoveTopicRecord(NamedTuple):
 
 
 class PartitionRecord(NamedTuple):
-    """A new partition, or in a snapshot the partition as it stood."""
+    """A new partition or, in a snapshot, the partition's state at that time."""
 
     topic_id: str
     partition: int
@@ -132,7 +132,7 @@ class ConfigRecord(NamedTuple):
 
 
 class FeatureLevelRecord(NamedTuple):
-    """Level 0: the feature is not in force."""
+    """Level 0 means that the feature is off."""
 
     feature: str
     level: int
@@ -145,7 +145,7 @@ class ClearElrRecord(NamedTuple):
 
 
 class TransactionRecord(NamedTuple):
-    """Begins, ends or aborts a transaction of the controller: what was written in an aborted one never was."""
+    """Begins, ends or aborts a transaction of the controller. The records of an aborted one do not count."""
 
     type: RecordType
 
@@ -157,18 +157,18 @@ HIGHEST_VERSIONS: dict[int, int] = {
     RecordType.PARTITION_CHANGE: 2,
     RecordType.BROKER_REGISTRATION_CHANGE: 3,
 }
-"""What Kafka 4.3 writes at the most."""
+"""The highest version of each type that Kafka 4.3 writes."""
 
 
 class Skipped(NamedTuple):
-    """A record that is not decoded: its type says nothing here, or type or version are newer than this code."""
+    """A record that is not decoded: its type is not needed, or its type or version is newer than this code."""
 
     type: int
     version: int
 
     @property
     def known(self) -> bool:
-        """Whether the type is known, and at this version: nothing that matters was missed then."""
+        """Whether type and version are known. Then nothing that matters is missing."""
         highest = HIGHEST_VERSIONS.get(self.type)
         return highest is not None and self.version <= highest
 

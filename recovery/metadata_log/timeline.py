@@ -1,7 +1,7 @@
-"""What happened, from the metadata log: which event, which partitions it moved, and what caused it.
+"""The events in the metadata log: what happened, which partitions it changed, and what caused it.
 
-One event of the controller is written as one batch, so a partition's change and the fencing of a broker in the same
-batch belong together where the change shows that broker (it left the ISR, or it lost or won the leadership).
+The controller writes one event as one batch. So a partition's change and the fencing of a broker in the same batch
+belong together if the change shows that broker: it left the ISR, or it lost or won the leadership.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from recovery.model import TopicPartition
 
 
 class EventKind(StrEnum):
-    """What happened. Those of partitions are in the order of how bad they are."""
+    """The kinds of events. Those of partitions are ordered from the worst to the most harmless."""
 
     OFFLINE = "offline"
     UNCLEAN_ELECTION = "unclean election"
@@ -56,9 +56,9 @@ class EventKind(StrEnum):
 
 
 class PartitionMove(NamedTuple):
-    """A partition before and after one change; None where it was not there.
+    """A partition before and after one change; None if it did not exist.
 
-    A topic whose name is not in the log goes by its id.
+    If the topic's name is not in the log, its id stands for it.
     """
 
     tp: TopicPartition
@@ -68,10 +68,10 @@ class PartitionMove(NamedTuple):
 
 
 class ClusterEvent(NamedTuple):
-    """Something that happened at ``time_ms``, and the partitions that it moved in the same way.
+    """An event at ``time_ms``, and the partitions that it changed in the same way.
 
-    ``row`` is the change of a broker, topic or configuration; None where partitions alone changed. ``cause`` is the
-    broker's change that explains why they did, None where the log does not tell.
+    ``row`` is the change of a broker, topic or configuration; None if only partitions changed. ``cause`` is the
+    change of a broker that explains it, None if the log does not show one.
     """
 
     time_ms: int
@@ -83,7 +83,7 @@ class ClusterEvent(NamedTuple):
 
     @property
     def brokers(self) -> frozenset[int]:
-        """Every broker that the event is about."""
+        """Every broker that the event concerns."""
         named = {
             row.change.broker for row in (self.row, self.cause) if row and isinstance(row.change, _BROKER)
         }
@@ -105,7 +105,7 @@ _BROKER = (RegisterBrokerRecord, UnregisterBrokerRecord, BrokerRegistrationChang
 
 
 class MetadataTimeline:
-    """The events of a history that may keep growing: each is returned once."""
+    """The events of a history that may still grow. Each event is returned once."""
 
     def __init__(self, history: MetadataHistory) -> None:
         self.history = history
@@ -113,7 +113,7 @@ class MetadataTimeline:
         self._now: dict[PartitionSubject, Registration | None] = {}
 
     def events(self) -> Iterator[ClusterEvent]:
-        """What happened since the last time, in the order of the log."""
+        """The events since the last call, in the order of the log."""
         new = islice(self.history.rows(self._told), len(self.history) - self._told)
         for batch, same_batch in groupby(new, key=lambda row: row.batch):
             rows = list(same_batch)
@@ -127,7 +127,7 @@ class MetadataTimeline:
 
 
 def events(history: MetadataHistory) -> Iterator[ClusterEvent]:
-    """Everything that happened, in the order of the log."""
+    """All events, in the order of the log."""
     return MetadataTimeline(history).events()
 
 
@@ -161,12 +161,12 @@ def _of_batch(
         ClusterEvent(first[group].time_ms, first[group].offset, group[0], None, tuple(moves), group[1])
         for group, moves in moved.items()
     ]
-    # The controller writes what a fencing does to the partitions before the fencing itself.
+    # The controller writes the changes of the partitions before the fencing that caused them.
     yield from sorted((*others, *partitions), key=lambda event: (event.row is None, event.offset))
 
 
 def kind_of_move(before: Registration | None, after: Registration | None) -> EventKind:
-    """The kind of event that a partition's change is, the worst first."""
+    """The kind of event of a partition's change. If several fit, the worst."""
     if after is None:
         return EventKind.PARTITION_DELETED
     if before is None:
@@ -182,7 +182,9 @@ def kind_of_move(before: Registration | None, after: Registration | None) -> Eve
 
 
 def _kind_by_replicas(before: Registration, after: Registration) -> EventKind:
-    """The kind where the partition neither lost nor got back its leader. A million changes are told in seconds."""
+    """The kind of a change in which the partition neither lost its leader nor got one again. It must be quick:
+    a log has millions of changes.
+    """
     other_order = before.replicas != after.replicas
     moving = before.adding != after.adding or before.removing != after.removing
     if moving or (other_order and sorted(before.replicas) != sorted(after.replicas)):
@@ -214,7 +216,7 @@ def is_unclean(before: Registration, after: Registration) -> bool:
 
 
 def _cause(move: PartitionMove, causes: list[HistoryRow]) -> HistoryRow | None:
-    """The change of a broker in the same batch that this move shows."""
+    """The change of a broker in the same batch that explains this move."""
     if not causes:
         return None
     if move.before is None or move.after is None:
@@ -226,7 +228,7 @@ def _cause(move: PartitionMove, causes: list[HistoryRow]) -> HistoryRow | None:
     for row in causes:
         change = row.change
         if isinstance(change, RegisterBrokerRecord):
-            # Only an unclean shutdown takes a broker that registers again out of ISR and ELR (KIP-966).
+            # A broker that registers again is only removed from ISR and ELR after an unclean shutdown (KIP-966).
             explained = change.broker in left
         elif isinstance(change, BrokerRegistrationChangeRecord):
             explained = change.broker in (came if change.fenced is False else left)
@@ -244,7 +246,7 @@ def _kind_of(row: HistoryRow) -> EventKind | None:
             return EventKind.BROKER_FENCED if change.fenced else EventKind.BROKER_UNFENCED
         if change.in_controlled_shutdown:
             return EventKind.CONTROLLED_SHUTDOWN
-        # Every registration is followed by one that says that no log dir is cordoned.
+        # After every registration comes a change that lists no cordoned log dir.
         return EventKind.LOG_DIRS_CHANGED if change.directories is not None or change.cordoned else None
     return _KINDS.get(type(change))
 

@@ -1,4 +1,4 @@
-"""The timeline in plain words: one line an event."""
+"""The timeline in plain words: one line for each event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recovery.wording.quantity_text import simulated_time
 
 
 def time_text(time_ms: int) -> str:
-    """In UTC, to the millisecond; of a simulated cluster in seconds since its start."""
+    """In UTC, to the millisecond; for a simulated cluster, in seconds since its start."""
     return simulated_time(time_ms) or utc_text(time_ms)
 
 
@@ -39,7 +39,7 @@ def utc_text(time_ms: int) -> str:
 
 
 NAMED = 3
-"""So many partitions are named in a line; the others are counted."""
+"""The number of partitions that are named in a line; the others are counted."""
 
 
 def event_text(event: ClusterEvent, history: MetadataHistory) -> str:
@@ -88,7 +88,7 @@ def _led(state: Registration) -> str:
 
 
 def _offline(before: Registration, after: Registration) -> str:
-    # Without the ELR the last member stays in the ISR.
+    # With the ELR off, the last member stays in the ISR.
     return f"OFFLINE: the last ISR member was {_listed(before.isr)}; now {_safe(after)}"
 
 
@@ -111,7 +111,7 @@ def _reassigned(_before: Registration, after: Registration) -> str:
 
 
 def _safe(state: Registration) -> str:
-    """Who holds every committed record, as the controller has it."""
+    """The replicas that hold every committed record, by the controller's state."""
     text = f"ISR ({_listed(state.isr)}), ELR ({_listed(state.elr)})"
     return f"{text}, last known leader {_listed(state.last_known_elr)}" if state.last_known_elr else text
 
@@ -143,7 +143,7 @@ def _row_text(row: HistoryRow, history: MetadataHistory) -> str:
 
 
 def _cause_text(row: HistoryRow) -> str:
-    """A broker's change as the reason for another event."""
+    """A broker's change, as the cause of another event."""
     if isinstance(row.change, RegisterBrokerRecord):
         return f"broker {row.change.broker} registered again after an unclean shutdown"
     return _ROWS[type(row.change)](row.change)
@@ -173,7 +173,7 @@ def _configured(config: ConfigRecord) -> str:
 
 
 def _value_text(config: ConfigRecord) -> str:
-    """The metadata log has the passwords of brokers in plain text; a timeline is shown to others."""
+    """The metadata log contains passwords in plain text, and timelines are shared."""
     if config.value is None:
         return "removed"
     return "set (its value is not shown)" if names_secret(config.key) else f"set to {config.value}"
@@ -201,6 +201,6 @@ _ROWS: dict[type, Callable[[Any], str]] = {
 
 
 def _listed(brokers: Iterable[int]) -> str:
-    """Broker ids: replicas keep their order, sets are sorted."""
+    """Broker ids; replicas in their order, sets sorted."""
     ordered = sorted(brokers) if isinstance(brokers, (set, frozenset)) else brokers
     return ", ".join(map(str, ordered)) or "nobody"

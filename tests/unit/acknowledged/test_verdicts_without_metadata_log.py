@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
+from recovery.acknowledged.complete_logs import proofs_without_history
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import (
     ConditionKind,
@@ -62,7 +63,10 @@ def test_one_silent_replica_of_three_at_min_isr_two_can_hold_nothing_acknowledge
 
 
 def test_two_silent_replicas_may_have_acknowledged_between_them() -> None:
-    assert kinds(survey({1: log((0, 0, 900)), 2: SILENT, 3: SILENT})) == {1: VerdictKind.OPEN}
+    told = survey({1: log((0, 0, 900)), 2: SILENT, 3: SILENT})
+    assert kinds(told) == {1: VerdictKind.OPEN}
+    facts = PartitionFacts(told)
+    assert not proofs_without_history(facts, facts.known_logs()), "the one that answered proves nothing"
 
 
 def test_an_unknown_min_isr_is_no_min_isr() -> None:
