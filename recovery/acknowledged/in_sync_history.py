@@ -172,17 +172,18 @@ class InSyncHistory:
         if any(election.unclean and last < election.at <= until for election in self._doubts_until(until)):
             return None  # it may have followed that leader, and truncated its log
         proved_at = self._proved_at(broker, last)
-        if not self._same_log(broker, proved_at, until):
+        if proved_at is None or not self._same_log(broker, proved_at, until):
             return None
         since, end = self.intervals[proved_at].offset, self._end(until)
         restarts = tuple(r for r in self._restarts.get(broker, ()) if since < r.offset < end)
         return Whole(last, restarts, proved_at)
 
-    def _proved_at(self, broker: int, last: int) -> int:
+    def _proved_at(self, broker: int, last: int) -> int | None:
         """The last interval at which the broker is known to have held everything, up to ``last``.
 
         It is the one in which a leader let it join the ISR. A leader that was elected from outside the ISR joins
-        it without proof, and counts from before; after an unclean election its log is the branch.
+        it without proof, and counts from before; after an unclean election its log is the branch. None: the
+        controller put it into an empty ISR, because a reassignment was cancelled while nobody led.
         """
         index = last
         while index > 0:
@@ -191,7 +192,9 @@ class InSyncHistory:
             before = self.intervals[index - 1].registration
             if broker not in before.isr:
                 earlier = self.whole(broker, index - 1)
-                return index if earlier is None else earlier.proved_at
+                if earlier is not None:
+                    return earlier.proved_at
+                return index if self.intervals[index].registration.leader == broker else None
             if any(e.at == index and e.leader == broker and e.unclean for e in self._doubts_until(index)):
                 return index
             index -= 1

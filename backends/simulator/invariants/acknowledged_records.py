@@ -19,7 +19,7 @@ from backends.simulator.loop import MILLISECOND
 from backends.simulator.world import World
 from recovery.acknowledged.verdict import Condition, ConditionKind
 from recovery.loss import union, without
-from recovery.model import EpochSpan, TopicPartition
+from recovery.model import NO_LEADER, EpochSpan, TopicPartition
 
 Spans = tuple[EpochSpan, ...]
 
@@ -105,7 +105,7 @@ class AcknowledgedRecords:
                 self._reassigned.add(tp)
             if unclean_election(before, after):
                 self._elected_uncleanly(tp)
-            if after.leader == before.leader:
+            if after.leader == before.leader != NO_LEADER:
                 for broker in set(after.isr) - set(before.isr):
                     self._joined(tp, broker, after.leader)
 

@@ -386,3 +386,23 @@ def test_a_disk_that_was_read_proves_nothing_of_what_its_host_had_not_written() 
     asked = facts.survey._replace(replicas=(read, *others))
     verdict = partition_verdicts(replace(facts, survey=asked)).candidates[1]
     assert [one.kind for one in verdict.conditions] == [ConditionKind.RECORDS_KEPT]
+
+
+def test_who_is_put_into_an_empty_isr_without_a_leader_is_not_proved_to_have_caught_up() -> None:
+    """A reassignment is cancelled while nobody leads: Kafka then puts the first replica into the ISR."""
+    told = ControllerLog()
+    told.isr(1, 2)
+    told.isr(2, leader=2)
+    told.changes(PartitionChange(leader=-1, isr=(), elr=(2, 1)))
+    told.changes(PartitionChange(isr=(3,)))
+    behind: dict[int, ReplicaLog | Unknown] = {1: SILENT, 2: SILENT, 3: log((0, 0, 500))}
+    assert told.verdict(3, behind).kind is VerdictKind.OPEN
+    told.isr(3, leader=3)
+    (doubt,) = told.history().doubts
+    assert (doubt.leader, doubt.unclean) == (3, True)
+    before: dict[int, ReplicaLog | Unknown] = {
+        1: log((0, 0, 900)),
+        2: SILENT,
+        3: log((0, 0, 500), (2, 500, 600)),
+    }
+    assert told.verdict(3, before).kind is VerdictKind.OPEN

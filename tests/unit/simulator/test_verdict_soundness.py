@@ -70,3 +70,9 @@ def test_a_member_that_lost_power_while_its_return_to_the_isr_was_committed_had_
     result = judged_run(made, seed, INCIDENT_SECONDS, INCIDENT_FAULTS)
     assert not result.failed, result.error or result.broken[0]
     assert result.verdicts.excused["no unflushed records lost"]
+
+
+def test_a_member_that_joins_an_isr_without_a_leader_has_not_caught_up_with_anybody() -> None:
+    """A reassignment was cancelled while nobody led, and the ISR was empty."""
+    result = fuzz_incident(10_234)
+    assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
