@@ -121,7 +121,9 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:
         text = f"old metadata, of broker {health.cut_off}"
         yield _Part(text, "old metadata", 0)
     if quorum.dead_voters:
-        yield _named(quorum.dead_voters, "voter", "down", 5)
+        # Only a leader tells which of the controllers are voters.
+        member = "voter" if quorum.state in (QuorumState.LED, QuorumState.CANNOT_COMMIT) else "controller"
+        yield _named(quorum.dead_voters, member, "down", 5)
     if health.brokers_down:
         yield _named(health.brokers_down, "broker", "down", 3)
     if health.brokers_fenced:

@@ -48,7 +48,7 @@ async def in_every_pane(robot: Robot, text: str) -> None:
         ("disk-failure", "1 disk failed · 4 offline", ("1 Offline partitions 4", "5 Log dirs 1 failed")),
         (
             "two-of-three-voters-lost",
-            "quorum NO LEADER · voter 102 down · broker 3 down",
+            "quorum NO LEADER · controller 102 down · broker 3 down",
             ("4 Quorum NO LEADER",),
         ),
     ],

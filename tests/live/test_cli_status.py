@@ -108,6 +108,6 @@ def test_a_quorum_out_of_reach_is_told_from_one_that_nobody_leads(whole_cluster:
 
     done = wait_until(without_leader, "the controller that is left to resign", 60.0)
     assert done.returncode == 1
-    assert done.stdout.startswith("quorum NO LEADER · voters 101, 102 down"), done.stdout
+    assert done.stdout.startswith("quorum NO LEADER · controllers 101, 102 down"), done.stdout
     assert "no partition offline" not in done.stdout
     assert "No controller leads: nobody can be elected" in done.stdout

@@ -29,6 +29,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     """
     from console.operations.survey.overview import Overview, not_asked, overview, overview_health  # noqa: PLC0415  # not for --help
     from console.output.survey.overview_report import overview_document, overview_lines  # noqa: PLC0415
+    from recovery.cluster_health import QuorumState  # noqa: PLC0415
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
     async def job(backend: Backend, _stop: object) -> Overview:
@@ -40,9 +41,13 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     missing = not_asked(view)
     for line in missing:
         run.screen.say(f"unknown: {printable(line)}")
-    if not remind(run, view.cluster.cluster_id) and any(survey.state.offline for survey in view.surveys):
-        run.next("plan", "--all-offline-partitions", unused())
-    return Status.DONE if overview_health(view).well and not missing else Status.PARTLY
+    health = overview_health(view)
+    if not remind(run, view.cluster.cluster_id):
+        if health.quorum.state in (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT):
+            run.next("quorum", "status")
+        elif any(survey.state.offline for survey in view.surveys):
+            run.next("plan", "--all-offline-partitions", unused())
+    return Status.DONE if health.well and not missing else Status.PARTLY
 
 
 command = connected(status)
