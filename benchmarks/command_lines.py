@@ -29,8 +29,8 @@ def ours(name: str, *arguments: str) -> tuple[str, ...]:
     return sys.executable, "-c", start, *arguments
 
 
-def javas(name: str, version: str, *arguments: str) -> tuple[str, ...]:
-    """One of Kafka's own tools."""
+def javas(name: str, version: str, *arguments: str, heap: str = "256m") -> tuple[str, ...]:
+    """One of Kafka's own tools, with at most ``heap``."""
     path = os.pathsep.join(str(jar) for jar in kafka_jars(version))
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return java(), *JVM_FLAGS, quiet, "-cp", path, MAIN_CLASSES[name], *arguments
+    return java(), *JVM_FLAGS, f"-Xmx{heap}", quiet, "-cp", path, MAIN_CLASSES[name], *arguments

@@ -1,0 +1,121 @@
+"""``ktriage groups show --all`` against ``kafka-consumer-groups --describe --all-groups``.
+
+``python -m benchmarks.consumer_groups --groups 500 --partitions 3000``: every group has a committed offset on every
+partition. Ours also compares each with its leader's log and says where its last record is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from aiokafka import AIOKafkaProducer
+from confluent_kafka import Consumer, TopicPartition
+
+from benchmarks.bench_cluster import JVM_FLAGS, TOPIC, WAIT_SECONDS
+from benchmarks.command_lines import javas, ours
+from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_side
+from benchmarks.report import Target, compared
+from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError
+
+TARGET, AIM = 3.0, 1.0
+COMMITTERS = 4
+"""Groups that commit at the same time while the cluster is filled."""
+HEAP = "3g"
+"""For Kafka's tool, which holds every row."""
+
+Say = Callable[[str], None]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.consumer_groups", description=__doc__)
+    parser.add_argument("--groups", type=int, default=500)
+    parser.add_argument("--partitions", type=int, default=3_000)
+    parser.add_argument("--rounds", type=int, default=3, help="measured rounds after the warm-up")
+    options = parser.parse_args()
+    try:
+        sides = measure(options.groups, options.partitions, options.rounds, _say)
+    except (BenchmarkError, TestbedError) as error:
+        _say(f"benchmarks: {error}")
+        return 1
+    print(
+        f"{options.groups:,} groups, {options.partitions:,} partitions",
+        *compared(sides, Target(TARGET, AIM)),
+        sep="\n",
+    )
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def measure(groups: int, partitions: int, rounds: int, say: Say) -> Sequence[Side]:
+    """Ours first. One broker and one controller: what is measured is asked of one coordinator by both."""
+    config = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+    spec = ClusterSpec(controllers=1, brokers=1, jvm=JVM_FLAGS, broker_config=config)
+    with TemporaryDirectory(prefix="ktriage-bench-") as name, KafkaCluster(spec, say=say) as cluster:
+        say(f"making {partitions:,} partitions, and {groups:,} groups that have read all of them")
+        cluster.client.create_topic(TOPIC, [[1]] * partitions, timeout=WAIT_SECONDS)
+        asyncio.run(_write(cluster, partitions))
+        with ThreadPoolExecutor(COMMITTERS) as pool:
+            list(pool.map(lambda number: _commit(cluster, f"group-{number}", partitions), range(groups)))
+        return side_by_side(_commands(cluster, groups * partitions), rounds, Path(name), say)
+
+
+async def _write(cluster: KafkaCluster, partitions: int) -> None:
+    """One record in each partition."""
+    async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap(), linger_ms=50) as producer:
+        sent = [await producer.send(TOPIC, b"record", partition=number) for number in range(partitions)]
+        await asyncio.gather(*sent)
+
+
+def _commit(cluster: KafkaCluster, group: str, partitions: int) -> None:
+    consumer = Consumer(cluster.superuser_config() | {"group.id": group, "enable.auto.commit": False})
+    offsets = [TopicPartition(TOPIC, number, 1, leader_epoch=0) for number in range(partitions)]
+    try:
+        ended = consumer.commit(offsets=offsets, asynchronous=False)
+        if failed := next((one.error for one in ended if one.error is not None), None):
+            raise BenchmarkError(f"{group} could not commit: {failed}")
+    finally:
+        consumer.close()
+
+
+def _commands(cluster: KafkaCluster, rows: int) -> tuple[Command, Command]:
+    server = ("--bootstrap-server", cluster.bootstrap())
+
+    def ours_whole(done: Measured) -> None:
+        document = json.loads(done.stdout)
+        _require("ktriage groups", (one["place"] for one in document["offsets"]), "common", rows)
+
+    def javas_whole(done: Measured) -> None:
+        topics = (words[1] for line in done.stdout.splitlines() if len(words := line.split()) > 1)
+        _require("ConsumerGroupCommand", topics, TOPIC, rows)
+
+    tool = javas(
+        "kafka-consumer-groups", cluster.spec.version, *server, "--describe", "--all-groups", heap=HEAP
+    )
+    return (
+        Command(
+            "ktriage groups show --all",
+            ours("ktriage", "groups", "show", *server, "--all", "--output", "json"),
+            ours_whole,
+        ),
+        Command("ConsumerGroupCommand --describe --all-groups", tool, javas_whole),
+    )
+
+
+def _require(name: str, found: Iterable[str], wanted: str, rows: int) -> None:
+    count = sum(one == wanted for one in found)
+    if count != rows:
+        raise BenchmarkError(f"{name} described {count:,} of {rows:,} committed offsets")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
