@@ -83,11 +83,14 @@ class RestoreSelection:
 
 class TargetLimits(NamedTuple):
     """What a target partition takes: batches of at most ``most`` bytes. ``newer`` are the digests of the keys that
-    have a newer record there (:func:`key_digest`).
+    have a newer record there (:func:`key_digest`). Records with a timestamp (ms) before ``oldest_ms`` are refused,
+    those before ``kept_from_ms`` are deleted again by the topic's retention.
     """
 
     most: int = LARGEST_BY_DEFAULT
     newer: Collection[bytes] = frozenset()
+    oldest_ms: int | None = None
+    kept_from_ms: int | None = None
 
 
 class BatchToRestore(NamedTuple):
@@ -102,6 +105,9 @@ class BatchToRestore(NamedTuple):
 class BranchCounts(NamedTuple):
     """Records of a branch: ``selected`` are written back, ``reencoded`` of them in batches that are encoded anew.
 
+    Of the selected, at least ``refused`` are in batches with a timestamp that the target refuses; ``expired`` are
+    older than its retention.
+
     The others are left out. ``filtered`` by what was asked for; ``outside``: they are not in the branch, and stand
     in its first or last batch.
     """
@@ -113,6 +119,8 @@ class BranchCounts(NamedTuple):
     open: int
     control: int
     outside: int
+    refused: int = 0
+    expired: int = 0
 
 
 def key_digest(key: bytes) -> bytes:
@@ -154,18 +162,28 @@ def count_branch(rescued: RescuedBranch, selection: RestoreSelection, limits: Ta
         ending = endings.ending(header)
         if header.is_control:
             counts["control"] += header.record_count
-        elif not _selects(header, ending, selection):
+            continue
+        if not _selects(header, ending, selection):
             left_out = str(ending) if ending in (Ending.ABORTED, Ending.OPEN) else "filtered"
             counts[left_out] += header.record_count
-        elif wanted.as_it_is(header, 0):
-            counts["selected"] += header.record_count
+            continue
+        if wanted.as_it_is(header, 0):
+            selected = header.record_count
         else:
             found = wanted.records(batch, 0)
+            selected = len(found)
             inside = sum(map(wanted.inside, wanted.all_records(batch)))
-            counts["selected"] += len(found)
-            counts["reencoded"] += len(found)
-            counts["filtered"] += inside - len(found)
+            counts["reencoded"] += selected
+            counts["filtered"] += inside - selected
             counts["outside"] += header.record_count - inside
+        counts["selected"] += selected
+        if (
+            limits.oldest_ms is not None
+            and min(header.base_timestamp, header.max_timestamp) < limits.oldest_ms
+        ):
+            counts["refused"] += selected
+        elif limits.kept_from_ms is not None and header.max_timestamp < limits.kept_from_ms:
+            counts["expired"] += selected
     return BranchCounts(**counts)
 
 

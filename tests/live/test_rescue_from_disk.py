@@ -83,6 +83,9 @@ def test_a_dead_brokers_disk_is_read_before_the_election(
     assert branch["logDir"] in map(str, incident.node(1).log_dirs)
     assert told["unread"] == [], "the disk of 3 has nothing that 2 has not"
     elect(console)
+    refused = console("restore", "saved", "--to-source", *AGREED)
+    assert refused.status == 1 and "min.insync.replicas is 2, and 1 of 3 replicas is in sync" in refused.err
+    assert "brokers 1 and 3 not: bring back who is missing, or set min.insync.replicas" in refused.err
     assert restored(console, incident, EARLY) == expected(COUNTS)
 
 

@@ -153,3 +153,20 @@ def test_a_compacted_topic_gets_only_the_keys_that_have_no_newer_record(
     assert newest == {"k0": "old", "k1": "old", "k2": "new", "k3": "new", "k4": "", "k5": "5 of 0 ..."}
     again = console(*words, "--only-keys-missing")
     assert again.status == 0 and "nothing was sent" in again.out
+
+
+def test_what_a_topic_would_refuse_or_not_keep_is_said_before(
+    cluster: KafkaCluster, console: CommandRunner, tmp_path: Path
+) -> None:
+    """The records are of 2023."""
+    rescue(tmp_path / "saved", cluster.cluster_id, (batch(0, 7, 0),))
+    day = str(24 * 3600 * 1000)
+    cluster.client.create_topic("short", [[1]], {"retention.ms": day})
+    cluster.client.create_topic("strict", [[1]], {"message.timestamp.before.max.ms": day})
+    dry = console("restore", "saved", "--to-topic", "short", "--dry-run")
+    assert (
+        dry.status == 0 and "7 records may soon be deleted again: older than short's retention.ms" in dry.out
+    )
+    refused = console("restore", "saved", "--to-topic", "strict", *AGREED)
+    assert refused.status == 1 and "7 records or more will be refused" in refused.out, refused
+    assert "INVALID_TIMESTAMP" in refused.err

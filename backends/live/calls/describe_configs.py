@@ -22,6 +22,8 @@ TOPIC_KEYS = (
     "min.insync.replicas",
     "cleanup.policy",
     "max.message.bytes",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.type",
     "remote.storage.enable",
     "unclean.leader.election.enable",
     "retention.ms",

@@ -12,7 +12,7 @@ from console.exit_status import Status
 from console.operations.elections.plan_file_checks import PlanPart, read_part, refuse_other_cluster
 from console.operations.rescue.rescue_read import RescueReading, RescueRequest, read_disks, read_plan
 from console.output.rescue.rescue_report import rescue_document, rescue_lines
-from console.signals import StopRequest
+from console.signals import Stopped, StopRequest
 from recovery.plan.values import Plan
 
 
@@ -55,7 +55,11 @@ def _rescue(
     async def job(backend: Backend, _stop: StopRequest) -> RescueReading:
         return await read(backend, (await backend.open()).cluster_id)
 
-    reading = run.read(job)
+    try:
+        reading = run.read(job)
+    except Stopped:
+        run.next(*again)
+        raise
     run.screen.out(rescue_document(reading) if run.json else rescue_lines(reading.rescued, rows))
     for tp, problem in reading.problems.items():
         run.screen.say(f"not rescued: {tp}: {problem}")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.output.rescue.rescue_show_report import BranchShown, show_document, show_lines
+from console.output.rescue.rescue_show_report import (
+    BranchShown,
+    show_document,
+    show_lines,
+    verified_line,
+)
 from console.rescue.branch_summary import check_segments, first_records, summarise_branch
 from console.rescue.rescued_branch import RescuedBranch, open_rescue
 
@@ -21,8 +27,12 @@ def show_rescue(run: Run, directory: Path, *, records: int, rows: int, check: bo
     for number, rescued in enumerate(contents.branches):
         run.screen.progress("reading the rescue", number, len(contents.branches))
         shown.append(_shown(rescued, records, check=check))
-    run.screen.out(show_document(contents, shown) if run.json else show_lines(contents, shown, rows))
     problems = [one for one in shown if one.problem is not None]
+    if run.json:
+        run.screen.out(show_document(contents, shown))
+    else:
+        intact = (verified_line(shown),) if check and not problems else ()
+        run.screen.out(chain(intact, show_lines(contents, shown, rows)))
     for one in problems:
         branch = one.rescued.branch
         run.screen.say(f"not whole: {branch.tp}, {branch.part} of broker {branch.broker}: {one.problem}")

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,8 @@ from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.rescue.newer_keys import newer_keys
 from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, TargetPartition, key_of
-from console.operations.rescue.restore_target import RestoreTarget, source_target, topic_target
+from console.operations.rescue.restore_target import RestoreTarget, TopicAges, source_target, topic_target
+from console.provenance import now
 from console.rescue.rescued_branch import RescueContents, RescuedBranch, open_rescue
 from console.rescue.restore_journal import RestoreJournal, restored_records
 from console.rescue.restore_selection import (
@@ -29,6 +30,7 @@ from console.rescue.restore_selection import (
     count_branch,
 )
 from recovery.model import TopicPartition, Unknown
+from recovery.wording.quantity_text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             rows.append(TargetPartition(rescued, target.partition(rescued), counts, limits))
         positions = (journal.position(key_of(one)) for one in branches)
         before = sum(position.records for position in positions if position is not None)
-        notes = (*target.notes, *_other_runs(self.directory, journal, target.name))
+        notes = (*target.notes, *_too_old(rows), *_other_runs(self.directory, journal, target.name))
         return PreparedRestore(contents, target, tuple(rows), notes, before)
 
     async def _target(self, cluster: Backend, branches: Sequence[RescuedBranch]) -> RestoreTarget:
@@ -175,10 +177,13 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     ) -> TargetLimits:
         tp = target.partition(rescued)
         most = target.most.get(tp.topic, LARGEST_BY_DEFAULT)
-        if not self.selection.only.missing_keys:
-            return TargetLimits(most)
-        own = None if journal.identity is None else journal.identity.producer_id
-        return TargetLimits(most, await newer_keys(cluster, target.states[tp], rescued.branch, own, progress))
+        newer: Collection[bytes] = frozenset()
+        if self.selection.only.missing_keys:
+            own = None if journal.identity is None else journal.identity.producer_id
+            newer = await newer_keys(cluster, target.states[tp], rescued.branch, own, progress)
+        ages, at = target.ages.get(tp.topic, TopicAges(None, None)), round(now().timestamp() * 1000)
+        oldest, kept = (None if age is None else at - age for age in (ages.taken_ms, ages.kept_ms))
+        return TargetLimits(most, newer, oldest, kept)
 
     def _wanted(self, rescued: RescuedBranch) -> bool:
         """Raises InputError for a branch that is not whole and not wanted as it is."""
@@ -261,6 +266,22 @@ def _unchanged(asked: PreparedRestore, now: PreparedRestore) -> PreparedRestore:
     if now.records != asked.records or now.creates != asked.creates:
         raise NotDone("what is to be written changed while the question stood open; nothing was sent")
     return now
+
+
+def _too_old(rows: Sequence[TargetPartition]) -> Iterator[str]:
+    """Records that the target would not take, or not keep."""
+    refused, expired = sum(row.counts.refused for row in rows), sum(row.counts.expired for row in rows)
+    topics = ", ".join(sorted({row.tp.topic for row in rows if row.counts.refused or row.counts.expired}))
+    instead = "raise it, or write them to a new topic with --to-topic"
+    if refused:
+        yield (
+            f"{counted(refused, 'record')} or more will be refused: older than message.timestamp.before.max.ms of"
+            f" {topics} allows; {instead}"
+        )
+    if expired:
+        yield (
+            f"{counted(expired, 'record')} may soon be deleted again: older than {topics}'s retention.ms; {instead}"
+        )
 
 
 def _other_runs(directory: Path, journal: RestoreJournal, target: str) -> tuple[str, ...]:

@@ -28,8 +28,8 @@ from console.rescue.restore_selection import (
     TargetLimits,
     batches_to_restore,
 )
-from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
-from recovery.wording.quantity_text import human_bytes, lasting
+from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown, Why
+from recovery.wording.quantity_text import both, human_bytes, lasting
 
 REQUEST_BYTES = 4 << 20
 """Bytes of one request, or one batch if that is larger."""
@@ -37,6 +37,7 @@ REQUEST_PARTITIONS = 64
 ROUNDS = 20
 """So often a partition that fails is tried again without any progress."""
 PAUSE = 0.5
+TOO_FEW, MIN_ISR = "NOT_ENOUGH_REPLICAS", "min.insync.replicas"
 COUNT_BYTES = 8 << 20
 
 
@@ -81,6 +82,7 @@ class RestoreRun:
         self._rate = ByteRate(rate)
         self._stop = stop
         self._progress = progress
+        self._states: Mapping[TopicPartition, PartitionState] = {}
 
     async def run(self, rows: Sequence[TargetPartition]) -> tuple[RestoredBranch, ...]:
         """Sends everything that is not there yet. Raises InputError, BackendError before anything was sent."""
@@ -96,7 +98,7 @@ class RestoreRun:
         before = sum(position.records for position in positions if position is not None)
         meter = _Meter(self._progress, sum(row.counts.selected for row in rows), before)
         await self._send_all(lanes, meter)
-        problems = {lane.tp: lane.problem for lane in lanes}
+        problems = await self._explained({lane.tp: lane.problem for lane in lanes})
         written = []
         for rescued, tp, counts, _ in rows:
             position = self._journal.position(key_of(rescued))
@@ -130,7 +132,36 @@ class RestoreRun:
             found = await self._cluster.partitions(list(dict.fromkeys(tp.topic for tp in partitions)))
         except BackendError:
             return {}
+        self._states = {state.tp: state for state in found.states}
         return {state.tp: state.leader for state in found.states}
+
+    async def _explained(
+        self, problems: Mapping[TopicPartition, str | None]
+    ) -> Mapping[TopicPartition, str | None]:
+        """With what to do where min.insync.replicas is why a leader takes nothing."""
+        short = [
+            tp for tp, problem in problems.items() if problem is not None and problem.startswith(TOO_FEW)
+        ]
+        if not short:
+            return problems
+        try:
+            configs = await self._cluster.topic_configs(sorted({tp.topic for tp in short}))
+        except BackendError:
+            configs = {}
+        return {**problems, **{tp: self._too_few(tp, configs.get(tp.topic)) for tp in short}}
+
+    def _too_few(self, tp: TopicPartition, config: Mapping[str, str] | Unknown | None) -> str:
+        state = self._states.get(tp)
+        least = None if config is None or isinstance(config, Unknown) else config.get(MIN_ISR)
+        missing = [] if state is None else sorted(set(state.replicas) - set(state.isr))
+        if state is None or least is None or not missing:
+            return f"{TOO_FEW}: fewer replicas are in sync than {MIN_ISR} asks for"
+        away = f"{'brokers' if len(missing) > 1 else 'broker'} {both(missing)} not"
+        return (
+            f"{TOO_FEW}: {MIN_ISR} is {least}, and {len(state.isr)} of {len(state.replicas)} replicas"
+            f" {'is' if len(state.isr) == 1 else 'are'} in sync, {away}: bring back who is missing, or set"
+            f" {MIN_ISR} of {tp.topic} lower for the time of the restore; then run the same command again"
+        )
 
     async def _send_to(self, broker: int, lanes: Sequence[_Lane], meter: _Meter) -> None:
         """Sends to one leader until its lanes are empty, or one after the other has failed."""

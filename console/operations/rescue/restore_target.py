@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from backends.base.protocol import Backend
 from console.errors import InputError
@@ -23,9 +23,17 @@ _LARGEST = "max.message.bytes"
 
 
 @dataclass(frozen=True, slots=True)
+class TopicAges:
+    """How old a topic's records may be, in ms: to be taken at all, and to be kept. None: any age."""
+
+    taken_ms: int | None
+    kept_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreTarget:
     """``topic`` is None for the records' own partitions, whose ``states`` are those of now. ``most`` are the bytes
-    of the largest batch by topic.
+    of the largest batch by topic, ``ages`` how old its records may be.
 
     ``creates``: the topic is made first, with so many ``partitions`` and ``replicas`` (-1: the cluster's default).
     """
@@ -38,6 +46,7 @@ class RestoreTarget:
     partitions: int = 0
     replicas: int = -1
     min_isr: str | None = None
+    ages: Mapping[str, TopicAges] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -64,7 +73,7 @@ async def source_target(
         _refuse_other_partition(one, states.get(one.branch.tp))
     configs = await cluster.topic_configs(topics) if topics else {}
     notes = ["records that were written since stay before those that are written back: their order is lost"]
-    most = {}
+    most, ages = {}, {}
     for topic, config in configs.items():
         if isinstance(config, Unknown):
             raise InputError(f"{topic}: its cleanup.policy is not known ({config}); nothing was sent")
@@ -78,12 +87,13 @@ async def source_target(
                 " same key; give --only-keys-missing, or another topic with --to-topic; nothing was sent"
             )
         most[topic] = _largest(config)
+        ages[topic] = _ages(config)
     if missing_keys:
         notes.append(
             "a key that is written while this runs gets its old value back, and so does a key that was deleted if"
             " its tombstone is gone already"
         )
-    return RestoreTarget(None, states, most, tuple(notes))
+    return RestoreTarget(None, states, most, tuple(notes), ages=ages)
 
 
 async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topic: str) -> RestoreTarget:
@@ -105,7 +115,7 @@ async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topi
     config = (await cluster.topic_configs(asked)).get(asked[0]) if asked else None
     known: Mapping[str, str] = {} if config is None or isinstance(config, Unknown) else config
     if there:
-        return RestoreTarget(topic, states, {topic: _largest(known)})
+        return RestoreTarget(topic, states, {topic: _largest(known)}, ages={topic: _ages(known)})
     source = [state for tp, state in states.items() if tp.topic in sources]
     return RestoreTarget(
         topic,
@@ -131,6 +141,19 @@ def _refuse_other_partition(rescued: RescuedBranch, state: PartitionState | None
 def _largest(config: Mapping[str, str]) -> int:
     told = config.get(_LARGEST, "")
     return int(told) if told.isdecimal() else LARGEST_BY_DEFAULT
+
+
+def _ages(config: Mapping[str, str]) -> TopicAges:
+    """A topic whose broker sets the timestamp takes and keeps records of any age."""
+    if config.get("message.timestamp.type") == "LogAppendTime":
+        return TopicAges(None, None)
+    kept = config.get("retention.ms") if "delete" in config.get("cleanup.policy", "delete") else None
+    return TopicAges(_age(config.get("message.timestamp.before.max.ms")), _age(kept))
+
+
+def _age(told: str | None) -> int | None:
+    """None without a limit: -1, or the largest number that Kafka's configuration holds."""
+    return int(told) if told is not None and told.isdecimal() and int(told) < (1 << 63) - 1 else None
 
 
 async def _states(cluster: Backend, topics: list[str]) -> dict[TopicPartition, PartitionState]:

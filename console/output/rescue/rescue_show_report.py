@@ -47,6 +47,17 @@ _COLUMNS = (
 )
 
 
+def verified_line(shown: Sequence[BranchShown]) -> str:
+    """What was checked, if all of it is as it was written."""
+    partitions = len({one.rescued.branch.tp for one in shown})
+    batches = sum(one.summary.batches for one in shown if one.summary is not None)
+    size = human_bytes(sum(one.size for one in shown))
+    return (
+        f"intact: {counted(partitions, 'partition')}, {counted(batches, 'batch', 'batches')}, {size}: every file"
+        " has its SHA-256, every batch its checksum"
+    )
+
+
 def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int) -> Iterator[str]:
     """Counts first, then the branches, then their first records where those are wanted."""
     header = contents.index.header

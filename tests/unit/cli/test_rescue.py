@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
+from console.cli.base.run import Run
 from console.operations.rescue.restore_run import RestoreRun
+from console.signals import Stopped
 from tests.unit.cli.command_process import Caller
 
 TAIL = ("--simulate", "stale-long-tail")
@@ -38,6 +41,17 @@ def test_what_is_cut_off_is_read_before_the_election(planned: Caller, tmp_path: 
     assert json.loads(manifest.read_text())["whole"] is True
     journal = planned("ktriage", "journal", *TAIL).out
     assert journal.index("Z rescue") < journal.index("Z elect")
+
+
+def test_a_rescue_that_is_stopped_tells_the_command_that_goes_on(
+    planned: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise Stopped(signal.SIGINT, in_flight=False)
+
+    monkeypatch.setattr(Run, "read", stopped)
+    ended = planned("ktriage", "rescue", "read", "plan.json", "--to", "saved", *TAIL)
+    assert ended.status == 130 and "next: ktriage rescue read plan.json --to saved" in ended.err, ended
 
 
 def test_a_finished_rescue_is_not_read_again(planned: Caller) -> None:
@@ -250,7 +264,9 @@ def test_what_was_read_can_be_looked_at_without_a_cluster(elected: Caller) -> No
 
 @pytest.mark.parametrize("changed", ["segment", "manifest", "missing"])
 def test_verify_finds_what_is_not_as_it_was_written(elected: Caller, tmp_path: Path, changed: str) -> None:
-    assert elected("ktriage", "rescue", "verify", "saved").status == 0
+    whole = elected("ktriage", "rescue", "verify", "saved")
+    assert whole.status == 0 and whole.out.startswith("intact: 1 partition, "), whole
+    assert "every file has its SHA-256" in whole.out
     (segment,) = (tmp_path / "saved").glob("*/*/*.log")
     manifest = segment.parent / "manifest.json"
     if changed == "segment":
@@ -262,4 +278,5 @@ def test_verify_finds_what_is_not_as_it_was_written(elected: Caller, tmp_path: P
     else:
         manifest.unlink()
     ended = elected("ktriage", "rescue", "verify", "saved")
+    assert "intact" not in ended.out
     assert ended.status == 1 and "not whole: payments-0" in ended.err

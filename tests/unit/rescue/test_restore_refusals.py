@@ -16,6 +16,7 @@ from backends.base.answers import LogPosition, RawBatches
 from backends.base.protocol import Stop
 from backends.base.record_writer import AppendResult, BatchToAppend, ProducerIdentity, RecordWriter
 from console.errors import InputError
+from console.operations.rescue import restore_run as restore_run_module
 from console.operations.rescue.restore_records import PreparedRestore, RestoreRecords
 from console.operations.rescue.restore_run import RestoreRun
 from console.rescue.manifest import INDEX, MANIFEST, RescueIndex, branch_directory, index_json, manifest_json
@@ -149,6 +150,49 @@ def test_what_a_leader_refuses_is_not_told_as_written_back(tmp_path: Path) -> No
     (branch,) = asyncio.run(work.run(rows))
     journal.close()
     assert (branch.records, branch.problem) == (0, "INVALID_RECORD")
+
+
+def test_too_few_replicas_in_sync_are_told_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Short(Target):
+        async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
+            return {topic: {"min.insync.replicas": "2"} for topic in topics}
+
+        async def append(
+            self, broker: int, batches: Sequence[BatchToAppend]
+        ) -> Mapping[TopicPartition, AppendResult]:
+            return {one.tp: AppendResult(-1, "NOT_ENOUGH_REPLICAS", passing=True) for one in batches}
+
+    monkeypatch.setattr(restore_run_module, "PAUSE", 0)
+    cluster = Short({TP: LED._replace(isr=(1,), replicas=(1, 2, 3))})
+    rows = prepared(saved(tmp_path), cluster).rows
+    journal = RestoreJournal(tmp_path, CLUSTER_ID, "source")
+    (branch,) = asyncio.run(restore_run(cluster, journal).run(rows))
+    journal.close()
+    assert branch.problem is not None
+    assert "min.insync.replicas is 2, and 1 of 3 replicas is in sync" in branch.problem
+    assert "brokers 2 and 3 not: bring back who is missing" in branch.problem
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"retention.ms": "60000"}, "10 records may soon be deleted again"),
+        ({"message.timestamp.before.max.ms": "60000"}, "10 records or more will be refused"),
+        ({"retention.ms": "-1", "message.timestamp.before.max.ms": str((1 << 63) - 1)}, None),
+        ({"retention.ms": "60000", "message.timestamp.type": "LogAppendTime"}, None),
+    ],
+)
+def test_records_too_old_for_the_topic_are_counted_before(
+    tmp_path: Path, config: dict[str, str], said: str | None
+) -> None:
+    class Aged(Source):
+        async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
+            return dict.fromkeys(topics, config)
+
+    notes = "\n".join(prepared(saved(tmp_path), Aged({TP: LED})).notes)
+    assert (said in notes) if said else ("records" not in notes.partition("\n")[2])
 
 
 def test_records_of_other_producers_are_not_counted_as_written_back(tmp_path: Path) -> None:
