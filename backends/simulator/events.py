@@ -82,6 +82,13 @@ class TransactionEnded(NamedTuple):
     committed: bool
 
 
+class TransactionMarked(NamedTuple):
+    """The coordinator knows that a marker of the transaction is acknowledged there, and sends no other."""
+
+    tp: TopicPartition
+    transaction: int
+
+
 class RecordsRead(NamedTuple):
     """A leader of ``epoch`` showed these records to a consumer."""
 
@@ -161,6 +168,7 @@ Event = (
     | Acknowledged
     | TransactionWritten
     | TransactionEnded
+    | TransactionMarked
     | RecordsRead
     | BrokerStopped
     | DiskLost

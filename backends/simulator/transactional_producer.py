@@ -8,7 +8,7 @@ from typing import Any
 
 from backends.simulator.clients import FindLeader, serves_nothing
 from backends.simulator.context import Context
-from backends.simulator.events import TransactionEnded
+from backends.simulator.events import TransactionEnded, TransactionMarked
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Produce, ProduceReply, TransactionalWrite
 from backends.simulator.network import NetworkNode, NetworkRole, broker
@@ -106,6 +106,7 @@ class TransactionalProducer:
         if not _acknowledged(reply):
             self._context.loop.call_later(MARKER_RETRY, self._mark, tp)
             return
+        self._context.emit(TransactionMarked(tp, self._transaction))
         del self._written[tp]
         if not self._written:
             self._begin()

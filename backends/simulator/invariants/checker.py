@@ -22,6 +22,7 @@ from backends.simulator.events import (
     QuorumWritten,
     RecordsRead,
     TransactionEnded,
+    TransactionMarked,
     TransactionWritten,
 )
 from backends.simulator.invariants.consumer_promises import ConsumerPromises
@@ -68,6 +69,7 @@ class Checker:
             RecordsRead: consumers.read,
             TransactionWritten: _promises_nothing,
             TransactionEnded: _promises_nothing,
+            TransactionMarked: _promises_nothing,
             MetadataWritten: check_written,
             MetadataCommitted: replication.committed,
             BrokerStopped: self._stopped,

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from backends.simulator.broker.replica_log import Log, clip_to_log
-from backends.simulator.events import Acknowledged, Event, TransactionEnded, TransactionWritten
+from backends.simulator.events import (
+    Acknowledged,
+    Event,
+    TransactionEnded,
+    TransactionMarked,
+    TransactionWritten,
+)
 from backends.simulator.invariants.ground_truth import with_span
 from backends.simulator.world import World
 from recovery.loss import union, without
@@ -18,7 +24,7 @@ Spans = tuple[EpochSpan, ...]
 
 @dataclass
 class _TransactionInPartition:
-    """``markers`` are all that a leader wrote. It ``ended`` when one was acknowledged; until then more are sent."""
+    """``markers`` are all that a leader wrote. It ``ended`` when the coordinator knew of one: it sends no more."""
 
     number: int
     records: Spans = ()
@@ -41,7 +47,7 @@ class ReadCommittedRecords:
         world.events.subscribers.append(self._saw)
 
     def _saw(self, event: Event) -> None:
-        if isinstance(event, TransactionWritten | TransactionEnded | Acknowledged):
+        if isinstance(event, TransactionWritten | TransactionEnded | TransactionMarked | Acknowledged):
             self._cache.clear()
         if isinstance(event, TransactionWritten):
             written = self._written[event.tp].setdefault(
@@ -54,12 +60,12 @@ class ReadCommittedRecords:
                 written.records = with_span(written.records, event.span)
         elif isinstance(event, TransactionEnded):
             self._committed[event.transaction] = event.committed
+        elif isinstance(event, TransactionMarked):
+            self._written[event.tp][event.transaction].ended = True
         elif isinstance(event, Acknowledged) and event.acks == -1:
             within = self._spans.get((event.tp, event.span))
             if within is None:
                 self._outside[event.tp] = with_span(self._outside[event.tp], event.span)
-            elif event.span in within.markers:
-                within.ended = True
 
     def outcomes(self) -> Counter[str]:
         """How many transactions were committed, aborted, and not decided so far."""
@@ -81,7 +87,7 @@ class ReadCommittedRecords:
 
     def _readable(self, tp: TopicPartition, log: Log, *, later_markers: bool) -> Spans:
         """What was promised, below the last stable offset of ``log``. ``later_markers``: the coordinator will write
-        those that are not acknowledged.
+        those that it does not know to be acknowledged.
         """
         key = (tp, log, later_markers)
         if key not in self._cache:

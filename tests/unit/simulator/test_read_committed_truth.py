@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from backends.simulator.broker.replica_log import Log
-from backends.simulator.events import Acknowledged, TransactionEnded, TransactionWritten
+from backends.simulator.events import Acknowledged, TransactionEnded, TransactionMarked, TransactionWritten
 from backends.simulator.invariants.read_committed import ReadCommittedRecords
 from backends.simulator.loop import SECOND
 from backends.simulator.topology import TransactionSpec
@@ -39,6 +39,8 @@ def _write(world: World, span: EpochSpan, *, marker: bool, acknowledged: bool = 
     world.events.emit(TransactionWritten(FOO, span, PAYMENT, marker))
     if acknowledged:
         world.events.emit(Acknowledged(FOO, span, -1))
+    if acknowledged and marker:
+        world.events.emit(TransactionMarked(FOO, PAYMENT))
 
 
 def _log(end: int) -> Log:

@@ -72,6 +72,12 @@ def test_a_member_that_lost_power_while_its_return_to_the_isr_was_committed_had_
     assert result.verdicts.excused["no unflushed records lost"]
 
 
+def test_a_marker_whose_acknowledgement_got_lost_is_written_again() -> None:
+    """An unclean election cut it off; the coordinator sends another, which hides nothing where it is not yet."""
+    result = fuzz_incident(3046)
+    assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
+
+
 def test_a_member_that_joins_an_isr_without_a_leader_has_not_caught_up_with_anybody() -> None:
     """A reassignment was cancelled while nobody led, and the ISR was empty."""
     result = fuzz_incident(10_234)
