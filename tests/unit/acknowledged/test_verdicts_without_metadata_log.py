@@ -158,3 +158,34 @@ def test_so_many_witnesses_may_have_lost_unflushed_records(min_isr: int, tolerat
     verdict = partition_verdicts(PartitionFacts(told)).candidates[2]
     kept = next(one for one in verdict.conditions if one.kind is ConditionKind.RECORDS_KEPT)
     assert (set(kept.brokers), kept.tolerated) == ({1, 2}, tolerated)
+
+
+def test_without_the_metadata_log_the_history_that_was_not_checked_is_named_for_bounds_too() -> None:
+    told = survey({1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT}, isr=(3,), elr=None)
+    found = partition_verdicts(PartitionFacts(told, elr_enabled=False, compacted=False)).candidates
+    for verdict in (found[1], found[2]):
+        assert {condition.kind for condition in verdict.conditions} == {
+            ConditionKind.MIN_ISR_NEVER_LOWER,
+            ConditionKind.NO_UNCLEAN_ELECTION,
+            ConditionKind.SAME_REPLICAS,
+            ConditionKind.RECORDS_KEPT,
+        }
+
+
+def test_a_cleanup_policy_that_is_not_known_may_have_left_holes() -> None:
+    sizes: dict[int, ReplicaLog | Unknown] = {
+        1: log((0, 0, 900))._replace(size=100),
+        2: log((0, 0, 900))._replace(size=90),
+        3: log((0, 0, 900))._replace(size=100),
+    }
+    (holes,) = partition_verdicts(PartitionFacts(survey(sizes))).candidates[1].conditions
+    assert (holes.kind, holes.doubtful) == (ConditionKind.NO_COMPACTION_HOLES, True)
+    assert partition_verdicts(PartitionFacts(survey(sizes), compacted=False)).candidates[1].conditions == ()
+
+
+def test_a_broker_whose_disk_failed_is_not_asked_for_an_answer_but_its_disk_is() -> None:
+    told = survey({1: log((0, 0, 900)), 2: SILENT, 3: SILENT})
+    facts = PartitionFacts(told, failed_disks=frozenset({3}))
+    deciders = {one.kind: one.brokers for one in partition_verdicts(facts).candidates[1].decided_by}
+    assert deciders[DeciderKind.BROKER_ANSWER] == (2,)
+    assert deciders[DeciderKind.BROKER_DISK] == (2, 3)
