@@ -99,7 +99,8 @@ class Unfinished:
     """Everything that is open. Without the lock, a run that is still going on may be among it.
 
     ``confirmed`` are the steps that an operator confirmed, by the replacement's plan. ``heals`` are moves of
-    replicas whose throttles may still be set. ``restores`` are finished by their own command.
+    replicas whose throttles may still be set. ``restores`` are finished by their own command. ``plan_file`` is the
+    plan of the latest run that left orders or requests: its other elections were not sent; "" if there is none.
     """
 
     orders: tuple[OpenOrder, ...]
@@ -108,6 +109,7 @@ class Unfinished:
     confirmed: Mapping[str, frozenset[int]] = field(default_factory=dict)
     heals: tuple[OpenEntry, ...] = ()
     restores: tuple[OpenRestore, ...] = ()
+    plan_file: str = ""
 
     @property
     def nothing(self) -> bool:
@@ -125,6 +127,7 @@ class Unfinished:
             self.confirmed,
             tuple(entry for entry in self.heals if entry.run_id != run_id),
             tuple(restore for restore in self.restores if restore.run_id != run_id),
+            self.plan_file,
         )
 
 
@@ -159,6 +162,7 @@ class _Book:
         self._electing: dict[str, EntryBegun] = {}
         self._in_doubt: dict[TopicPartition, str] = {}
         self._restores: dict[tuple[str, ...], OpenRestore] = {}
+        self._plan_files: dict[str, tuple[str, str]] = {}
 
     def open(self) -> Unfinished:
         for unanswered in self._electing.values():
@@ -166,7 +170,17 @@ class _Book:
         orders = tuple(self._with_doubt(order) for orders in self._orders.values() for order in orders)
         entries = tuple(entry for entry in self._entries.values() if entry.action not in (REPLACE, HEAL))
         restores = tuple(self._restores.values())
-        return Unfinished(orders, entries, self._of(REPLACE), self._confirmed, self._of(HEAL), restores)
+        runs = {order.run_id for order in orders} | {entry.run_id for entry in entries}
+        files = [file for run_id, file in self._plan_files.values() if run_id in runs]
+        return Unfinished(
+            orders,
+            entries,
+            self._of(REPLACE),
+            self._confirmed,
+            self._of(HEAL),
+            restores,
+            files[-1] if files else "",
+        )
 
     def _of(self, action: str) -> tuple[OpenEntry, ...]:
         return tuple(entry for entry in self._entries.values() if entry.action == action)
@@ -187,6 +201,8 @@ class _Book:
         elif event.action == CONFIRM:
             plan, steps = str(event.detail.get("planId", "")), event.detail.get("steps", ())
             self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
+        elif event.action == PLANNED:
+            self._plan_files[event.entry] = run_id, str(event.detail.get("file", ""))
         elif event.action == RESTORE_RECORDS:
             restore = _open_restore(run_id, event)
             self._restores[restore.command] = restore
@@ -197,6 +213,7 @@ class _Book:
 
     def after(self, event: EntryEnded) -> None:
         self._entries.pop(event.entry, None)
+        self._plan_files.pop(event.entry, None)
         if not event.refused:
             self._close_restores({event.entry})
         if self._electing.pop(event.entry, None) is not None:

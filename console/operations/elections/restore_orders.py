@@ -71,7 +71,8 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             known = {row.tp for row in settled.rows}
             others = await restore(cluster, [r for r in self._planned if r.tp not in known], run.journal)
             done = await _wait_for_elections(cluster, found, settled.then(others), run)
-        return replace(done, restores=_still_possible(prepared.restores, run))
+        restores = _still_possible(prepared.restores, run)
+        return replace(done, restores=restores, plan_file=_if_there(prepared.plan_file))
 
     async def _with_found_orders(
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
@@ -108,7 +109,13 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             return Conclusion(status, unfinished=True, next=("resume",))
         if result.restores:
             return Conclusion(status, next=result.restores[0].command)
-        return Conclusion(status, next=("status",) if self.file is None else ("apply", str(self.file)))
+        file = result.plan_file if self.file is None else str(self.file)
+        return Conclusion(status, next=("apply", file) if file else ("status",))
+
+
+def _if_there(file: str) -> str:
+    """The plan's file, or "" if it was deleted or never had one."""
+    return file if file and Path(file).is_file() else ""
 
 
 def _still_possible(restores: Sequence[OpenRestore], run: ChangeRun[Unfinished]) -> tuple[OpenRestore, ...]:

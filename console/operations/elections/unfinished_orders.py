@@ -46,12 +46,14 @@ class Row(NamedTuple):
 class SettledOrders:
     """Every checked partition, once, and the number of other requests that were closed.
 
-    ``restores`` of rescued records are still to be finished, each by its own command.
+    ``restores`` of rescued records are still to be finished, each by its own command. ``plan_file`` is the plan of
+    the run that left them, whose other elections were not sent; "" if it is not known.
     """
 
     rows: tuple[Row, ...] = ()
     entries: int = 0
     restores: tuple[OpenRestore, ...] = ()
+    plan_file: str = ""
 
     def of(self, *fates: OrderOutcome) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.fate in fates)
@@ -68,7 +70,9 @@ class SettledOrders:
     def then(self, later: SettledOrders) -> SettledOrders:
         """These results, updated with those of a later reading."""
         rows = {row.tp: row for row in (*self.rows, *later.rows)}
-        return SettledOrders(tuple(rows.values()), self.entries + later.entries, self.restores)
+        return SettledOrders(
+            tuple(rows.values()), self.entries + later.entries, self.restores, self.plan_file
+        )
 
 
 class HalfDone(NotDone):

@@ -17,6 +17,7 @@ import pytest
 from backends.base.answers import Partitions, Reassignment
 from backends.base.errors import Unreachable
 from console.journal.journal import Journal, JournalRun
+from console.journal.planned_elections import PLANNED
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import unfinished
 from console.operations.elections import restore_orders, unfinished_orders
@@ -27,10 +28,12 @@ from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of,
 from tests.unit.cli.test_election_failures import AGREED, ANY, planned, sent, tp
 
 
-def interrupted(rows: tuple[WrittenOrder, ...]) -> None:
+def interrupted(rows: tuple[WrittenOrder, ...], plan: str = "") -> None:
     """What a run that was killed between reorder and restore leaves in the journal."""
     run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
     with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
+        if plan:
+            journal.before(PLANNED, {"file": plan, "elections": {}})
         entry = journal.before("reorder", {"rows": rows})
         journal.after(entry, {"applied": [row.tp for row in rows]})
 
@@ -68,6 +71,25 @@ def test_an_unfinished_run_holds_the_next_one_back_until_it_is_finished(call: Ca
     assert unfinished(CLUSTER_ID).nothing
     assert call("ktriage", "resume", *ANY).status == 0
     assert call(*recover).status == 0
+
+
+def test_after_a_killed_apply_the_next_command_elects_the_rest_of_its_plan(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    interrupted((reordered(0),), str(call.home / plan))
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    finished = call("ktriage", "resume", *ANY)
+    assert finished.status == 0
+    assert f"next: ktriage apply {call.home / plan}" in finished.err
+    assert "next: ktriage status" in call("ktriage", "resume", *ANY).err, (
+        "what is finished is not named again"
+    )
+
+
+def test_a_plan_that_was_deleted_is_not_named_by_resume(call: Caller) -> None:
+    call.on(cluster_of(2))
+    interrupted((reordered(0),), str(call.home / "gone.json"))
+    assert "next: ktriage status" in call("ktriage", "resume", *ANY).err
 
 
 @pytest.mark.parametrize(("answer", "status"), [("yes", 0), ("no", 1), ("", 1)])
