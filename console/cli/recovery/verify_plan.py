@@ -59,4 +59,5 @@ def _next(run: Run, states: tuple[RowState, ...], path: Path) -> None:
         )
         run.next("status")
     elif not all(state.complete for state in states):
+        run.screen.say("the table names what is not done yet; check again when it is:")
         run.next("verify", str(path))

@@ -79,10 +79,12 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool = False) -> Iter
     if acknowledged := str(summary.acknowledged):
         yield f"acknowledged records: {acknowledged}"
     unbounded = f" ({summary.unknown:,} of them with no known bound)" if summary.unknown else ""
-    yield (
-        f"of these {summary.lossless:,} lose nothing for certain, {summary.may_lose:,} may lose something"
-        f"{unbounded}; offsets lost: {summary.loss}"
+    counts = (
+        (summary.lossless, "lose nothing for certain"),
+        (summary.may_lose, f"may lose something{unbounded}"),
     )
+    losing = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+    yield f"of these {losing}; offsets lost: {summary.loss}"
     risk = at_risk(plan)
     if risk.rows:
         yield risk_text(risk, native=native) if native else f"{risk_text(risk)}: see THEN LOST"
