@@ -28,3 +28,12 @@ def test_the_document_has_the_verdicts_of_those_who_answered(tmp_path: Path) -> 
     (partition,) = json.loads(replicas(tmp_path, "--output", "json").out)["partitions"]
     found = {one["broker"]: (one["verdict"], one["atLeast"]) for one in partition["acknowledged"]}
     assert found == {0: ("some", 300), 1: ("none", 0)}
+
+
+def test_a_fenced_broker_that_answers_is_not_offered_as_a_choice(tmp_path: Path) -> None:
+    """The controllers do not hear broker 2, and it has the only log that can be read."""
+    ended = invoke(tmp_path, "ktriage", "replicas", "--simulate", "one-sided-cuts", "--topic", "payments")
+    lines = ended.out.splitlines()
+    table = lines[next(at for at, line in enumerate(lines) if "LOSES ACKED" in line) :]
+    assert "2 (cannot)" in table[1] and len(table) == 2
+    assert "cannot be elected now (fenced); if it could: may lose acknowledged records" in table[1]
