@@ -15,9 +15,12 @@ from widgets.plan.plan_text import ACKS_REFUSED
 
 
 class GuideState(NamedTuple):
-    """What the next step depends on. ``why_not`` returns why an action's key is disabled, "" if it works."""
+    """What the next step depends on. ``asking``: a question or another window is open above the panes. ``why_not``
+    returns why an action's key is disabled, "" if it works.
+    """
 
     pane: str
+    asking: bool
     view: View
     draft: Draft
     safety: Safety
@@ -29,6 +32,8 @@ def step(now: GuideState) -> str:
     disabled.
     """
     view, draft = now.view, now.draft
+    if now.asking:
+        return "Guide: answer what is asked above; Esc goes back, and nothing is changed."
     if view.at is None:
         return "Guide: the cluster is being read."
     if draft.outcomes and all(outcome.good for outcome in draft.outcomes.values()):

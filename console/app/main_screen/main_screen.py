@@ -231,8 +231,10 @@ class MainScreen(PanesScreen):
         self.pane_of(pane).fade(session.poller.state.link is Link.LOST)
 
     def _guide_text(self) -> str:
-        session = self.session
-        return step(GuideState(self.pane, session.view, session.draft, session.safety, self._keys.why_not))
+        session, asking = self.session, self.app.screen is not self
+        return step(
+            GuideState(self.pane, asking, session.view, session.draft, session.safety, self._keys.why_not)
+        )
 
     def command_line(self) -> str:
         """The command that shows what the open pane shows."""

@@ -133,7 +133,9 @@ class Planner:
                 "" if anyone.reason == decision.reason else f"; nobody can be elected now: {anyone.reason}"
             )
             raise NotDone(f"{survey.tp}: {decision.verdict}: {decision.reason}{nobody}")
-        question = f"{survey.tp}: {how.strategy} says {decision.verdict}: {decision.reason}"
+        refused = decision.verdict is DecisionKind.REFUSED
+        says = "refuses" if refused else f"says {decision.verdict}"
+        question = f"{survey.tp}: {how.strategy} {says}: {decision.reason}"
         answer = await self._ask(ChoiceQuestion(question, _AGAINST_ADVICE))
         if answer != CHOOSE:
             left = f"{survey.tp} is left as it is, and is not in the plan: {decision.reason}"
