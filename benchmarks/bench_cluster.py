@@ -25,9 +25,13 @@ JVM_FLAGS = ("-Xmx1500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 WAIT_SECONDS = 300.0
 
 
-def new_cluster(say: Callable[[str], None]) -> KafkaCluster:
+def new_cluster(say: Callable[[str], None], *, cuttable_links: bool = False) -> KafkaCluster:
     """Three controllers and three brokers on loopback, not yet started."""
-    spec = ClusterSpec(jvm=JVM_FLAGS, controller_config={"auto.leader.rebalance.enable": "false"})
+    spec = ClusterSpec(
+        jvm=JVM_FLAGS,
+        controller_config={"auto.leader.rebalance.enable": "false"},
+        cuttable_links=cuttable_links,
+    )
     return KafkaCluster(spec, say=say)
 
 

@@ -76,7 +76,14 @@ class RecoveryUnderFire:
             "hang the designated broker": lambda _: cluster.node(DESIGNATED).pause(),
             "start the last in-sync broker": lambda _: cluster.node(LAST).start(),
             "kill the active controller": lambda _: cluster.node(self._active_controller()).kill(),
-            "cut one link": lambda _: self._proxies.cut(self._random.choice(SURVIVORS)),
+            "cut the link from the tool to a broker": lambda _: self._proxies.cut(
+                self._random.choice(SURVIVORS)
+            ),
+            "cut the link between the brokers": lambda _: cluster.links.cut(*SURVIVORS),
+            "cut the link from a broker to the active controller": lambda _: cluster.links.cut(
+                self._random.choice(SURVIVORS), self._active_controller()
+            ),
+            "cut the link between two controllers": lambda _: self._cut_controllers(),
             "fill the disk of the journal": self._fill_disk,
             "kill the tool": lambda tool: tool.kill(),
             "stop the tool": lambda tool: tool.terminate(),
@@ -146,6 +153,12 @@ class RecoveryUnderFire:
         [leader] = [found.leader_id for topic in answer.topics for found in topic.partitions]
         return leader
 
+    def _cut_controllers(self) -> None:
+        """The active controller and one of its followers."""
+        active = self._active_controller()
+        followers = [controller for controller in self._cluster.controllers if controller != active]
+        self._cluster.links.cut(active, self._random.choice(followers))
+
     def _fill_disk(self, process: subprocess.Popen[str]) -> None:
         self._tool.fill_disk(process, self._random.choice((0, 1, 200)))
 
@@ -168,7 +181,8 @@ class RecoveryUnderFire:
         )
 
     def _end_fault(self) -> None:
-        """Who was killed or hung is back, but for the broker that was dead before."""
+        """Who was killed, hung or cut off is back, but for the broker that was dead before."""
+        self._cluster.links.mend()
         for node in self._cluster.controllers.values():
             node.start()
         for broker in SURVIVORS:

@@ -31,7 +31,8 @@ def run(options: SoakOptions) -> int:
     seeds = [seed for seed in options.seeds(ROUNDS, first=1) if seed not in results]
     while seeds and (options.seconds is None or time.monotonic() - began < options.seconds):
         block = [seeds.pop(0) for _ in seeds[:PER_CLUSTER]]
-        with bench_cluster.new_cluster(print) as cluster, tempfile.TemporaryDirectory() as directory:
+        new_cluster = bench_cluster.new_cluster(print, cuttable_links=True)
+        with new_cluster as cluster, tempfile.TemporaryDirectory() as directory:
             bench_cluster.fill(cluster, PARTITIONS)
             for done, seed in enumerate(block, 1):
                 result = _one(cluster, seed, Path(directory))

@@ -20,6 +20,7 @@ empty node that joins), and
 - ``client`` (client.py): ``create_topic``, ``produce``, ``produce_each`` (thousands of partitions), ``consume``
 - ``tools`` (java_tools.py): Kafka's Java tools by the names that an operator types
 - ``client_configs`` (client_config.py): ``client_properties`` for Java's tools
+- ``links`` (links.py), with ``ClusterSpec(cuttable_links=True)``: ``cut(node, node)``, ``mend``
 - ``access_control`` (access_control.py): ``allow``, ``deny``, ``set_scram_password``
 
 ``Node`` (node.py): ``start(jvm)``, ``stop``, ``kill``, ``pause``, ``resume``, ``restart``, ``is_running``,

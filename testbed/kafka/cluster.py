@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,7 @@ from testbed.kafka.errors import NodeDied, TestbedError, TimedOut
 from testbed.kafka.format_storage import StorageFormatter, new_uuid
 from testbed.kafka.jars import kafka_jars, to_stderr
 from testbed.kafka.java_tools import JavaRunner, Tools
+from testbed.kafka.links import Links
 from testbed.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, SecurityFiles
 from testbed.kafka.node import Node
 from testbed.kafka.ports import PortReservation
@@ -58,6 +60,7 @@ class KafkaCluster:
         self._given_directory = directory
         self._work: WorkDirectory | None = None
         self._ports: PortReservation | None = None
+        self._links: Links | None = None
         self._security_files: SecurityFiles | None = None
         self._nodes: dict[int, Node] = {}
 
@@ -76,6 +79,13 @@ class KafkaCluster:
         if self._work is None:
             raise TestbedError("the cluster has not been started")
         return self._work.path
+
+    @property
+    def links(self) -> Links:
+        """Cuts the link between two nodes. Raises TestbedError if the cluster has no cuttable links."""
+        if self._links is None:
+            raise TestbedError("the links of this cluster cannot be cut; see ClusterSpec.cuttable_links")
+        return self._links
 
     @property
     def brokers(self) -> dict[int, Node]:
@@ -201,6 +211,8 @@ class KafkaCluster:
             node.kill()
         if self._work is not None:
             self._work.release()
+        if self._links is not None:
+            self._links.close()
         if self._ports is not None:
             self._ports.release()
 
@@ -250,8 +262,12 @@ class KafkaCluster:
         archive = class_archive(jars, JVM_FLAGS, to_stderr)
         self._work = WorkDirectory(self._given_directory)
         listeners = (INTERNAL_LISTENER, *(listener.name for listener in spec.listeners))
+        node_ids = (*spec.controller_ids, *spec.broker_ids, *spec.spare_ids)
         self._ports = PortReservation(
-            spec.controllers + spec.brokers * len(listeners) + spec.spare_controllers
+            spec.controllers
+            + spec.brokers * len(listeners)
+            + spec.spare_controllers
+            + spec.cuttable_links * len(node_ids)
         )
         ports = iter(self._ports.ports)
         self._addresses = Addresses(
@@ -259,13 +275,21 @@ class KafkaCluster:
             brokers={(node, name): next(ports) for node in spec.broker_ids for name in listeners},
             spares={node: next(ports) for node in spec.spare_ids},
         )
+        if spec.cuttable_links:
+            self._links = self._make_links(node_ids, ports)
         authority = self._make_authority()
         self.client_configs = ClientConfigs(spec, self._addresses, self.directory, authority)
         self._runner = JavaRunner(jars, spec.jvm, self.directory, archive)
-        for node_id in (*spec.controller_ids, *spec.broker_ids, *spec.spare_ids):
+        for node_id in node_ids:
             self._nodes[node_id] = self._make_node(node_id)
         voters = {node: new_uuid() for node in spec.controller_ids}
         self._formatter = StorageFormatter(spec, self.cluster_id, self._addresses, voters, self._runner)
+
+    def _make_links(self, node_ids: Iterable[int], ports: Iterator[int]) -> Links:
+        """A proxy at the port that each node advertises to the others; the node listens on a port of its own."""
+        proxied = {node: (self._addresses.internal(node), next(ports)) for node in node_ids}
+        self._addresses = replace(self._addresses, behind_proxy=dict(proxied.values()))
+        return Links(proxied)
 
     def _make_authority(self) -> Authority | None:
         if not any(listener.encrypted for listener in self.spec.listeners):

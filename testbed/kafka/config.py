@@ -35,6 +35,7 @@ class ClusterSpec:
     ``jvm`` are the flags of every node. With ``authorizer``, StandardAuthorizer decides; ``super_users`` may do
     all, others (and unauthenticated clients) what ACLs allow. ``users`` maps names to passwords, for SCRAM (made
     when the storage is formatted) and PLAIN; OAUTHBEARER and mutual TLS take names from token and certificate.
+    With ``cuttable_links`` the nodes of a dynamic quorum reach each other through proxies (``cluster.links``).
     """
 
     version: str = DEFAULT_VERSION
@@ -53,12 +54,17 @@ class ClusterSpec:
     users: Mapping[str, str] = field(default_factory=dict)
     super_users: tuple[str, ...] = ("admin",)
     authorizer: bool = False
+    cuttable_links: bool = False
 
     def __post_init__(self) -> None:
         if self.controllers < 1 or self.brokers < 0 or self.log_dirs < 1 or not self.listeners:
             raise TestbedError("a cluster has at least one controller, one log dir and one client listener")
         if self.elr and not self.has_elr_feature:
             raise TestbedError(f"Kafka {self.version} has no feature eligible.leader.replicas.version")
+        if self.cuttable_links and self.quorum == "static":
+            raise TestbedError(
+                "links can be cut only where the controllers advertise addresses (a dynamic quorum)"
+            )
 
     @property
     def controller_ids(self) -> tuple[int, ...]:
@@ -91,11 +97,24 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The loopback ports: one for each controller and spare; one for each broker and listener name."""
+    """The advertised loopback ports: one for each controller and spare; one for each broker and listener name.
+
+    ``behind_proxy`` has the port on which a node itself listens, by the advertised one, where the two differ.
+    """
 
     controllers: Mapping[int, int]
     brokers: Mapping[tuple[int, str], int]
     spares: Mapping[int, int] = field(default_factory=dict)
+    behind_proxy: Mapping[int, int] = field(default_factory=dict)
+
+    def listening(self, advertised: int) -> int:
+        """The port on which the node itself listens."""
+        return self.behind_proxy.get(advertised, advertised)
+
+    def internal(self, node_id: int) -> int:
+        """The advertised port that other nodes use."""
+        port = self.controller(node_id)
+        return self.brokers[node_id, INTERNAL_LISTENER] if port is None else port
 
     def controller(self, node_id: int) -> int | None:
         """The port of a controller or spare; None for a broker."""
@@ -118,7 +137,7 @@ def node_properties(
     """The ``server.properties`` of one node as an ordered mapping."""
     port = addresses.controller(node_id)
     if port is not None:
-        properties = _controller(spec, port, node_id)
+        properties = _controller(spec, addresses, node_id)
         extra = spec.controller_config
     else:
         properties = _broker(spec, addresses, node_id)
@@ -152,13 +171,14 @@ def _quorum(spec: ClusterSpec, addresses: Addresses) -> dict[str, str]:
     return fast_election | {"controller.quorum.bootstrap.servers": addresses.of_controllers()}
 
 
-def _controller(spec: ClusterSpec, port: int, node_id: int) -> dict[str, str]:
-    own = f"{CONTROLLER_LISTENER}://{LOOPBACK}:{port}"
+def _controller(spec: ClusterSpec, addresses: Addresses, node_id: int) -> dict[str, str]:
+    port = addresses.internal(node_id)
+    advertised = f"{CONTROLLER_LISTENER}://{LOOPBACK}:{port}"
     return {
         "process.roles": "controller",
         "node.id": str(node_id),
-        "listeners": own,
-        **({} if spec.quorum == "static" else {"advertised.listeners": own}),
+        "listeners": f"{CONTROLLER_LISTENER}://{LOOPBACK}:{addresses.listening(port)}",
+        **({} if spec.quorum == "static" else {"advertised.listeners": advertised}),
         "listener.security.protocol.map": _protocol_map(spec),
         # The controller uses this to fence a broker that stopped sending heartbeats.
         "broker.session.timeout.ms": "3000",
@@ -167,17 +187,15 @@ def _controller(spec: ClusterSpec, port: int, node_id: int) -> dict[str, str]:
 
 
 def _broker(spec: ClusterSpec, addresses: Addresses, node_id: int) -> dict[str, str]:
-    own = ",".join(
-        f"{name}://{LOOPBACK}:{port}" for (node, name), port in addresses.brokers.items() if node == node_id
-    )
+    own = {name: port for (node, name), port in addresses.brokers.items() if node == node_id}
     replication = str(min(3, spec.brokers))
     rack = spec.racks.get(node_id)
     return {
         "process.roles": "broker",
         "node.id": str(node_id),
         **({"broker.rack": rack} if rack else {}),
-        "listeners": own,
-        "advertised.listeners": own,
+        "listeners": _listeners({name: addresses.listening(port) for name, port in own.items()}),
+        "advertised.listeners": _listeners(own),
         "listener.security.protocol.map": _protocol_map(spec),
         "inter.broker.listener.name": INTERNAL_LISTENER,
         "broker.session.timeout.ms": "3000",
@@ -198,6 +216,10 @@ def _broker(spec: ClusterSpec, addresses: Addresses, node_id: int) -> dict[str, 
         # The cleaner's default buffer is half of a small heap.
         "log.cleaner.dedupe.buffer.size": "4194304",
     }
+
+
+def _listeners(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in ports.items())
 
 
 def _protocol_map(spec: ClusterSpec) -> str:
