@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import PipelineError
-from pipeline.snapshot.catalog import BrokenManifest, Chain, read_catalogs
+from pipeline.snapshot.catalog import BrokenManifest, Chain
 from pipeline.snapshot.manifest import Manifest, SnapshotFile
+from pipeline.snapshot.read_catalog import checked_roots, read_newest
 from pipeline.snapshot_schema import TABLES, ddl, is_expected
 from pipeline.storage import StoragePath
 
@@ -74,12 +75,10 @@ def find(
     chains: list[Chain] = []
     refused: list[RefusedSnapshot] = []
     known: set[str] = set()
-    for catalog in read_catalogs(roots):
+    for catalog in checked_roots(read_newest(root, cluster_ids, at) for root in roots):
         unusable = catalog.unusable(at)
         for cluster_id in sorted(catalog.clusters.keys() | unusable.keys()):
             known.add(cluster_id)
-            if cluster_ids and cluster_id not in cluster_ids:
-                continue
             chain, broken = catalog.chain(cluster_id, at), unusable.get(cluster_id)
             cut_off = catalog.cut_off(cluster_id, at)
             # An older state must not be mistaken for the current one.

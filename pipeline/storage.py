@@ -88,6 +88,14 @@ class StoragePath:
         with _explained(self):
             return bool(self.files.get_file_info(self.path).type != fs.FileType.NotFound)
 
+    def directories(self) -> Iterator[StoragePath]:
+        """The directories directly below, by path; empty if the directory does not exist. Raises PipelineError."""
+        with _explained(self):
+            found = self.files.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
+        for info in sorted(found, key=lambda info: str(info.path)):
+            if info.type == fs.FileType.Directory:
+                yield self / info.base_name
+
     def walk(self) -> Iterator[StoragePath]:
         """Every file below, by path; empty if the directory does not exist. Raises PipelineError."""
         with _explained(self):

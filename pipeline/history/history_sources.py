@@ -9,8 +9,8 @@ from typing import Any
 
 from pipeline.errors import PipelineError
 from pipeline.history.timeline import SnapshotTimeline, broken_off, timeline, usable
-from pipeline.snapshot.catalog import read_catalogs
 from pipeline.snapshot.manifest import Manifest, SnapshotKind
+from pipeline.snapshot.read_catalog import checked_roots, read_catalog
 from pipeline.snapshot_sources import RefusedSnapshot, readable, together
 from pipeline.storage import StoragePath
 
@@ -107,12 +107,9 @@ def find_history(
     clusters: dict[str, ClusterSnapshots] = {}
     refused: list[RefusedSnapshot] = []
 
-    def meant(cluster_id: str) -> bool:
-        return not cluster_ids or cluster_id in cluster_ids
-
-    for catalog in read_catalogs(roots):
-        refused += [RefusedSnapshot(*one, -1) for one in catalog.broken if meant(one.cluster_id)]
-        for cluster_id in filter(meant, catalog.clusters):
+    for catalog in checked_roots(read_catalog(root, cluster_ids) for root in roots):
+        refused += [RefusedSnapshot(*one, -1) for one in catalog.broken]
+        for cluster_id in catalog.clusters:
             manifests, unread = readable(catalog.root, usable(catalog, cluster_id, since))
             refused += unread
             unreadable = frozenset(one.snapshot for one in refused if one.cluster_id == cluster_id)

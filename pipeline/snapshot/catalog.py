@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
-from urllib.parse import unquote
 
-from pipeline.errors import PipelineError
-from pipeline.snapshot.manifest import Manifest, NotWhole, SnapshotKind, from_json, stamp
+from pipeline.snapshot.manifest import Manifest, SnapshotKind, stamp
 from pipeline.storage import StoragePath
 
 
@@ -97,47 +95,3 @@ def chain_to(root: StoragePath, manifests: Sequence[Manifest], last: Manifest) -
         return Chain(root, at, tuple(reversed(links)))
     earlier = [manifest for manifest in manifests if manifest.key < links[-1].key]
     return chain_to(root, earlier, earlier[-1]) if earlier else None
-
-
-def read_catalog(root: StoragePath) -> Catalog:
-    """Reads every manifest below ``root``. Raises PipelineError if ``root`` cannot be read, or if there is no
-    manifest.
-    """
-    clusters: dict[str, list[Manifest]] = {}
-    broken: list[BrokenManifest] = []
-    unfinished: list[StoragePath] = []
-    for file in (root / "manifests").walk():
-        if not file.name.endswith(".json"):
-            continue
-        try:
-            manifest = from_json(file)
-        except NotWhole:
-            unfinished.append(file)
-        except PipelineError as error:
-            broken.append(BrokenManifest(_cluster_of(file), file.name.removesuffix(".json"), str(error)))
-        else:
-            clusters.setdefault(manifest.cluster_id, []).append(manifest)
-    if not clusters and not broken:
-        raise PipelineError(f"{root.uri}: there are no snapshots here (ktriage snapshot --out makes them)")
-    ordered = {name: tuple(sorted(found, key=lambda m: m.key)) for name, found in sorted(clusters.items())}
-    return Catalog(root, ordered, tuple(broken), tuple(unfinished))
-
-
-def _cluster_of(file: StoragePath) -> str:
-    parts = [part for part in file.path.split("/") if part.startswith("cluster_id=")]
-    return unquote(parts[-1].removeprefix("cluster_id=")) if parts else ""
-
-
-def read_catalogs(roots: Iterable[StoragePath]) -> tuple[Catalog, ...]:
-    """The catalogs of several roots. Also raises PipelineError if two of them have the same cluster."""
-    catalogs = tuple(read_catalog(root) for root in roots)
-    owner: dict[str, StoragePath] = {}
-    for catalog in catalogs:
-        for cluster_id in catalog.clusters:
-            other = owner.setdefault(cluster_id, catalog.root)
-            if other is not catalog.root:
-                raise PipelineError(
-                    f"cluster {cluster_id} is in two directories, {other.uri} and {catalog.root.uri}: give"
-                    " only one of them"
-                )
-    return catalogs

@@ -44,6 +44,8 @@ class Manifest:
     changes are based, ``previous`` the snapshot directly before; both "" for a full one. ``silent`` brokers
     did not answer. ``hidden`` topics could not be seen; ``unseen``: there may be more. ``replaces`` is the
     snapshot whose state a compacted one contains; snapshots based on the former are based on the latter.
+    ``series`` is the running ``ktriage snapshot --every`` that took it; "": it was taken alone, and nothing will
+    be based on it.
     """
 
     snapshot: str
@@ -63,6 +65,7 @@ class Manifest:
     notes: Mapping[str, str] = field(default_factory=dict)
     version: int = VERSION
     replaces: str = ""
+    series: str = ""
 
     @property
     def date(self) -> str:

@@ -13,6 +13,9 @@ from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter
 from pipeline.snapshot_schema import TABLES
 from pipeline.storage import StoragePath
 
+FULL_EVERY = timedelta(hours=1)
+"""A series takes a full snapshot this long after the one before, and changes based on it until then."""
+
 ABANDONED = timedelta(days=1)
 """A directory that no manifest names after this time was left by a writer that died."""
 
@@ -78,19 +81,21 @@ def _make_full(chain: Chain, token: str) -> None:
             partitions=partitions,
             offline=leaderless,
             replaces=last.snapshot,
+            series=last.series,
         )
 
 
-def keep_newest(catalog: Catalog, count: int, cluster_id: str | None = None) -> RetentionResult:
-    """Keeps the newest ``count`` full snapshots of that cluster, or of each, with the changes since."""
+def keep_newest(catalog: Catalog, count: int, now: datetime) -> RetentionResult:
+    """Keeps the newest ``count`` full snapshots of each cluster, with the changes since.
+
+    What a running series still builds on stays too, so that a second collector cannot break it.
+    """
     removed = 0
-    for name, manifests in catalog.clusters.items():
-        if cluster_id not in (None, name):
-            continue
+    for manifests in catalog.clusters.values():
         fulls = [manifest for manifest in manifests if manifest.kind is SnapshotKind.FULL]
         if len(fulls) <= count:
             continue
-        newest = {manifest.snapshot for manifest in fulls[-count:]}
+        newest = {manifest.snapshot for manifest in fulls[-count:]} | _still_built_on(fulls, now)
         for chain in _chains(catalog.root, manifests):
             # Changes may be based on a full snapshot that replaced their base.
             if chain.full.snapshot in newest:
@@ -100,6 +105,15 @@ def keep_newest(catalog: Catalog, count: int, cluster_id: str | None = None) -> 
                 remove(catalog.root, manifest)
                 removed += 1
     return RetentionResult(0, removed, 0)
+
+
+def _still_built_on(fulls: Sequence[Manifest], now: datetime) -> set[str]:
+    """The newest full snapshot of each series that may be running.
+
+    Twice the usual time, because a snapshot of changes may take long.
+    """
+    newest = {manifest.series: manifest for manifest in fulls if manifest.series}
+    return {manifest.snapshot for manifest in newest.values() if manifest.began > now - 2 * FULL_EVERY}
 
 
 def remove(root: StoragePath, manifest: Manifest) -> None:

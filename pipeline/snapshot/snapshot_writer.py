@@ -143,6 +143,7 @@ class SnapshotWriter:
         partitions: int | None = None,
         offline: int | None = None,
         replaces: str = "",
+        series: str = "",
     ) -> Manifest:
         """Closes the files and writes the manifest, which makes the snapshot exist. Raises PipelineError."""
         parts: list[SnapshotFile] = []
@@ -166,6 +167,7 @@ class SnapshotWriter:
             unseen,
             dict(notes or {}),
             replaces=replaces,
+            series=series,
         )
         (self._root / manifest_path(manifest)).write(to_json(manifest))
         self._committed = True

@@ -14,7 +14,7 @@ from console.operations.history.snapshot_series import Series, Taking
 from pipeline.plan.decide_rows import PLANNED, planned
 from pipeline.plan.plan_job import PLANS
 from pipeline.results import JobResult, commit
-from pipeline.snapshot.catalog import read_catalog
+from pipeline.snapshot.read_catalog import read_catalog
 from pipeline.snapshot.read_chain import state
 from pipeline.storage import storage_path
 from recovery.ranking import Ranking

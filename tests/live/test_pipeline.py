@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.plan_files import read
-from pipeline.snapshot.catalog import read_catalog
+from pipeline.snapshot.read_catalog import read_catalog
 from pipeline.snapshot.read_chain import state
 from pipeline.storage import storage_path
 from recovery.plan.make import make_plan

@@ -22,13 +22,11 @@ from console.provenance import now
 from console.signals import StopRequest
 from console.version import version
 from pipeline.errors import PipelineError
-from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.manifest import LEADERS_NOT_TOLD, Manifest, SnapshotKind
-from pipeline.snapshot.retention import RetentionResult, compact, keep_newest, sweep
+from pipeline.snapshot.read_catalog import read_catalog
+from pipeline.snapshot.retention import FULL_EVERY, RetentionResult, compact, keep_newest, sweep
 from pipeline.storage import StoragePath, storage_path
 from recovery.wording.quantity_text import counted
-
-FULL_EVERY = timedelta(hours=1)
 
 
 def parsed_interval(text: str) -> float:
@@ -134,7 +132,7 @@ def _apply_retention(run: Run, root: StoragePath, keep: int | None, taken: Manif
     """Applies ``--keep`` after a full snapshot, only for its cluster: other clusters have their own writers."""
     if keep is None or taken.kind is not SnapshotKind.FULL:
         return
-    removed = keep_newest(read_catalog(root), keep, taken.cluster_id).removed
+    removed = keep_newest(read_catalog(root, [taken.cluster_id]), keep, taken.taken_at).removed
     if removed:
         run.screen.say(f"removed: {removed:,} older snapshots of {taken.cluster_id}")
 
@@ -193,7 +191,7 @@ def compact_snapshots(program: Program, out: str, keep: int | None) -> int:
     """
     root = storage_path(out)
     done = compact(read_catalog(root), uuid.uuid4().hex[:8])
-    kept = keep_newest(read_catalog(root), keep) if keep is not None else RetentionResult(0, 0, 0)
+    kept = keep_newest(read_catalog(root), keep, now()) if keep is not None else RetentionResult(0, 0, 0)
     swept = sweep(read_catalog(root), now())
     removed = done.removed + kept.removed
     program.screen.out(

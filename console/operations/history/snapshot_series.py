@@ -11,7 +11,7 @@ from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partition
 from backends.base.protocol import Backend, Progress
 from console.operations.survey.partition_picture import tasks
 from pipeline.snapshot.fingerprints import Fingerprints
-from pipeline.snapshot.manifest import LEADERS_NOT_TOLD, MISSED, Manifest, SnapshotKind
+from pipeline.snapshot.manifest import LEADERS_NOT_TOLD, MISSED, Manifest, SnapshotKind, manifest_path
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath
@@ -53,6 +53,7 @@ class Series:
         self._base: Manifest | None = None
         self._previous: Manifest | None = None
         self._missed = 0
+        self._series = taking.token()
 
     async def full(self, progress: Progress | None = None, *, series: bool = False) -> Manifest:
         """Every partition. ``series``: snapshots of changes will follow, so the state is kept for the
@@ -65,12 +66,15 @@ class Series:
 
     async def changes(self, progress: Progress | None = None) -> Manifest:
         """What differs from the previous snapshot. The first snapshot is full, and so is the first after a
-        failure.
+        failure, or after somebody removed the full snapshot on which the changes would be based.
         """
-        if self._prints is None:
+        if self._prints is None or not self._base_exists():
             return await self.full(progress, series=True)
         self._previous = await self._counted(SnapshotKind.CHANGES, self._prints, progress)
         return self._previous
+
+    def _base_exists(self) -> bool:
+        return self._base is not None and (self._taking.root / manifest_path(self._base)).exists()
 
     async def _counted(
         self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
@@ -120,7 +124,8 @@ class Series:
                 writer.partitions(prints.gone())
             writer.rows("brokers", list(_broker_rows(cluster, contacts, log_dirs.result())))
             writer.rows("quorum", [_quorum_row(quorum.result())])
-            manifest = self._commit(writer, kind, found, counts, contacts)
+            series = self._series if prints else ""
+            manifest = self._commit(writer, kind, found, counts, contacts, series=series)
         if prints:
             prints.commit()
         return manifest
@@ -132,6 +137,8 @@ class Series:
         found: Partitions,
         counts: _OfflineCounts,
         contacts: dict[int, Contact],
+        *,
+        series: str,
     ) -> Manifest:
         notes = {MISSED: self._missed, LEADERS_NOT_TOLD: len(found.unreachable_leaders)}
         changes = kind is SnapshotKind.CHANGES and self._base is not None and self._previous is not None
@@ -147,6 +154,7 @@ class Series:
             notes={name: str(count) for name, count in notes.items() if count},
             partitions=counts.partitions,
             offline=counts.offline,
+            series=series,
         )
 
     async def _survey(self, states: Sequence[PartitionState], contacts: dict[int, Contact]) -> Any:

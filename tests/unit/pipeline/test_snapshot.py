@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import tracemalloc
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -18,11 +19,12 @@ from backends.simulator.scenario.files import read
 from console.operations.history.snapshot_series import Series, Taking
 from pipeline.errors import PipelineError
 from pipeline.history.timeline import timeline
-from pipeline.snapshot.catalog import read_catalog
+from pipeline.snapshot.catalog import Catalog
 from pipeline.snapshot.fingerprints import Fingerprints
 from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind, from_json
+from pipeline.snapshot.read_catalog import read_catalog
 from pipeline.snapshot.read_chain import batches, keys, state
-from pipeline.snapshot.retention import compact, keep_newest, sweep
+from pipeline.snapshot.retention import compact, keep_newest, remove, sweep
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath, storage_path
@@ -109,7 +111,7 @@ def test_a_series_that_is_compacted_meanwhile_goes_on(tmp_path: Path) -> None:
     manifests = read_catalog(diary.root).clusters["c"]
     assert [moment.segment for moment in timeline("c", manifests).moments] == [0, 0, 0]
     # The one that took the place of its forerunner is the newest full one: what builds on it is kept.
-    assert keep_newest(read_catalog(diary.root), 1).removed == 1
+    assert keep_newest(read_catalog(diary.root), 1, NOON).removed == 1
     assert _rows(diary.root) == {0: 2, 1: 3}
 
 
@@ -118,7 +120,7 @@ def test_keep_leaves_the_newest_full_ones_with_their_changes(tmp_path: Path) -> 
     for hour in range(4):
         diary.write(hour * 60, [partition(0, leader=hour)])
         diary.write(hour * 60 + 1, [partition(1, leader=hour)], kind=SnapshotKind.CHANGES)
-    assert keep_newest(read_catalog(diary.root), 2).removed == 4
+    assert keep_newest(read_catalog(diary.root), 2, NOON).removed == 4
     kept = read_catalog(diary.root).clusters["c"]
     assert [m.kind for m in kept] == [SnapshotKind.FULL, SnapshotKind.CHANGES] * 2
     named = {part.path for manifest in kept for part in manifest.parts}
@@ -195,6 +197,50 @@ def test_the_next_snapshot_tells_of_those_that_failed_and_is_full(tmp_path: Path
     kinds = [SnapshotKind.FULL, SnapshotKind.CHANGES, SnapshotKind.FULL, SnapshotKind.CHANGES]
     assert [manifest.kind for manifest in taken] == kinds
     assert [manifest.notes for manifest in taken] == [{}, {}, {MISSED: "2"}, {}]
+
+
+def _with_another_collector(root: StoragePath, between: Callable[[Catalog], object]) -> list[Manifest]:
+    """A series takes two snapshots, another collector takes one alone, something happens, the series goes on."""
+
+    async def take() -> list[Manifest]:
+        backend = SimulatorBackend(read("stale-long-tail"), 1)
+        await backend.open()
+        clock = Clock()
+        running = Series(backend, Taking(root, 5.0, clock, lambda: "running", "0.1.0"))
+        alone = Series(backend, Taking(root, 5.0, clock, lambda: "alone", "0.1.0"))
+        taken = [await running.changes(), await running.changes(), await alone.full()]
+        between(read_catalog(root))
+        taken.append(await running.changes())
+        await backend.close()
+        return taken
+
+    return asyncio.run(take())
+
+
+def test_a_second_collector_that_keeps_one_snapshot_does_not_break_a_running_series(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    taken = _with_another_collector(root, lambda catalog: keep_newest(catalog, 1, NOON))
+    assert [manifest.kind for manifest in taken] == ["full", "changes", "full", "changes"]
+    catalog = read_catalog(root)
+    (cluster_id,) = catalog.clusters
+    chain = catalog.chain(cluster_id)
+    assert chain is not None and catalog.cut_off(cluster_id) is None
+    assert chain.manifests == (taken[0], taken[1], taken[3])
+    # It stays as long as something may be based on it, and no longer.
+    assert keep_newest(catalog, 1, NOON + timedelta(hours=3)).removed == 3
+
+
+def test_a_series_whose_full_snapshot_was_removed_takes_a_full_one(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+
+    def remove_all(catalog: Catalog) -> None:
+        for manifests in catalog.clusters.values():
+            for manifest in manifests:
+                remove(root, manifest)
+
+    taken = _with_another_collector(root, remove_all)
+    assert taken[-1].kind is SnapshotKind.FULL and taken[-1].notes == {}
+    assert _rows(root, taken[-1].cluster_id)
 
 
 def test_a_scenario_is_a_cluster_like_any_other(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.history.timeline import timeline, usable
-from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.manifest import MISSED, SnapshotKind
+from pipeline.snapshot.read_catalog import read_catalog
 from pipeline.snapshot.retention import remove
 from pipeline.storage import storage_path
 from tests.pipeline.partition_histories import Diary, minute_of, partition
