@@ -21,9 +21,8 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
-from backends.base.errors import NotOffered, Unreachable
+from backends.base.errors import Unreachable
 from backends.base.protocol import Progress, Recorder, Stop
-from backends.base.transactions import MarkerWriter
 from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import NotController
@@ -50,7 +49,7 @@ from backends.simulator.operate.record_writer import SimulatedRecordWriter
 from backends.simulator.operate.replica_mover import SimulatedReplicaMover, SimulatedThrottleReader
 from backends.simulator.operate.session_store import SessionStore, Shares
 from backends.simulator.operate.survey import SimulatedSurvey
-from backends.simulator.operate.transactions import NO_TRANSACTIONS, SimulatedTransactions
+from backends.simulator.operate.transactions import SimulatedMarkerWriter, SimulatedTransactions
 from backends.simulator.operator_messages import (
     BatchesFetched,
     DescribeQuorum,
@@ -347,10 +346,11 @@ class SimulatorBackend:
         return SimulatedOffsetWriter(self._client, self._store)
 
     def transactions(self) -> SimulatedTransactions:
-        return SimulatedTransactions()
+        return SimulatedTransactions(self._client)
 
-    def marker_writer(self) -> MarkerWriter:
-        raise NotOffered(NO_TRANSACTIONS.detail)
+    def marker_writer(self) -> SimulatedMarkerWriter:
+        """What is written is kept in the saved state."""
+        return SimulatedMarkerWriter(self._client, self._store)
 
     def throttle_reader(self) -> SimulatedThrottleReader:
         return SimulatedThrottleReader()

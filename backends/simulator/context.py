@@ -16,6 +16,7 @@ from backends.simulator.network import Network
 from backends.simulator.permissions import any_topic
 from backends.simulator.record_batches import RecordContents
 from backends.simulator.record_times import RecordTimes
+from backends.simulator.transaction_logs import TransactionLogs
 
 
 class DeniedPermissions:
@@ -50,4 +51,5 @@ class Context:
     times: RecordTimes = field(default_factory=RecordTimes)
     contents: RecordContents = field(default_factory=RecordContents)
     producers: IdempotentProducers = field(default_factory=IdempotentProducers)
+    transactions: TransactionLogs = field(default_factory=TransactionLogs)
     groups: GroupStore = field(default_factory=GroupStore)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from backends.base.answers import LogDir, LogPosition, RawBatches
+from backends.base.transactions import Marker
 from backends.simulator.messages import Error
+from backends.simulator.transaction_logs import LedPartition
 from recovery.groups.group_values import CommittedOffset
 from recovery.model import Lineage, PartitionState, TopicPartition
+from recovery.transactions.transaction_values import CoordinatedTransaction
 
 
 class DescribeCluster(NamedTuple):
@@ -144,6 +147,38 @@ class CommitGroupOffsets(NamedTuple):
 
 class GroupOffsetsCommitted(NamedTuple):
     error: Error | None
+
+
+class DescribeProducers(NamedTuple):
+    """DescribeProducers and ListOffsets of partitions that this broker leads. Needs READ on the topics."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class ProducersDescribed(NamedTuple):
+    """In the order of the request."""
+
+    partitions: tuple[LedPartition, ...]
+
+
+class ListTransactions(NamedTuple):
+    """ListTransactions and DescribeTransactions of all that this broker coordinates."""
+
+
+class TransactionsListed(NamedTuple):
+    transactions: tuple[CoordinatedTransaction, ...]
+
+
+class WriteTxnMarkers(NamedTuple):
+    """Of an operator it needs ALTER on the cluster."""
+
+    markers: tuple[Marker, ...]
+
+
+class TxnMarkersWritten(NamedTuple):
+    """For each marker the error, None where it is written and replicated."""
+
+    errors: tuple[Error | None, ...]
 
 
 class DescribeLogDirs(NamedTuple):

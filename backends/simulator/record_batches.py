@@ -1,13 +1,13 @@
 """Record batches (magic 2, KIP-98) for logs that hold epoch spans without records.
 
 Batches of clients are stored by (epoch, offset), which identifies one record in every log. Records of the
-scenario's own producers are generated when they are read.
+scenario's own producers are generated when they are read; of its transactions, it is stored whose they are.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from io import BytesIO
 from struct import Struct
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from recovery.model import EpochSpan, TopicPartition
 
 if TYPE_CHECKING:
-    from kio.records.schema import Record, RecordBatch
+    from kio.records.schema import Record
 
 _BASE = Struct(">q")
 _EPOCH = Struct(">i")
@@ -25,6 +25,7 @@ _HEADER = Struct(">qiibIhiqqqhii")
 _MAGIC = 2
 _COMPRESSION = 0x07
 _TRANSACTIONAL = 0x10
+_CONTROL = 0x20
 MADE_UP = 500
 """The most records in a generated batch."""
 
@@ -68,10 +69,22 @@ def read_produced(data: bytes) -> ProducedBatch:
     return ProducedBatch(data, count, producer, epoch, sequence)
 
 
+class GeneratedBatch(NamedTuple):
+    """A batch of ``size`` records whose bytes are generated when it is read. ``records`` are keys and values;
+    without them the values say offset and epoch.
+    """
+
+    size: int
+    producer_id: int = -1
+    producer_epoch: int = -1
+    control: bool = False
+    records: tuple[tuple[bytes | None, bytes | None], ...] = ()
+
+
 class _StoredBatches(NamedTuple):
     starts: list[int]
     ends: list[int]
-    batches: list[bytes]
+    batches: list[bytes | GeneratedBatch]
 
 
 class RecordContents:
@@ -80,14 +93,17 @@ class RecordContents:
     def __init__(self) -> None:
         self._held: dict[tuple[TopicPartition, int], _StoredBatches] = {}
 
-    def add(self, tp: TopicPartition, span: EpochSpan, batch: ProducedBatch) -> None:
+    def add(self, tp: TopicPartition, span: EpochSpan, batch: ProducedBatch | GeneratedBatch) -> None:
         """A leader has appended ``batch`` as ``span``."""
-        data = bytearray(batch.data)
-        _BASE.pack_into(data, 0, span.start)
-        _EPOCH.pack_into(data, _EPOCH_AT, span.epoch)
         stored = self._held.setdefault((tp, span.epoch), _StoredBatches([], [], []))
         stored.starts.append(span.start)
         stored.ends.append(span.end)
+        if isinstance(batch, GeneratedBatch):
+            stored.batches.append(batch)
+            return
+        data = bytearray(batch.data)
+        _BASE.pack_into(data, 0, span.start)
+        _EPOCH.pack_into(data, _EPOCH_AT, span.epoch)
         stored.batches.append(bytes(data))
 
     def forget(self, topic: str) -> None:
@@ -106,8 +122,11 @@ class RecordContents:
             if at < len(stored.starts) and stored.starts[at] <= offset:
                 end = min(stored.ends[at], span.end)
                 whole = stored.starts[at] == offset and stored.ends[at] == end
-                data = stored.batches[at]
-                yield data if whole else _part(data, EpochSpan(span.epoch, offset, end))
+                data, part = stored.batches[at], EpochSpan(span.epoch, offset, end)
+                if isinstance(data, GeneratedBatch):
+                    yield _generated(data, offset - stored.starts[at], part, time_of(offset))
+                else:
+                    yield data if whole else _part(data, part)
             else:
                 until = stored.starts[at] if at < len(stored.starts) else span.end
                 end = _same_time(offset, min(until, span.end, offset + MADE_UP), time_of)
@@ -121,7 +140,7 @@ def _part(data: bytes, span: EpochSpan) -> bytes:
 
     batch, _ = read_batch(data, 0)
     records = [record for record in batch.records if span.start <= record.offset < span.end]
-    return _written(span, records, batch)
+    return _written(span, records, (batch.producer_id, batch.producer_epoch))
 
 
 def _same_time(start: int, end: int, time_of: Callable[[int], int]) -> int:
@@ -131,38 +150,44 @@ def _same_time(start: int, end: int, time_of: Callable[[int], int]) -> int:
 
 
 def _made_up(span: EpochSpan, time_ms: int) -> bytes:
+    return _generated(GeneratedBatch(span.end - span.start), 0, span, time_ms)
+
+
+def _generated(batch: GeneratedBatch, first: int, span: EpochSpan, time_ms: int) -> bytes:
+    """The records of ``batch`` from its record ``first`` on, which have the offsets of ``span``."""
     from kio.records.schema import Record  # noqa: PLC0415
     from kio.static.primitive import TZAwareMicros, i8, i64  # noqa: PLC0415
 
     # kio truncates a float to milliseconds; a tenth more avoids the next lower one.
     timestamp = TZAwareMicros.parse(datetime.fromtimestamp(time_ms / 1000 + 0.0001, UTC))
-    records = [
-        Record(
-            attributes=i8(0),
-            timestamp=timestamp,
-            offset=i64(offset),
-            key=None,
-            value=f"record {offset} of epoch {span.epoch}".encode(),
-            headers=(),
-        )
-        for offset in range(span.start, span.end)
+    own = batch.records[first : first + span.end - span.start]
+    contents = own or [
+        (None, f"record {offset} of epoch {span.epoch}".encode()) for offset in range(span.start, span.end)
     ]
-    return _written(span, records, None)
+    records = [
+        Record(attributes=i8(0), timestamp=timestamp, offset=i64(offset), key=key, value=value, headers=())
+        for offset, (key, value) in enumerate(contents, span.start)
+    ]
+    attributes = (_TRANSACTIONAL if batch.producer_id >= 0 else 0) | (_CONTROL if batch.control else 0)
+    return _written(span, records, (batch.producer_id, batch.producer_epoch), attributes)
 
 
-def _written(span: EpochSpan, records: list[Record], whole: RecordBatch | None) -> bytes:
+def _written(
+    span: EpochSpan, records: Sequence[Record], producer: tuple[int, int], attributes: int = 0
+) -> bytes:
+    """``producer`` is its id and epoch."""
     from kio.records.schema import NewRecordBatch  # noqa: PLC0415
     from kio.records.writers import write_new_batch  # noqa: PLC0415
     from kio.static.primitive import i16, i32, i64  # noqa: PLC0415
 
     buffer = BytesIO()
     batch = NewRecordBatch(
-        producer_id=i64(-1) if whole is None else whole.producer_id,
-        producer_epoch=i16(-1) if whole is None else whole.producer_epoch,
+        producer_id=i64(producer[0]),
+        producer_epoch=i16(producer[1]),
         partition_leader_epoch=i32(span.epoch),
         base_sequence=i32(-1),
         records=tuple(records),
-        attributes=i16(0),
+        attributes=i16(attributes),
     )
     write_new_batch(buffer, batch)
     return buffer.getvalue()

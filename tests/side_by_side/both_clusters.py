@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
+from confluent_kafka import Producer
 from kio.schema.alter_replica_log_dirs.v2.request import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -29,6 +30,7 @@ from backends.simulator.config import Config
 from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig, UpdateFeature
+from backends.simulator.scenario.transactions import ScenarioTransactions
 from recovery.model import TopicPartition
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError, TimedOut, wait_until
 from testbed.kafka.connection import Connection, NoAnswer
@@ -47,12 +49,15 @@ SPEC = ClusterSpec(
     broker_config={
         "log.flush.start.offset.checkpoint.interval.ms": "500",
         "log.initial.task.delay.ms": "500",
+        "transaction.state.log.num.partitions": "1",
     },
 )
 QUIET = 12 * SECOND
 """A step is settled when nothing has changed in the simulator for this time: four broker sessions."""
 SETTLE_SECONDS = 30.0
 ANSWER_SECONDS = 10.0
+TRANSACTION_TIMEOUT_MS = 600_000
+"""Longer than a script: its producers end their transactions themselves."""
 MIN_ISR = "min.insync.replicas"
 
 Placement = Mapping[tuple[int, int], int]
@@ -105,6 +110,14 @@ class Side(ClusterDriver, Protocol):
         """Everything written so far survives a power loss."""
         ...
 
+    def transact(self, name: str, tp: TopicPartition, records: int) -> None:
+        """The producer with that transactional id writes in its open transaction, or begins one."""
+        ...
+
+    def end_transaction(self, name: str, *, commit: bool) -> None:
+        """Returns when the producer was told the end."""
+        ...
+
     def power_off(self, brokers: Sequence[int], left: States) -> None:
         """As ``kill``, and unflushed records are lost; on a real cluster the logs become those in ``left``."""
         ...
@@ -116,6 +129,8 @@ class SimulatedSide(SimulatedClusterDriver):
     def __init__(self, seed: int = 1, config: Config = QUICK) -> None:
         super().__init__(BROKERS, seed=seed, config=config)
         self.placements: dict[str, Placement] = {}
+        self.refused: list[str] = []
+        self.transactions = ScenarioTransactions(self.world, self.refused.append)
 
     def create_topic(
         self, topic: str, assignment: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
@@ -178,6 +193,14 @@ class SimulatedSide(SimulatedClusterDriver):
         for disk in self.world.disks.values():
             disk.flush()
 
+    def transact(self, name: str, tp: TopicPartition, records: int) -> None:
+        self.transactions.write(name, [tp], records)
+        assert not self.refused, self.refused
+
+    def end_transaction(self, name: str, *, commit: bool) -> None:
+        self.transactions.end(name, commit=commit)
+        assert not self.refused, self.refused
+
     def power_off(self, brokers: Sequence[int], left: States) -> None:  # noqa: ARG002  # the simulator knows what is lost
         self.world.power_off(list(brokers))
         self._wait_fenced(*brokers)
@@ -189,6 +212,7 @@ class RealSide(RealClusterDriver):
     def __init__(self, cluster: KafkaCluster, placements: Mapping[str, Placement]) -> None:
         super().__init__(cluster)
         self._placements = placements
+        self._producers: dict[str, Producer] = {}
 
     @asynccontextmanager
     async def backend(self, *denied: str) -> AsyncIterator[Backend]:
@@ -243,6 +267,28 @@ class RealSide(RealClusterDriver):
         except (TestbedError, OSError):
             return None  # missing, or being moved or removed
         return Log(log.start, log.end, log.last_epoch)
+
+    def transact(self, name: str, tp: TopicPartition, records: int) -> None:
+        if name not in self._producers:
+            more = {"transactional.id": name, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
+            self._producers[name] = Producer(self.cluster.superuser_config() | more)
+            self._producers[name].init_transactions(SETTLE_SECONDS)
+            self._producers[name].begin_transaction()
+        for number in range(records):
+            self._producers[name].produce(tp.topic, f"{name}-{number}".encode(), partition=tp.partition)
+        assert self._producers[name].flush(SETTLE_SECONDS) == 0
+
+    def end_transaction(self, name: str, *, commit: bool) -> None:
+        producer = self._producers[name]
+        (producer.commit_transaction if commit else producer.abort_transaction)(SETTLE_SECONDS)
+        ended = "CompleteCommit" if commit else "CompleteAbort"
+
+        def is_over() -> bool:
+            described = self.cluster.tools("kafka-transactions", "describe", "--transactional-id", name)
+            return ended in described.stdout
+
+        wait_until(is_over, f"{name} to be {ended}", SETTLE_SECONDS)
+        producer.begin_transaction()
 
     def set_elr(self, level: int) -> None:
         verb = "upgrade" if level else "downgrade"

@@ -8,12 +8,16 @@ from typing import Any, NamedTuple
 import yaml
 
 from backends.base.answers import Outcome
-from recovery.model import TopicPartition
+from backends.base.protocol import Backend
+from backends.base.transactions import Marker as MarkerToWrite
+from console.operations.consumers.hanging_transactions import read_transactions
+from recovery.model import TopicPartition, Unknown
 from recovery.ranking import Ranking
 from tests.contract.backend_requests import MemoryRecorder, StopFlag, choices
 from tests.side_by_side.both_clusters import MIN_ISR, PartitionSnapshot, Side, SimulatedSide, States
-from tests.side_by_side.script import Script, Step, Strict
+from tests.side_by_side.script import Marker, Script, Step, Strict, Transaction, Transactions
 
+OLDER_REFUSED = {"producer": "INVALID_PRODUCER_EPOCH", "coordinator": "TRANSACTION_COORDINATOR_FENCED"}
 DIFFERENCES = Path(__file__).parent / "differences.yaml"
 
 
@@ -61,6 +65,9 @@ async def do(side: Side, step: Step, expected: States) -> None:
     if step.elect is not None or step.designate is not None:
         await _elect(side, step)
         return
+    if step.transactions is not None or step.marker is not None:
+        await _compare_transactions(side, step)
+        return
     _brokers(side, step, expected)
     _configure(side, step)
     if step.produce is not None:
@@ -70,6 +77,11 @@ async def do(side: Side, step: Step, expected: States) -> None:
     elif step.delete_records is not None:
         where = step.delete_records
         side.delete_records(where.topic, where.before, where.partition)
+    elif step.transact is not None:
+        tp = TopicPartition(step.transact.topic, step.transact.partition)
+        side.transact(step.transact.id, tp, step.transact.records)
+    elif step.end_transaction is not None:
+        side.end_transaction(step.end_transaction.id, commit=step.end_transaction.outcome == "commit")
 
 
 def _brokers(side: Side, step: Step, expected: States) -> None:
@@ -114,6 +126,56 @@ async def _elect(side: Side, step: Step) -> None:
                 [row], Ranking.LAST_RECORD, MemoryRecorder(), attempts=3, stop=StopFlag()
             )
             assert found.outcome is Outcome.ELECTED, found
+
+
+async def _compare_transactions(side: Side, step: Step) -> None:
+    """Both sides must come to what the script says, and answer a marker as it says."""
+    async with side.backend() as backend:
+        if step.transactions is not None:
+            wanted = step.transactions
+
+            async def shown() -> Transactions:
+                return await _transactions_in(backend, TopicPartition(wanted.topic, wanted.partition))
+
+            await side.until(shown, lambda found: found == wanted, str(wanted))
+        elif step.marker is not None:
+            await _write_marker(backend, step.marker)
+
+
+async def _write_marker(backend: Backend, asked: Marker) -> None:
+    tp = TopicPartition(asked.topic, asked.partition)
+    found = await read_transactions(backend, [tp])
+    (row,) = found.rows
+    present = MarkerToWrite(tp, row.transaction.producer_id, row.transaction.epoch, asked.commit, 0)
+    newer = present._replace(
+        epoch=present.epoch + (asked.newer == "producer"),
+        coordinator_epoch=int(asked.newer == "coordinator"),
+    )
+    writer, leader = backend.marker_writer(), found.partitions[tp].leader
+    assert await writer.write(leader, [newer]) == {newer: None}
+    if asked.newer is not None:
+        (refused,) = (await writer.write(leader, [present])).values()
+        assert OLDER_REFUSED[asked.newer] in str(refused), refused
+
+
+async def _transactions_in(backend: Backend, tp: TopicPartition) -> Transactions:
+    found = await read_transactions(backend, [tp])
+    partition = found.partitions[tp]
+    return Transactions(
+        topic=tp.topic,
+        partition=tp.partition,
+        open=tuple(
+            Transaction(
+                ending=row.judgement.ending.name.lower(),
+                certain=row.judgement.certain,
+                start=row.transaction.start_offset,
+            )
+            for row in found.rows
+            if not isinstance(row.judgement, Unknown)
+        ),
+        last_stable=partition.last_stable,
+        high_watermark=partition.high_watermark,
+    )
 
 
 async def simulate(script: Script, side: SimulatedSide) -> list[ComparedStep]:

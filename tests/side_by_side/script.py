@@ -93,6 +93,47 @@ class VoterChange(Strict):
     by_disk: bool = False
 
 
+class Transact(Where):
+    """The producer with that transactional id writes in its open transaction, or begins one."""
+
+    id: str
+    records: int
+
+
+class EndTransaction(Strict):
+    """Decided by the coordinator, with a marker in every partition that can take one."""
+
+    id: str
+    outcome: Literal["commit", "abort"]
+
+
+class Transaction(Strict):
+    """A transaction that is open in a partition's log: what became of it, and how sure that is."""
+
+    ending: str
+    certain: bool
+    start: int
+
+
+class Transactions(Where):
+    """What is open in a partition, and how far read_committed consumers read."""
+
+    open: tuple[Transaction, ...] = ()
+    last_stable: int
+    high_watermark: int
+
+
+class Marker(Where):
+    """WriteTxnMarkers to the leader, for the one transaction that is open in the partition.
+
+    ``newer``: with the next epoch of the producer, or of the coordinator. The same marker with the present epoch is
+    refused then.
+    """
+
+    commit: bool
+    newer: Literal["producer", "coordinator"] | None = None
+
+
 class Shown(Strict):
     """What the partition comes to show; what is not named is only compared."""
 
@@ -131,6 +172,10 @@ class Step(Strict):
     elr: Literal[0, 1] | None = None
     reassign: Reassign | None = None
     delete_records: DeleteRecords | None = None
+    transact: Transact | None = None
+    end_transaction: EndTransaction | None = None
+    transactions: Transactions | None = None
+    marker: Marker | None = None
     break_disk: Disk | None = None
     replace_disk: Disk | None = None
     add_voter: VoterChange | None = None

@@ -154,6 +154,18 @@ def _changing(named: Mapping[str, Any], partitions: list[dict[str, Any]]) -> dic
         },
         Api.AlterPartitionReassignments: {"topics": [{**named, "partitions": partitions}], "timeout": 100},
         Api.ListPartitionReassignments: {"topics": None, "timeout": 100},
+        Api.DescribeProducers: {"topics": [{"name": TOPIC, "partition_indexes": (0,)}]},
+        Api.DescribeTransactions: {"transactional_ids": ("t",)},
+        Api.ListTransactions: {"state_filters": (), "producer_id_filters": ()},
+        Api.WriteTxnMarkers: {
+            "markers": [
+                {
+                    **{"producer_id": 1, "producer_epoch": 0, "coordinator_epoch": 0},
+                    **{"transaction_result": True, "transaction_version": 0},
+                    "topics": [{"name": TOPIC, "partition_indexes": (0,)}],
+                }
+            ]
+        },
     }
 
 

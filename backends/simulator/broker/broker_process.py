@@ -12,6 +12,7 @@ from backends.simulator.broker.controller_channel import ControllerChannel
 from backends.simulator.broker.disk import BrokerDisk
 from backends.simulator.broker.fetcher import FetcherContext
 from backends.simulator.broker.fetcher_manager import FetcherManager
+from backends.simulator.broker.led_transactions import TransactionRequest, handle_transactions
 from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.operator_requests import OperatorRequests
 from backends.simulator.broker.partition_leader import LeaderContext, PartitionLeader
@@ -341,7 +342,7 @@ class BrokerProcess:
 
     # Requests.
 
-    def _handle(self, _source: NetworkNode, body: Any, answer: Answer) -> None:
+    def _handle(self, source: NetworkNode, body: Any, answer: Answer) -> None:
         if isinstance(body, Fetch):
             self.leader.sessions.fetch(body, answer)
         elif isinstance(body, Produce):
@@ -352,6 +353,8 @@ class BrokerProcess:
             self.leader.delete_records(body, answer)
         elif isinstance(body, AppendBatch):
             self._append(body, answer)
+        elif isinstance(body, TransactionRequest):
+            handle_transactions(self._context, self.access, body, source, answer)
         elif isinstance(body, Perform):
             body.act(self.access, answer)
         else:

@@ -1,4 +1,4 @@
-"""Appending a client's own batch, whose bytes are kept, to a partition that this broker leads."""
+"""Appending batches whose contents are kept to a partition that this broker leads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.context import Context
 from backends.simulator.messages import Error, Produce, ProduceReply
-from backends.simulator.record_batches import ProducedBatch
+from backends.simulator.record_batches import GeneratedBatch, ProducedBatch
 from recovery.model import EpochSpan, TopicPartition
 
 
@@ -36,10 +36,27 @@ def append_batch(
         if not producers.follows(tp, batch, before):
             answer(ProduceReply(Error.OUT_OF_ORDER_SEQUENCE_NUMBER))
             return
-    broker.leader.produce(Produce(tp, batch.records, acks), answer)
+    span = append_stored(context, broker, tp, batch, acks=acks, answer=answer)
+    if span is not None and batch.producer_id >= 0:
+        producers.appended(tp, batch, span)
+
+
+def append_stored(
+    context: Context,
+    broker: BrokerAccess,
+    tp: TopicPartition,
+    batch: ProducedBatch | GeneratedBatch,
+    *,
+    acks: int,
+    answer: Callable[[ProduceReply], None],
+) -> EpochSpan | None:
+    """Appends and stores the batch before the answer. Returns its span, None if it was refused."""
+    before = broker.storage.disk.logs.get(tp)
+    records = batch.size if isinstance(batch, GeneratedBatch) else batch.records
+    broker.leader.produce(Produce(tp, records, acks), answer)
     after = broker.storage.disk.logs.get(tp)
-    if before is not None and after is not None and after.end == before.end + batch.records:
-        span = EpochSpan(after.last_epoch, before.end, after.end)
-        context.contents.add(tp, span, batch)
-        if batch.producer_id >= 0:
-            producers.appended(tp, batch, span)
+    if before is None or after is None or after.end != before.end + records:
+        return None
+    span = EpochSpan(after.last_epoch, before.end, after.end)
+    context.contents.add(tp, span, batch)
+    return span

@@ -16,11 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from backends.base.transactions import Marker
 from backends.simulator.messages import CreateTopic, ElectLeaders, Reassign, UpdateFeature
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.operate import checkpoint, state_file
 from backends.simulator.operate.state_file import FORMAT, StateError
-from backends.simulator.operator_messages import AppendBatch, CommitGroupOffsets
+from backends.simulator.operator_messages import AppendBatch, CommitGroupOffsets, WriteTxnMarkers
 from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVoter
 from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.scenario.build import Scenario
@@ -45,8 +46,11 @@ Sent = (
     | AppendBatch
     | CreateTopic
     | CommitGroupOffsets
+    | WriteTxnMarkers
 )
 """The requests of an operator that change something."""
+
+_ClientRequest = AppendBatch | CreateTopic | CommitGroupOffsets | WriteTxnMarkers
 
 
 Shares = Callable[[], None]
@@ -251,7 +255,7 @@ def _encoded(body: Sent) -> dict[str, Any]:
         return {"add": key, "endpoints": listeners, "versions": versions, "timeout": body.timeout} | _of(body)
     if isinstance(body, RemoveRaftVoter):
         return {"remove": list(body.key)} | _of(body)
-    if isinstance(body, AppendBatch | CreateTopic | CommitGroupOffsets):
+    if isinstance(body, _ClientRequest):
         return _encoded_client_request(body)
     if isinstance(body, UpdateFeature):
         return {"feature": body.feature, "level": body.level}
@@ -259,7 +263,9 @@ def _encoded(body: Sent) -> dict[str, Any]:
     return {"reassign": targets, "allow": body.allow_replication_factor_change}
 
 
-def _encoded_client_request(body: AppendBatch | CreateTopic | CommitGroupOffsets) -> dict[str, Any]:
+def _encoded_client_request(body: _ClientRequest) -> dict[str, Any]:
+    if isinstance(body, WriteTxnMarkers):
+        return {"markers": [[*tp, *marker] for tp, *marker in body.markers]}
     if isinstance(body, CommitGroupOffsets):
         return {"group": body.group, "offsets": [[*tp, *committed] for tp, committed in body.offsets]}
     if isinstance(body, AppendBatch):
@@ -267,7 +273,10 @@ def _encoded_client_request(body: AppendBatch | CreateTopic | CommitGroupOffsets
     return {"create": body.topic, "assignments": [list(row) for row in body.assignments], "min": body.min_isr}
 
 
-def _decoded_client_request(row: dict[str, Any]) -> AppendBatch | CreateTopic | CommitGroupOffsets:
+def _decoded_client_request(row: dict[str, Any]) -> _ClientRequest:
+    if "markers" in row:
+        markers = [Marker(TopicPartition(t, p), *rest) for t, p, *rest in row["markers"]]
+        return WriteTxnMarkers(tuple(markers))
     if "group" in row:
         offsets = [(TopicPartition(t, p), CommittedOffset(*rest)) for t, p, *rest in row["offsets"]]
         return CommitGroupOffsets(row["group"], tuple(offsets))
@@ -293,7 +302,7 @@ def _decoded(row: dict[str, Any]) -> Sent:
         return AddRaftVoter(voter, row["cluster"], row["timeout"])
     if "remove" in row:
         return RemoveRaftVoter(ReplicaKey(*row["remove"]), row["cluster"])
-    if row.keys() & {"append", "create", "group"}:
+    if row.keys() & {"append", "create", "group", "markers"}:
         return _decoded_client_request(row)
     if "feature" in row:
         return UpdateFeature(row["feature"], row["level"])

@@ -14,6 +14,8 @@ CONTROLLERS = 15
 PARTITIONS = 1_000_000
 """Of all topics."""
 LARGEST_SETTING = 2**63 - 1
+MOST_RECORDS = 1_000_000
+"""In one batch of a transaction."""
 
 _TOPIC = re.compile(r"(?:[A-Za-z0-9._-]|\{n\}){1,249}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields, replace
 
+from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import OPERATOR, NetworkNode, NetworkRole, Weather
@@ -12,7 +13,7 @@ from backends.simulator.permissions import EXPECTED, any_topic, is_permission
 from backends.simulator.scenario.bounds import PARTITIONS
 from backends.simulator.scenario.errors import Misplaced
 from backends.simulator.scenario.fault_targets import check_kind, check_log_dir
-from backends.simulator.scenario.faults import Fault, TopicCreation
+from backends.simulator.scenario.faults import Fault, TopicCreation, TransactionalRecords, TransactionEnd
 from backends.simulator.scenario.file_model import (
     ClusterModel,
     ConsumerModel,
@@ -360,3 +361,6 @@ def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -
         partition(named, topology, (*path, "partition"))
     for index, name in enumerate(getattr(fault, "partitions", ())):
         partition(name, topology, (*path, "partitions", index))
+    coordinated = isinstance(fault, TransactionalRecords | TransactionEnd)
+    if coordinated and all(topic.name != TRANSACTIONS_TOPIC for topic in topology.topics):
+        raise Misplaced((*path, "do"), f"a topic {TRANSACTIONS_TOPIC} in the scenario, for its coordinators")

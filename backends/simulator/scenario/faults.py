@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
-from backends.simulator.scenario.bounds import Seconds, TopicName
+from backends.simulator.scenario.bounds import MOST_RECORDS, Seconds, TopicName
 
 
 class StrictModel(BaseModel):
@@ -170,6 +170,25 @@ class OffsetCommit(TimedFault):
     epoch: bool = True
 
 
+class TransactionalRecords(TimedFault):
+    """The producer with that transactional id writes ``records`` to each partition, in its open transaction or in a
+    new one. The scenario needs a topic __transaction_state, whose leaders are the coordinators.
+    """
+
+    do: Literal["write-transaction"]
+    id: Annotated[str, Field(min_length=1)]
+    partitions: Annotated[tuple[str, ...], Field(min_length=1)]
+    records: Annotated[int, Field(gt=0, le=MOST_RECORDS)]
+
+
+class TransactionEnd(TimedFault):
+    """The producer commits or aborts its open transaction: its coordinator writes a marker to each partition."""
+
+    do: Literal["end-transaction"]
+    id: Annotated[str, Field(min_length=1)]
+    outcome: Literal["commit", "abort"]
+
+
 Fault = Annotated[
     CutFault
     | HealFault
@@ -186,6 +205,8 @@ Fault = Annotated[
     | ReassignmentFault
     | ElectionFault
     | TopicCreation
-    | OffsetCommit,
+    | OffsetCommit
+    | TransactionalRecords
+    | TransactionEnd,
     Field(discriminator="do"),
 ]

@@ -13,6 +13,7 @@ from backends.simulator.quorum.quorum_log import KRAFT_VERSION
 from backends.simulator.scenario import faults as happens
 from backends.simulator.scenario.build import Scenario, nodes, others, partition
 from backends.simulator.scenario.faults import Fault
+from backends.simulator.scenario.transactions import ScenarioTransactions
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerRefusal
 from recovery.controller.transition_targets import ElectionKind
@@ -29,6 +30,7 @@ class Timeline:
         self._world = world
         self._topology = scenario.topology
         self.refused: list[str] = []
+        self._transactions = ScenarioTransactions(world, self._refused)
         self._does: dict[type, Callable[[Any], None]] = {
             happens.CutFault: self._cut,
             happens.HealFault: self._heal,
@@ -46,6 +48,8 @@ class Timeline:
             happens.ElectionFault: self._elect,
             happens.TopicCreation: self._create,
             happens.OffsetCommit: self._commit,
+            happens.TransactionalRecords: self._write_transaction,
+            happens.TransactionEnd: self._end_transaction,
         }
         for fault in scenario.faults:
             world.loop.call_at(round(fault.at * SECOND), self.happen, fault)
@@ -183,3 +187,10 @@ class Timeline:
         last = next((s.epoch for s in log.spans if s.start < fault.offset <= s.end), NO_EPOCH)
         committed = CommittedOffset(fault.offset, last if fault.epoch else NO_EPOCH)
         self._world.context.groups.commit(fault.group, [(tp, committed)])
+
+    def _write_transaction(self, fault: happens.TransactionalRecords) -> None:
+        partitions = [partition(name, self._topology, ()) for name in fault.partitions]
+        self._transactions.write(fault.id, partitions, fault.records)
+
+    def _end_transaction(self, fault: happens.TransactionEnd) -> None:
+        self._transactions.end(fault.id, commit=fault.outcome == "commit")

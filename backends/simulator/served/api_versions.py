@@ -32,6 +32,7 @@ class Api(IntEnum):
     DeleteTopics = 20
     InitProducerId = 22
     OffsetForLeaderEpoch = 23
+    WriteTxnMarkers = 27
     DescribeConfigs = 32
     DescribeLogDirs = 35
     SaslAuthenticate = 36
@@ -43,6 +44,9 @@ class Api(IntEnum):
     UpdateFeatures = 57
     FetchSnapshot = 59
     DescribeCluster = 60
+    DescribeProducers = 61
+    DescribeTransactions = 65
+    ListTransactions = 66
     DescribeTopicPartitions = 75
     AddRaftVoter = 80
     RemoveRaftVoter = 81
@@ -81,7 +85,11 @@ _BROKER: dict[int, tuple[int, int]] = {
     Api.ListGroups: (0, 5),
     Api.InitProducerId: (0, 5),
     Api.OffsetForLeaderEpoch: (2, 4),
+    Api.WriteTxnMarkers: (1, 2),
     Api.DescribeLogDirs: (1, 5),
+    Api.DescribeProducers: (0, 0),
+    Api.DescribeTransactions: (0, 0),
+    Api.ListTransactions: (0, 2),
     Api.DescribeTopicPartitions: (0, 0),
     Api.GetReplicaLogInfo: (0, 0),
 }

@@ -21,6 +21,12 @@ from backends.simulator.served.handlers.produce import find_coordinator, init_pr
 from backends.simulator.served.handlers.quorum import describe_quorum
 from backends.simulator.served.handlers.replica_logs import describe_log_dirs, get_replica_log_info
 from backends.simulator.served.handlers.topics import create_topics, delete_topics
+from backends.simulator.served.handlers.transactions import (
+    describe_producers,
+    describe_transactions,
+    list_transactions,
+    write_txn_markers,
+)
 from backends.simulator.served.handlers.voters import add_raft_voter, remove_raft_voter, update_raft_voter
 from backends.simulator.served.served_call import Handler, HandlerTable, ServedCall
 
@@ -44,6 +50,7 @@ HANDLERS: dict[Api, Handler] = {
     Api.DeleteTopics: delete_topics,
     Api.InitProducerId: init_producer_id,
     Api.OffsetForLeaderEpoch: offset_for_leader_epoch,
+    Api.WriteTxnMarkers: write_txn_markers,
     Api.DescribeConfigs: describe_configs,
     Api.DescribeLogDirs: describe_log_dirs,
     Api.ElectLeaders: elect_leaders,
@@ -54,6 +61,9 @@ HANDLERS: dict[Api, Handler] = {
     Api.UpdateFeatures: update_features,
     Api.FetchSnapshot: fetch_snapshot,
     Api.DescribeCluster: describe_cluster,
+    Api.DescribeProducers: describe_producers,
+    Api.DescribeTransactions: describe_transactions,
+    Api.ListTransactions: list_transactions,
     Api.DescribeTopicPartitions: describe_topic_partitions,
     Api.AddRaftVoter: add_raft_voter,
     Api.RemoveRaftVoter: remove_raft_voter,

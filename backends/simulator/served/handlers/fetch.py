@@ -26,6 +26,7 @@ from recovery.model import EpochSpan, TopicPartition
 CONSUMER, DEBUGGING, FUTURE = -1, -2, -3
 FROM_ANY_REPLICA = 11
 FLEXIBLE_FROM = 12
+READ_COMMITTED = 1
 BY_ID_FROM = 13
 PAUSE = 0.02
 """Seconds between two checks for records while a consumer waits."""
@@ -33,7 +34,7 @@ MOST_RECORDS = 10_000
 
 
 class FetchedRow(NamedTuple):
-    """The answer for one partition."""
+    """The answer for one partition. ``aborted`` are (producer, first offset); None: not asked for."""
 
     number: int
     error: ErrorCode
@@ -42,6 +43,8 @@ class FetchedRow(NamedTuple):
     diverging: tuple[int, int] | None = None
     records: bytes = b""
     leader: tuple[int, int] | None = None
+    last_stable: int = -1
+    aborted: tuple[tuple[int, int], ...] | None = None
 
 
 class FetchReader(NamedTuple):
@@ -121,8 +124,15 @@ def _one(reader: FetchReader, tp: TopicPartition, asked: Any) -> FetchedRow:
         if epoch < last_epoch or end < asked.fetch_offset:
             return FetchedRow(tp.partition, ErrorCode.none, log.high_watermark, log.start, (epoch, end))
     until = log.end if replica_id == FUTURE or replica_id >= 0 else log.high_watermark
+    transactions = reader.call.context.world.context.transactions
+    last_stable, aborted = transactions.last_stable(tp, log), None
+    if reader.call.field("isolation_level", 0) == READ_COMMITTED and until <= log.high_watermark:
+        until = last_stable
+        aborted = tuple(transactions.aborted(tp, log, asked.fetch_offset, until))
     data = _data(reader, tp, replica, asked, until)
-    return FetchedRow(tp.partition, ErrorCode.none, log.high_watermark, log.start, None, data)
+    return FetchedRow(
+        tp.partition, ErrorCode.none, log.high_watermark, log.start, None, data, None, last_stable, aborted
+    )
 
 
 def _data(reader: FetchReader, tp: TopicPartition, replica: HostedReplica, asked: Any, until: int) -> bytes:
@@ -167,9 +177,11 @@ def _plain(rows: Sequence[FetchedRow]) -> list[Values]:
             "partition_index": row.number,
             "error_code": row.error,
             "high_watermark": row.high_watermark,
-            "last_stable_offset": row.high_watermark,
+            "last_stable_offset": row.last_stable,
             "log_start_offset": row.log_start,
-            "aborted_transactions": None,
+            "aborted_transactions": None
+            if row.aborted is None
+            else [{"producer_id": producer, "first_offset": first} for producer, first in row.aborted],
             "preferred_read_replica": -1,
             "records": row.records,
         }
@@ -177,7 +189,9 @@ def _plain(rows: Sequence[FetchedRow]) -> list[Values]:
     ]
 
 
-_FIXED = Struct(">ihqqqBi").pack
+_FIXED = Struct(">ihqqq").pack
+_ABORTED = Struct(">qqB").pack
+_NO_PREFERRED_REPLICA = Struct(">i").pack(-1)
 _DIVERGING = Struct(">BBBiqB").pack
 
 
@@ -191,15 +205,18 @@ def packed_fetch(topics: Topics) -> bytes:
 
 
 def _row(row: FetchedRow) -> bytes:
-    # No aborted transactions (a null array), no preferred read replica.
-    mark = row.high_watermark
-    fixed = _FIXED(row.number, row.error.value, mark, mark, row.log_start, 0, -1)
+    fixed = _FIXED(row.number, row.error.value, row.high_watermark, row.last_stable, row.log_start)
     tags = NO_TAGS
     if row.diverging is not None:
         tags = _DIVERGING(1, 0, 13, *row.diverging, 0)
     elif row.leader is not None:
         tags = _leader(row.leader)
-    return b"".join((fixed, varint(len(row.records) + 1), row.records, tags))
+    aborted = varint(0)
+    if row.aborted is not None:
+        rows = (_ABORTED(producer, first, 0) for producer, first in row.aborted)
+        aborted = varint(len(row.aborted) + 1) + b"".join(rows)
+    size = varint(len(row.records) + 1)
+    return b"".join((fixed, aborted, _NO_PREFERRED_REPLICA, size, row.records, tags))
 
 
 def _leader(leader: tuple[int, int]) -> bytes:

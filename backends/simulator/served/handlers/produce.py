@@ -13,14 +13,18 @@ from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.broker.client_append import append_batch
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply
+from backends.simulator.network import broker as node
 from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.record_batches import BadRecords, Compressed, ProducedBatch, read_produced
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
+from backends.simulator.served.handlers.transactions import transaction_coordinator
 from backends.simulator.served.served_call import ServedCall, code
-from recovery.model import TopicPartition
+from backends.simulator.served.served_context import HOST
+from recovery.model import NO_LEADER, TopicPartition
 
 BY_ID_FROM = 13
+TRANSACTIONAL_ID = 1
 
 
 class _Ended(NamedTuple):
@@ -178,15 +182,23 @@ async def init_producer_id(call: ServedCall) -> Values:
 
 
 async def find_coordinator(call: ServedCall) -> Values:
-    """COORDINATOR_NOT_AVAILABLE: there are no groups and no transactions. Clients that assign partitions
-    themselves work.
-    """
-    nobody = {
-        "node_id": -1,
-        "host": "",
-        "port": -1,
-        "error_code": ErrorCode.coordinator_not_available,
-        "error_message": None,
-    }
+    """Of transactional ids. Groups have none: clients that assign partitions themselves work."""
+    of_transactions = call.field("key_type", 0) == TRANSACTIONAL_ID
     keys = call.field("coordinator_keys", ())
-    return {**nobody, "coordinators": [{**nobody, "key": key} for key in keys]}
+    asked = keys or (call.field("key", ""),)
+    leaders = (
+        await call.read_broker(lambda broker: [transaction_coordinator(broker, str(key)) for key in asked])
+        if of_transactions
+        else [NO_LEADER for _ in asked]
+    )
+    rows = [_coordinator(call, leader) for leader in leaders]
+    return {**rows[0], "coordinators": [{**row, "key": key} for row, key in zip(rows, asked, strict=True)]}
+
+
+def _coordinator(call: ServedCall, broker: int) -> Values:
+    port = call.context.ports.get(node(broker))
+    if port is None:
+        none = ErrorCode.coordinator_not_available
+        return {"node_id": -1, "host": "", "port": -1, "error_code": none, "error_message": None}
+    where = {"node_id": broker, "host": HOST, "port": port}
+    return {**where, "error_code": ErrorCode.none, "error_message": None}

@@ -214,6 +214,7 @@ async def _delete(call: ServedCall, name: str | None, by_id: str | None) -> Valu
         call.context.client_state.forget(name, TOPIC)
         call.context.world.context.contents.forget(name)
         call.context.world.context.producers.forget(name)
+        call.context.world.context.transactions.forget(name)
     return _deleted(name, made, code(refusal), message(refusal))
 
 
