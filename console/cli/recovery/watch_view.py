@@ -14,7 +14,7 @@ from console.output.json_document import one_line
 from console.signals import StopRequest
 from recovery.cluster_changes import ClusterReading
 from recovery.metadata_log.timeline_text import time_text
-from recovery.wording.quantity_text import printable
+from recovery.wording.quantity_text import counted, printable
 
 
 class Awaited(NamedTuple):
@@ -28,18 +28,32 @@ class Awaited(NamedTuple):
             return False
         return self.brokers <= seen.up and not (self.online and -1 in seen.leaders.values())
 
+    def outlook(self, seen: ClusterReading) -> str:
+        """What there is now, and what is waited for, in one line."""
+        offline = sum(1 for leader in seen.leaders.values() if leader < 0)
+        awaited = [f"broker {broker}" for broker in sorted(self.brokers)]
+        if self.online:
+            awaited.append("a leader for every partition")
+        until = f"waiting for {' and '.join(awaited)}" if awaited else "Ctrl-C ends this"
+        now = f"{counted(len(seen.up), 'broker')} up, {counted(offline, 'partition')} without a leader"
+        return f"now: {now}; {until}"
+
 
 def watch_cluster(run: Run, awaited: Awaited, notifications: Notifications, interval: float) -> int:
     """Prints a line for each change until what is awaited is there; returns the exit status."""
 
     async def job(backend: Backend, stop: StopRequest) -> int:
         cluster_id = (await backend.open()).cluster_id
+        begun = False
         async for report in watch(backend, interval, stop):
             if report.text:
                 _print(run, report)
                 run.screen.ring(f"{cluster_id}: {report.text}")
                 for problem in await notifications.send(_fields(cluster_id, report)):
                     run.screen.say(printable(problem))
+            if report.seen is not None and not begun:
+                begun = True
+                run.screen.say(awaited.outlook(report.seen))
             if report.seen is not None and awaited.reached(report.seen):
                 run.screen.say("what was waited for is there")
                 return Status.DONE

@@ -16,16 +16,20 @@ from console.output.incident.report_blocks import (
 )
 from console.output.survey.log_picture import LEGEND, svg_drawing
 
+# Words are not broken in the columns of a table, save in the last, which holds the text: a narrow window scrolls.
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
 color: #1b1f24; }
 h1 { font-size: 1.7rem; } h2 { margin-top: 2rem; border-bottom: 1px solid #ccc; } h3 { margin-top: 1.4rem; }
 table { border-collapse: collapse; margin: .7rem 0; } th, td { border: 1px solid #ccc; padding: .2rem .5rem;
-text-align: left; vertical-align: top; overflow-wrap: anywhere; } th { background: #f2f4f6; }
+text-align: left; vertical-align: top; } th { background: #f2f4f6; }
+.wide { overflow-x: auto; } td:last-child { overflow-wrap: anywhere; min-width: 4rem; }
+h1, p, li { overflow-wrap: anywhere; }
 pre { background: #f2f4f6; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 figure { margin: .7rem 0; } figcaption { font-size: .85rem; color: #555; } svg { max-width: 100%; height: auto; }
 svg text { font-family: ui-monospace, monospace; }
-@media print { body { margin: 0; max-width: none; font-size: 11px; } figure, tr { break-inside: avoid; }
+@media print { body { margin: 0; max-width: none; font-size: 11px; } td { font-size: 10px; }
+.wide { overflow: visible; } figure, tr { break-inside: avoid; }
 h2, h3 { break-after: avoid; } * { print-color-adjust: exact; } }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -57,7 +61,8 @@ def _block(block: ReportBlock) -> Html:
         case ReportTable(columns, rows):
             head = element("tr", *(element("th", column) for column in columns))
             body = (element("tr", *(element("td", cell) for cell in row)) for row in rows)
-            return element("table", element("thead", head), element("tbody", *body))
+            rows_below = element("tbody", *body)
+            return element("div", element("table", element("thead", head), rows_below), class_="wide")
         case ReportCommands(lines):
             return element("pre", Html("\n".join(element("code", line).markup for line in lines)))
         case ReportDrawing(row):

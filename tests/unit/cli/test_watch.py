@@ -177,4 +177,6 @@ def test_a_cluster_that_is_lost_is_told_once_and_compared_with_what_was_seen_bef
 def test_the_wait_ends_when_what_was_waited_for_is_there(call: Caller) -> None:
     ended = call.on(cluster_of(1))("ktriage", "watch", *ANY, "--broker-id", "1", "--interval-ms", "200")
     assert ended.status == 0, str(ended)
-    assert "what was waited for is there" in ended.err
+    now, end = ended.err.splitlines()
+    assert now == "now: 3 brokers up, 1 partition without a leader; waiting for broker 1"
+    assert end == "what was waited for is there"
