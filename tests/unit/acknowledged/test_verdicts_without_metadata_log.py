@@ -6,6 +6,7 @@ import pytest
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.complete_logs import proofs_without_history
+from recovery.acknowledged.lacking_spans import lacking
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import (
     ConditionKind,
@@ -14,7 +15,7 @@ from recovery.acknowledged.verdict import (
     SelfElectionKind,
     VerdictKind,
 )
-from recovery.model import ReplicaLog, Standing, Survey, Unknown, Why
+from recovery.model import EpochSpan, Lineage, ReplicaLog, Standing, Survey, Unknown, Why
 from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
 
 
@@ -33,6 +34,7 @@ def test_a_high_watermark_proves_that_the_other_branch_was_committed() -> None:
     verdict = partition_verdicts(PartitionFacts(told)).candidates[2]
     assert (verdict.kind, verdict.at_least) == (VerdictKind.SOME, 500)
     assert verdict.committed == ((0, 1000, 1500),)
+    assert verdict.at_most is None, "overlap says that 2 lacks nothing, and is contradicted"
     assert verdict.evidence[0].kind is EvidenceKind.HIGH_WATERMARK
     assert verdict.evidence[0].offset == 1500
 
@@ -67,6 +69,19 @@ def test_two_silent_replicas_may_have_acknowledged_between_them() -> None:
     assert kinds(told) == {1: VerdictKind.OPEN}
     facts = PartitionFacts(told)
     assert not proofs_without_history(facts, facts.known_logs()), "the one that answered proves nothing"
+
+
+def test_the_newest_epoch_and_not_the_longest_log_holds_everything() -> None:
+    told = survey({1: log((0, 0, 1500)), 2: log((0, 0, 1000), (2, 1000, 1300)), 3: SILENT})
+    assert kinds(told) == {1: VerdictKind.OPEN, 2: VerdictKind.NONE}
+
+
+def test_without_the_metadata_log_every_silent_broker_is_needed() -> None:
+    """Each of them may hold records that the other one lacks."""
+    told = survey({1: log((0, 0, 900)), 2: SILENT, 3: SILENT})
+    deciders = {one.kind: one for one in partition_verdicts(PartitionFacts(told)).candidates[1].decided_by}
+    answer = deciders[DeciderKind.BROKER_ANSWER]
+    assert (answer.brokers, answer.every) == ((2, 3), True)
 
 
 def test_an_unknown_min_isr_is_no_min_isr() -> None:
@@ -139,6 +154,16 @@ def test_what_retention_removed_is_no_loss() -> None:
     told = survey({1: log((0, 100, 900), start=100), 2: log((0, 0, 900)), 3: log((0, 0, 900))})
     verdict = partition_verdicts(PartitionFacts(told)).candidates[1]
     assert (verdict.kind, verdict.expired) == (VerdictKind.NONE, 100)
+
+
+def test_of_a_pair_only_what_retention_is_known_to_have_removed_is_no_loss() -> None:
+    """2 starts at 0 and 1 at 100. Where the epochs below 200 are not known, the first 100 may be other records."""
+    whole, later = log((0, 0, 900)), log((0, 100, 900), start=100)
+    told = survey({1: later, 2: whole, 3: SILENT})
+    assert (lacking(told, later, whole).at_most, lacking(told, later, whole).expired) == (0, 100)
+    epochs = Lineage(0, (EpochSpan(0, 200, 900),), 200)
+    blind = [one._replace(lineage=epochs) for one in (later, whole)]
+    assert (lacking(told, *blind).at_most, lacking(told, *blind).expired) == (100, 0)
 
 
 def test_an_elr_member_with_an_emptied_log_holds_nothing() -> None:

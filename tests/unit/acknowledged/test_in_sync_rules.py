@@ -1,0 +1,166 @@
+"""One rule at a time about who held every acknowledged record, where random incidents seldom show a broken one."""
+
+from __future__ import annotations
+
+from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
+from recovery.controller.registration import PartitionChange
+from recovery.metadata_log.history import MetadataLogRecord
+from recovery.metadata_log.records import RemoveTopicRecord
+from recovery.model import EpochSpan, Lineage, ReplicaLog, Unknown
+from tests.unit.acknowledged.controller_log import NOBODY_ANSWERED, ControllerLog
+from tests.unit.recovery.surveys import SILENT, log
+
+KEPT = ConditionKind.RECORDS_KEPT
+
+
+def two_led_last() -> ControllerLog:
+    """3 drops out, then 1; 2 leads alone, below min ISR, and dies."""
+    controller = ControllerLog()
+    controller.isr(1, 2)
+    controller.isr(2, leader=2)
+    controller.isr(2, leader=-1)
+    return controller
+
+
+def test_a_shutdown_does_not_excuse_a_later_crash() -> None:
+    controller = two_led_last()
+    controller.shuts_down(2)
+    controller.starts(2)
+    controller.starts(2)
+    whole = controller.history().whole(2)
+    assert whole is not None
+    assert [one.after_shutdown for one in whole.restarts] == [True, False]
+
+
+def test_every_restart_counts_since_the_replica_was_proved_to_hold_everything() -> None:
+    """2, the last ISR member, restarts, leads and dies again: the first restart may have cost records."""
+    controller = two_led_last()
+    controller.starts(2)
+    controller.isr(2, leader=2)
+    controller.isr(2, leader=-1)
+    whole = controller.history().whole(2)
+    assert whole is not None
+    assert len(whole.restarts) == 1
+    verdict = controller.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT})
+    assert Condition(KEPT, (2,), doubtful=True) in verdict.conditions
+
+
+def test_restarts_count_after_a_snapshot_whatever_offsets_its_records_have() -> None:
+    controller = ControllerLog(in_snapshot=True)
+    controller.isr(1, 2)
+    controller.isr(2, leader=2)
+    controller.isr(2, leader=-1)
+    controller.starts(2)
+    whole = controller.history().whole(2)
+    assert whole is not None
+    assert len(whole.restarts) == 1
+
+
+def test_who_enters_the_isr_with_an_election_has_not_shown_that_it_caught_up() -> None:
+    """A leader adds a replica in its own epoch. A change that also elects comes from the controller."""
+    controller = ControllerLog()
+    controller.isr(1, 3)
+    controller.isr(1, leader=-1)
+    controller.changes(PartitionChange(leader=1, isr=(1, 2)))
+    assert controller.history().whole(2) is None
+    joined = ControllerLog()
+    joined.isr(1, 3)
+    joined.isr(1, 2)
+    assert joined.history().whole(2) is not None
+
+
+def test_a_leader_that_recovers_when_the_log_begins_was_elected_uncleanly() -> None:
+    (doubt,) = ControllerLog(in_snapshot=True, epoch=5, recovering=True).history().doubts
+    assert (doubt.leader, doubt.unclean) == (1, True)
+    assert ControllerLog(in_snapshot=True, epoch=5).history().doubts == ()
+
+
+def led_again_after_a_crash() -> ControllerLog:
+    """2, the last ISR member, crashes, is elected again, and takes 3 back into the ISR, which then leads."""
+    controller = two_led_last()
+    controller.starts(2)
+    controller.isr(2, leader=2)
+    controller.isr(2, 3)
+    controller.isr(3, leader=3)
+    controller.isr(3, leader=-1)
+    return controller
+
+
+def test_what_a_leader_lost_in_a_crash_is_lost_for_those_who_followed_it() -> None:
+    controller = led_again_after_a_crash()
+    (doubt,) = controller.history().doubts
+    assert (doubt.leader, doubt.unclean) == (2, False)
+    verdict = controller.verdict(3, {1: SILENT, 2: SILENT, 3: log((0, 0, 900), (4, 900, 950))})
+    assert (verdict.kind, verdict.conditions) == (VerdictKind.NONE, (Condition(KEPT, (2,), doubtful=True),))
+
+
+def test_a_silent_replica_that_joined_before_an_unclean_election_may_hold_the_other_branch() -> None:
+    controller = two_led_last()
+    controller.isr(2, leader=2)
+    controller.isr(1, 2)
+    controller.isr(1, leader=1)
+    controller.isr(1, leader=-1)
+    controller.isr(3, leader=3, recovering=True)
+    controller.isr(3, leader=-1)
+    logs: dict[int, ReplicaLog | Unknown] = {
+        1: SILENT,
+        2: log((0, 0, 900)),
+        3: log((0, 0, 500), (6, 500, 600)),
+    }
+    assert controller.history().joined_after(1, 0)
+    assert controller.verdict(3, logs).at_most is None
+
+
+def test_what_an_unclean_election_cut_off_was_not_lost_by_the_leader_that_it_elected() -> None:
+    """1 and 3 acknowledged without 2, which was elected all the same, and crashed later."""
+    controller = ControllerLog()
+    controller.isr(1, 3)
+    controller.isr(1, leader=-1)
+    controller.isr(2, leader=2, recovering=True)
+    controller.starts(2)
+    controller.isr(2, leader=-1)
+    logs: dict[int, ReplicaLog | Unknown] = {
+        1: SILENT,
+        2: log((0, 0, 500), (2, 500, 600)),
+        3: log((0, 0, 910))._replace(high_watermark=900),
+    }
+    verdict = controller.verdict(2, logs)
+    assert (verdict.kind, verdict.at_least) == (VerdictKind.SOME, 400)
+    assert EvidenceKind.RECORDS_LOST not in {one.kind for one in verdict.evidence}
+
+
+def test_offsets_whose_epoch_is_not_known_count_as_the_branch_that_may_be_lost() -> None:
+    """3 was elected uncleanly and its epochs are known from 500 on: up to there its log and 2's may differ."""
+    controller = ControllerLog()
+    controller.isr(1, 2)
+    controller.isr(1, leader=-1)
+    controller.isr(3, leader=3, recovering=True)
+    controller.isr(3, 1)
+    controller.isr(3)
+    controller.isr(3, leader=-1)
+    epochs = Lineage(2, (EpochSpan(2, 500, 600),), 500)
+    logs: dict[int, ReplicaLog | Unknown] = {
+        1: SILENT,
+        2: log((0, 0, 900)),
+        3: log((2, 500, 600))._replace(log_start_offset=0, lineage=epochs),
+    }
+    verdict = controller.verdict(3, logs)
+    assert (verdict.kind, verdict.at_most, verdict.uncertain) == (VerdictKind.OPEN, 900, ((0, 500, 900),))
+
+
+def test_a_log_with_damaged_records_is_not_used() -> None:
+    controller = two_led_last()
+    survey, history = controller.facts(NOBODY_ANSWERED).survey, controller.folded()
+    assert not isinstance(in_sync_history(history, survey), Unknown)
+    history.extend([MetadataLogRecord(99, 99_000, 99, b"\x01\x05\x00cut")])
+    assert history.counts.malformed == 1
+    assert isinstance(in_sync_history(history, survey), Unknown)
+
+
+def test_a_log_in_which_the_topic_was_deleted_is_not_used() -> None:
+    """The survey is older than the deletion."""
+    controller = two_led_last()
+    survey = controller.facts(NOBODY_ANSWERED).survey
+    controller.says(RemoveTopicRecord("id"))
+    assert isinstance(in_sync_history(controller.folded(), survey), Unknown)
