@@ -24,9 +24,9 @@ STEPS = 4
 """So many sentences of what to do first: three steps, and how many partitions are left."""
 
 
-def markdown(plan: Plan, file: str, next_command: str) -> str:
+def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = None) -> str:
     """Cluster, counts, loss, what to do first, the worst ten, the digest and the next command, in at most 40
-    lines.
+    lines. ``native``: the cluster has designated elections of its own; None: that is not known.
     """
     header, summary, offline = plan.header, summarise(plan), offline_for(plan)
     lines = [
@@ -35,7 +35,7 @@ def markdown(plan: Plan, file: str, next_command: str) -> str:
         f"- Cluster: `{_code(header.cluster_id)}`",
         f"- Made: {utc_text(header.made_at)} by {_plain(header.made_by)}, ktriage {_plain(header.tool_version)}"
         f", ranking `{header.ranking}`, strategy `{header.strategy}`",
-        *_counts(summary, at_risk(plan)),
+        *_counts(summary, at_risk(plan), native),
         *(f"- {_plain(line)}" for line in _clients(plan)),
         *([f"- {str(offline).capitalize()}"] if offline is not None else []),
         "",
@@ -57,7 +57,7 @@ def _clients(plan: Plan) -> list[str]:
     ]
 
 
-def _counts(summary: Summary, risk: Risk) -> list[str]:
+def _counts(summary: Summary, risk: Risk, native: bool | None) -> list[str]:
     lines = [
         f"- To elect: {summary.elect:,}; certain to lose nothing: {summary.lossless:,};"
         f" may lose something: {summary.may_lose:,}",
@@ -66,7 +66,8 @@ def _counts(summary: Summary, risk: Risk) -> list[str]:
     if acknowledged := str(summary.acknowledged):
         lines.append(f"- Acknowledged records: {acknowledged}")
     if risk.rows:
-        lines.append(f"- {risk_text(risk)[0].upper()}{risk_text(risk)[1:]}")
+        text = risk_text(risk, native=native)
+        lines.append(f"- {text[0].upper()}{text[1:]}")
     if summary.not_elected:
         counts = ", ".join(f"{verdict} {count:,}" for verdict, count in sorted(summary.not_elected.items()))
         lines.append(f"- Nobody is elected for {sum(summary.not_elected.values()):,}: {counts}")

@@ -52,10 +52,10 @@ def worse_successor(row: PlanRow) -> Successor | None:
     return max(worse, key=lambda successor: _weight(successor.loss), default=None)
 
 
-def risk_lines(plan: Plan, count: int, *, native: bool = False) -> Iterator[str]:
+def risk_lines(plan: Plan, count: int, *, native: bool | None = None) -> Iterator[str]:
     """One line with the numbers and one for each of the worst ``count`` rows; nothing where no row loses more.
 
-    ``native``: the cluster has designated elections of its own.
+    ``native``: the cluster has designated elections of its own; None: that is not known.
     """
     risk = at_risk(plan)
     if not risk.rows:
@@ -67,7 +67,7 @@ def risk_lines(plan: Plan, count: int, *, native: bool = False) -> Iterator[str]
         yield f"{row.tp}: {risk_reason(row)}"
 
 
-def risk_text(risk: Risk, *, native: bool = False) -> str:
+def risk_text(risk: Risk, *, native: bool | None = None) -> str:
     """The numbers of the whole plan in one line; ``native`` as above."""
     if native:
         return (
@@ -76,8 +76,9 @@ def risk_text(risk: Risk, *, native: bool = False) -> str:
             f" replicas decides, and {len(risk.rows):,} of {risk.elect:,} may lose more (offsets lost then:"
             f" {range_text(*risk.then)})"
         )
+    unless = " unless this cluster elects designated leaders only (ElectLeaders v3)" if native is None else ""
     return (
-        f"if the chosen leader drops out, {len(risk.rows):,} of {risk.elect:,} may lose more;"
+        f"if the chosen leader drops out, {len(risk.rows):,} of {risk.elect:,} may lose more{unless};"
         f" offsets lost then: {range_text(*risk.then)}; as planned: {range_text(*risk.planned)}"
     )
 

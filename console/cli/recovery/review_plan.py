@@ -32,7 +32,7 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
     )
     command = _next_command(run, path, simulated)
     if markdown_wanted:
-        run.screen.out(markdown(plan, str(path), command).splitlines())
+        run.screen.out(markdown(plan, str(path), command, native=native).splitlines())
     elif run.json:
         run.screen.out(review_document(plan, prepared, native=bool(native)))
     else:

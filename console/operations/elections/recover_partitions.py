@@ -140,7 +140,7 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         return None if prepared.plan.rows else Recovery(prepared, None)
 
     def question(self, prepared: Choices) -> Question:
-        return loss_question(prepared.plan, self.title)
+        return loss_question(prepared.plan, self.title, native=prepared.native)
 
     async def compare_again(
         self, cluster: Backend, prepared: Choices, answer: str, operator: Operator[Choices]

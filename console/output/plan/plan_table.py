@@ -45,10 +45,10 @@ _PLANNED = (
 )
 
 
-def plan_lines(plan: Plan, limit: int, *, native: bool = False) -> Iterator[str]:
+def plan_lines(plan: Plan, limit: int, *, native: bool | None = None) -> Iterator[str]:
     """Counts, the worst rows (``limit``, 0: all in the plan's order), and the brokers to wait for.
 
-    ``native``: the cluster elects the designated leader or nobody.
+    ``native``: the cluster elects the designated leader or nobody; None: that is not known.
     """
     yield from summary_lines(summarise(plan), plan, native=native)
     yield from internal_loss_lines(plan.rows)
@@ -65,7 +65,7 @@ def plan_lines(plan: Plan, limit: int, *, native: bool = False) -> Iterator[str]
         yield from _more(len(waiting) - limit if limit else 0)
 
 
-def summary_lines(summary: Summary, plan: Plan, *, native: bool = False) -> Iterator[str]:
+def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -> Iterator[str]:
     """How many leaders are elected, and what that loses at least and at most."""
     header = plan.header
     yield f"ranking {header.ranking}, strategy {header.strategy}"
@@ -87,7 +87,8 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool = False) -> Iter
     yield f"of these {losing}; offsets lost: {summary.loss}"
     risk = at_risk(plan)
     if risk.rows:
-        yield risk_text(risk, native=native) if native else f"{risk_text(risk)}: see THEN LOST"
+        text = risk_text(risk, native=native)
+        yield text if native else f"{text}: see THEN LOST"
     if summary.not_best:
         yield f"in {summary.not_best:,} a candidate that ranks better is passed over: see NOTE"
     if summary.disagree:

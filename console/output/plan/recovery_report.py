@@ -44,7 +44,7 @@ def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
         yield ""
         if not picture.stale:  # without a quorum nobody can be elected
             yield from steps_lines(choices.steps)
-        yield from plan_lines(choices.plan, rows)
+        yield from plan_lines(choices.plan, rows, native=choices.native)
 
 
 def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:

@@ -33,7 +33,7 @@ def review_lines(
         yield f"now: {check_counts(prepared.checks)}"
         yield from others_lines(prepared.checks)
     yield from map(printable, plan.steps)
-    yield from plan_lines(plan, limit, native=bool(native))
+    yield from plan_lines(plan, limit, native=native)
     rows = shown_rows(plan, limit)
     if rows:
         yield ""

@@ -150,6 +150,44 @@ def test_where_the_cluster_elects_the_designated_leader_or_nobody_the_question_s
     assert "would lead" not in ended.err
 
 
+STAYS, MAY = "its partition stays offline: this cluster elects", "2 of 2 may lose more"
+UNLESS = f"{MAY} unless this cluster elects designated leaders only"
+
+
+@pytest.mark.parametrize(("native", "said", "unsaid"), [(True, STAYS, UNLESS), (False, f"{MAY};", STAYS)])
+def test_plan_review_its_markdown_and_recover_say_the_same_of_a_leader_that_drops_out(
+    call: Caller, monkeypatch: pytest.MonkeyPatch, native: bool, said: str, unsaid: str
+) -> None:
+    backend = cluster_of(2)
+    backend.logs = {1: log(100), 2: log(60), 3: log(40)}
+    backend.native = native
+
+    async def hears(_run: Run, _question: str) -> str:
+        return ""
+
+    monkeypatch.setattr(Run, "refuse_unless_interactive", lambda _run, _instead: None)
+    monkeypatch.setattr(Run, "ask", hears)
+    on = call.on(backend)
+    reviewed = ("ktriage", "review", *ANY, "plan.json")
+    for words in (
+        ("ktriage", "plan", *ANY, "plan.json"),
+        reviewed,
+        (*reviewed, "--output", "markdown"),
+        ("ktriage", "recover", *ANY, "--automated-recovery", "--all-offline-partitions"),
+    ):
+        ended = on(*words)
+        text = " ".join((ended.out + ended.err).split())
+        assert said in text and unsaid not in text, words
+
+
+def test_a_review_without_a_cluster_names_both_outcomes_of_a_leader_that_drops_out(call: Caller) -> None:
+    backend = cluster_of(2)
+    backend.logs = {1: log(100), 2: log(60), 3: log(40)}
+    plan = planned(call, backend)
+    for output in ("table", "markdown"):
+        assert UNLESS in call("ktriage", "review", plan, "--output", output).out
+
+
 def test_the_limit_is_for_the_successor_too_unless_told_otherwise(call: Caller) -> None:
     backend = cluster_of(1)
     backend.logs = {1: log(100), 2: log(60), 3: log(40)}
