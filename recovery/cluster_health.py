@@ -14,7 +14,7 @@ from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
-from recovery.model import Broker, PartitionState, Survey, Unknown, Why
+from recovery.model import Broker, PartitionState, Unknown, Why
 
 REFUSED = "connection refused"
 """Part of an answer's problem where nothing listens: the host is up, and the process does not run."""
@@ -188,16 +188,3 @@ def self_electing(
 def short_of_replicas(states: Collection[PartitionState]) -> Iterator[PartitionState]:
     """The partitions that are offline or lack a replica in their ISR: all others have nothing wrong with them."""
     return (s for s in states if s.offline or len(s.isr) < len(s.replicas))
-
-
-def led_under(surveys: Iterable[Survey]) -> int:
-    """How many partitions have a leader and are under min ISR. Offline partitions, nearly always under it
-    too, are not counted.
-    """
-    return sum(1 for survey in surveys if not survey.state.offline and missing_in_sync(survey) > 0)
-
-
-def missing_in_sync(survey: Survey) -> int:
-    """How many replicas the ISR lacks to reach min ISR, or to reach 1 if min ISR is unknown."""
-    needed = 1 if isinstance(survey.min_isr, Unknown) else survey.min_isr
-    return max(0, needed - len(survey.state.isr))

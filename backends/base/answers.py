@@ -105,9 +105,12 @@ class SurveyRequest:
 
 @dataclass(frozen=True, slots=True)
 class SurveyResult:
-    """Every partition's replicas as they answered, in the requested order, and which brokers answered."""
+    """Every partition's replicas as they answered, in the requested order, and which brokers answered.
 
-    surveys: tuple[Survey, ...]
+    Where ``surveys`` are columns (``recovery.survey_columns``), a survey is created when it is read.
+    """
+
+    surveys: Sequence[Survey]
     contacts: tuple[Contact, ...]
 
     def contact(self, broker: int) -> Contact | None:

@@ -35,7 +35,7 @@ from backends.live.errors import as_unknown
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.log_dir_listing import LogDirListing
 from backends.live.survey.log_ends import LogEnds
-from backends.live.survey.survey_answer import Replicas, replicas, surveys
+from backends.live.survey.survey_answer import LiveSurveys, Replicas, SurveyedReplicas
 from backends.live.survey.survey_run import LiveSurvey
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
@@ -164,9 +164,9 @@ class LiveBackend:
         )
         brokers = {broker.id: broker for broker in self._fleet.brokers}
         held = self._listing.sizes() if request.log_dirs else {}
-        reported = replicas(run, brokers, held)
+        reported = SurveyedReplicas(run, brokers, held)
         contacts = tuple(run.contacts[broker] for broker in sorted(run.contacts))
-        return SurveyResult(surveys(request.partitions, reported, configs, reassigning), contacts)
+        return SurveyResult(LiveSurveys(request.partitions, reported, configs, reassigning), contacts)
 
     def _survey_run(
         self, request: SurveyRequest, cluster: ClusterInfo, progress: Progress | None = None
@@ -185,7 +185,7 @@ class LiveBackend:
         """Only the replicas of a survey."""
         run = self._survey_run(request, cluster)
         await run.run()
-        return replicas(run, {broker.id: broker for broker in cluster.brokers}, {})
+        return SurveyedReplicas(run, {broker.id: broker for broker in cluster.brokers}, {}).all()
 
     async def _reassigning(self, states: Sequence[PartitionState]) -> frozenset[TopicPartition] | Unknown:
         few = [state.tp for state in states] if len(states) <= LIST_REASSIGNMENTS_AT_ONCE else None

@@ -1,4 +1,4 @@
-"""One full picture by the live adapter.
+"""One full picture by the live adapter, read and written as ``ktriage status`` does.
 
 ``python -m benchmarks.wire.full_picture BOOTSTRAP PARTITIONS [RECORDING]``. With a RECORDING, the bytes of every
 response are written to that file, to be replayed.
@@ -20,9 +20,12 @@ from backends.live.connections.transport import Transport
 from benchmarks.wire.recording import Answer
 from console.cli.gc_tuning import collect_seldom
 from console.operations.survey.overview import Overview, overview
+from console.output.survey.overview_report import overview_lines
 from recovery.model import Lineage, ReplicaLog
 
 DURATION = 240.0
+ROWS = 10
+"""Partitions that ``ktriage status`` shows."""
 
 
 class Recorder:
@@ -75,8 +78,9 @@ def main(bootstrap: str, partitions: int, recording: str = "") -> int:
         began = time.monotonic()
         overviews: list[Overview] = []
         asyncio.run(take_overview(bootstrap, overviews))
+        (view,) = overviews
+        *_, _last = overview_lines(view, ROWS, time.time())
         seconds = time.monotonic() - began
-    (view,) = overviews
     logs = [replica.log for survey in view.surveys for replica in survey.replicas]
     known = sum(isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage) for log in logs)
     calls = sorted({contact.call for contact in view.contacts})

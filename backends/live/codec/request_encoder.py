@@ -9,7 +9,7 @@ A test compares every byte with kio's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby, repeat
 from operator import attrgetter
 from struct import Struct
@@ -22,6 +22,7 @@ from kio.static.protocol import RequestPayload
 
 from backends.live.codec.aiokafka_requests import Packed
 from backends.live.codec.ids import uuid_of
+from backends.live.codec.names import TOPICS
 from recovery.model import TopicPartition
 
 CONSUMER = -1
@@ -130,6 +131,7 @@ def pack_log_info_of(topics: Iterable[tuple[bytes, Sequence[int]]]) -> Packed:
     return Packed(GetReplicaLogInfoRequest, _array(rows) + _NO_TAGS)
 
 
+@lru_cache(TOPICS)
 def topic_id_bytes(topic_id: str) -> bytes:
     """The 16 bytes of a topic's id; zeros where it has none."""
     return (uuid_of(topic_id) or _ZERO).bytes

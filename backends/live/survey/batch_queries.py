@@ -22,11 +22,11 @@ LEFT_OUT = LogQueryError(Unknown(Why.FAILED, "the broker left the partition out"
 class NeedsRow(NamedTuple):
     """A replica that left its batch: what it answered last, and what was known of it before (None: nothing).
 
-    ``place`` is that of the replica in the survey.
+    ``at`` is the index of the partition in the survey.
     """
 
     state: PartitionState
-    place: int
+    at: int
     known: tuple[ReplicaLogEnd, EpochProbe] | None
     answer: ReplicaLogEnd | EpochAnswer | OutOfRange | LogQueryError
 
@@ -56,9 +56,9 @@ def _ends(
 ) -> list[NeedsRow]:
     reported = [answers.get(tp, LEFT_OUT) for tp in batch.tps()]
     odd = [
-        (position, NeedsRow(state, place, None, answer))
-        for position, (state, place, answer) in enumerate(
-            zip(batch.states, batch.places, reported, strict=True)
+        (position, NeedsRow(state, index, None, answer))
+        for position, (state, index, answer) in enumerate(
+            zip(batch.states, batch.indices, reported, strict=True)
         )
         if isinstance(answer, LogQueryError) or not _starts(state, answer)
     ]
@@ -111,7 +111,7 @@ def _answers(
         probe = batch.probes[position]
         if isinstance(answer, LogQueryError) or not _advances(probe, answer):
             end = ReplicaLogEnd(batch.ends.leader_epochs[position], batch.ends.offsets[position])
-            odd[position] = NeedsRow(batch.states[position], batch.places[position], (end, probe), answer)
+            odd[position] = NeedsRow(batch.states[position], batch.indices[position], (end, probe), answer)
         else:
             usual.append(answer)
     batch.drop(odd)

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import pairwise, starmap
+from operator import itemgetter, lt
 
 from recovery.model import PartitionState
 
+_name = itemgetter(0, 1)
+
 
 class SurveyProgress:
-    """Replicas are counted by their place: one after the other, partition by partition."""
+    """Replicas are counted by the index of their partition among ``states``."""
 
     def __init__(self, states: Sequence[PartitionState], *, leaders_only: bool) -> None:
-        sizes = [len(state.replicas) for state in states]
-        self.firsts = list(accumulate(sizes, initial=0))
-        """The place of each partition's first replica; at the end how many there are."""
-        self._owners = [number for number, size in enumerate(sizes) for _ in range(size)]
         self._pending = [len(asked(state, leaders_only=leaders_only)) for state in states]
         self.total = len(states)
-        self.left = sum(1 for several in self._pending if several)
+        self.left = self.total - self._pending.count(0)
 
-    def owner(self, place: int) -> int:
-        """The index of the partition of that replica."""
-        return self._owners[place]
-
-    def settled(self, places: Iterable[int]) -> None:
-        """The survey no longer waits for these replicas."""
+    def settled(self, indices: Iterable[int]) -> None:
+        """The survey no longer waits for one replica of each of these partitions."""
         pending = self._pending
-        for number in map(self._owners.__getitem__, places):
-            pending[number] -= 1
-            if not pending[number]:
+        for index in indices:
+            waiting = pending[index] = pending[index] - 1
+            if not waiting:
                 self.left -= 1
 
 
@@ -38,3 +33,11 @@ def asked(state: PartitionState, *, leaders_only: bool) -> tuple[int, ...]:
     if leaders_only and not state.offline:
         return tuple(broker for broker in state.replicas if broker == state.leader)
     return state.replicas
+
+
+def in_order(states: Sequence[PartitionState]) -> Sequence[PartitionState]:
+    """Sorted by name, each partition once; as they are where they are so already, as a broker lists them."""
+    names = list(map(_name, states))
+    if all(starmap(lt, pairwise(names))):
+        return states
+    return sorted(dict(zip(names, states, strict=True)).values(), key=_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from backends.live.calls.log_dir_replicas import NO_SIZES, ReplicaSizes
 from backends.live.survey.log_queries import ReplicaLogEnd
@@ -25,17 +25,16 @@ class SurveyRow:
     """``open``: brokers whose log end or last epoch is not settled; ``asked``: those with a question under way.
 
     ``unknown`` says why a broker's log (or its lineage) is not known; what a broker said before it fell silent
-    is kept. ``place`` is that of its first replica in the survey; ``waiting`` are the places of those that the
-    survey waits for here.
+    is kept. ``index`` is that of the partition in the survey, which waits for ``waiting`` of its replicas here.
     """
 
-    __slots__ = ("asked", "changes", "ends", "open", "place", "probes", "state", "tp", "unknown", "waiting")
+    __slots__ = ("asked", "changes", "ends", "index", "open", "probes", "state", "tp", "unknown", "waiting")
 
-    def __init__(self, state: PartitionState, place: int) -> None:
+    def __init__(self, state: PartitionState, index: int) -> None:
         self.state = state
         self.tp = state.tp
-        self.place = place
-        self.waiting: list[int] = []
+        self.index = index
+        self.waiting = 0
         self.open: set[int] = set()
         self.asked: set[int] = set()
         self.ends: dict[int, ReplicaLogEnd] = {}
@@ -51,15 +50,13 @@ class SurveyRow:
         """The logs whose last record's epoch is known."""
         return {broker: probe for broker, probe in self.probes.items() if probe.settled}
 
-    def fill(
-        self, found: list[Replica | None], brokers: Mapping[int, Broker], held: Mapping[int, ReplicaSizes]
-    ) -> None:
-        """Write every replica that was asked in this row into its place."""
+    def replicas(self, brokers: Mapping[int, Broker], held: Mapping[int, ReplicaSizes]) -> Iterator[Replica]:
+        """Every replica that was asked in this row, in assignment order."""
         lineages = self._lineages()
-        for place, broker in enumerate(self.state.replicas, self.place):
+        for broker in self.state.replicas:
             if broker in self.ends or broker in self.unknown or broker in self.open:
                 log = self._log(broker, lineages.get(broker), held.get(broker, NO_SIZES))
-                found[place] = Replica(broker, standing(self.state, broker, brokers), log)
+                yield Replica(broker, standing(self.state, broker, brokers), log)
 
     def _lineages(self) -> Mapping[int, Lineage]:
         """Of the logs whose last record's epoch is known; where they differ, each with what the others tell."""

@@ -12,8 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from itertools import islice
-from operator import itemgetter
+from itertools import islice, repeat
 from typing import Any, Protocol, cast
 
 from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest
@@ -25,7 +24,7 @@ from backends.live.survey import batch_queries, log_queries
 from backends.live.survey.batch_queries import LEFT_OUT, NeedsRow
 from backends.live.survey.log_ends import LogEnds
 from backends.live.survey.log_queries import CALL, LogQueryError, ProbeAnswer, ReplicaLogEnd
-from backends.live.survey.survey_progress import SurveyProgress
+from backends.live.survey.survey_progress import SurveyProgress, in_order
 from backends.live.survey.survey_row import SurveyRow
 from backends.live.survey.topic_batch import TopicBatch, per_request, topic_batches
 from recovery import epoch_probe as probing
@@ -74,9 +73,7 @@ class LiveSurvey:
     ) -> None:
         self._ends = ends or LogEnds()
         self._calls: dict[int, str] = {}
-        self.states = sorted(
-            {state[:2]: state for state in request.partitions}.values(), key=itemgetter(0, 1)
-        )
+        self.states = in_order(request.partitions)
         self.tally = SurveyProgress(self.states, leaders_only=request.leaders_only)
         self.leaders_only = request.leaders_only
         self.rows: dict[TopicPartition, SurveyRow] = {}
@@ -109,20 +106,20 @@ class LiveSurvey:
         """Ask every replica on its own; no batch is left."""
         for broker, several in self._waiting.items():
             for batch in several:
-                for state, place in zip(batch.states, batch.places, strict=True):
-                    self._hand_over(broker, state, place)
+                for state, index in zip(batch.states, batch.indices, strict=True):
+                    self._hand_over(broker, state, index)
                     self._unasked[broker][state.tp] = None
                 batch.drop(range(len(batch.states)))
             several.clear()
 
-    def _hand_over(self, broker: int, state: PartitionState, place: int) -> SurveyRow:
+    def _hand_over(self, broker: int, state: PartitionState, index: int) -> SurveyRow:
         """The row of that partition, which waits for that replica from now on."""
         row = self.rows.get(TopicPartition(state.topic, state.partition))
         if row is None:
-            row = SurveyRow(state, self.tally.firsts[self.tally.owner(place)])
+            row = SurveyRow(state, index)
             self.rows[row.tp] = row
         row.open.add(broker)
-        row.waiting.append(place)
+        row.waiting += 1
         return row
 
     async def run(self) -> None:
@@ -239,13 +236,13 @@ class LiveSurvey:
                 self._took_odd(broker, await batch_queries.ask_epochs(connection, together, REQUEST_TIMEOUT))
             del waiting[: len(together)]
             for batch in together:
-                self.tally.settled(batch.places)
+                self.tally.settled(batch.indices)
             self._tell_progress("asking replicas")
         self._see_whether_all_is_done()
 
     def _took_odd(self, broker: int, odd: Iterable[NeedsRow]) -> None:
         for one in odd:
-            row = self._hand_over(broker, one.state, one.place)
+            row = self._hand_over(broker, one.state, one.at)
             if one.known is None:
                 self._took_end(broker, row, cast("ReplicaLogEnd | LogQueryError", one.answer))
             else:
@@ -340,8 +337,8 @@ class LiveSurvey:
         if self._depth is not Depth.LAST:
             self._deepen(row)
         if row.done and row.waiting:
-            self.tally.settled(row.waiting)
-            row.waiting = []
+            self.tally.settled(repeat(row.index, row.waiting))
+            row.waiting = 0
             self._tell_progress("asking replicas")
             self._see_whether_all_is_done()
 
@@ -380,7 +377,7 @@ class LiveSurvey:
         self._log_dirs_left.discard(broker)
         for batch in self._waiting[broker]:
             batch.unknown = unknown
-            self.tally.settled(batch.places)
+            self.tally.settled(batch.indices)
         self._waiting[broker].clear()
         for tp in list(self._unasked[broker]):
             row = self.rows[tp]

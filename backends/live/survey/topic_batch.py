@@ -6,6 +6,7 @@ A batch holds replicas that answer without an error. A replica with an error lea
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, groupby, repeat
 from operator import attrgetter, itemgetter
@@ -35,9 +36,14 @@ NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 NOT_SETTLED = Unknown(Why.NOT_ANSWERED, "not settled in time")
 
 _made = tuple.__new__
-_topic, _partition = itemgetter(0), itemgetter(1)
-_log_start, _high_watermark = itemgetter(3), itemgetter(4)
+_topic, _partition, _leader, _leader_epoch, _replicas = map(
+    itemgetter,
+    map(PartitionState._fields.index, ("topic", "partition", "leader", "leader_epoch", "replicas")),
+)
 _offline_replicas = attrgetter("offline_replicas")
+_asks, _log_start, _high_watermark, _bottom = map(
+    itemgetter, map(EpochProbe._fields.index, ("asks", "log_start_offset", "high_watermark", "bottom"))
+)
 
 
 class LogEndColumns(NamedTuple):
@@ -48,17 +54,17 @@ class LogEndColumns(NamedTuple):
 
 
 class TopicBatch:
-    """``places`` are those of the replicas in the whole survey; ``left`` are the positions without a last epoch.
+    """``indices`` are those of ``states`` in the survey; ``left`` are the positions here without a last epoch.
 
     ``ends`` and ``probes`` are empty until the broker has reported its log ends.
     """
 
-    __slots__ = ("ends", "left", "numbers", "places", "probes", "states", "topic", "unknown")
+    __slots__ = ("ends", "indices", "left", "numbers", "probes", "states", "topic", "unknown")
 
-    def __init__(self, topic: str, states: tuple[PartitionState, ...], places: tuple[int, ...]) -> None:
+    def __init__(self, topic: str, states: tuple[PartitionState, ...], indices: tuple[int, ...]) -> None:
         self.topic = topic
         self.states = states
-        self.places = places
+        self.indices = indices
         self.numbers: tuple[int, ...] = tuple(map(_partition, states))
         self.ends = LogEndColumns((), ())
         self.probes: list[EpochProbe] = []
@@ -71,14 +77,15 @@ class TopicBatch:
 
     def begin(self, ends: LogEndColumns) -> None:
         """Take over the log ends. Raises EpochProbeError where one of them is not usable."""
-        known = [state.leader_epoch for state in self.states]
+        known = tuple(map(_leader_epoch, self.states))
         epochs = (
-            ends.leader_epochs if known == list(ends.leader_epochs) else map(max, known, ends.leader_epochs)
+            ends.leader_epochs if known == tuple(ends.leader_epochs) else map(max, known, ends.leader_epochs)
         )
-        offline = [state.leader < 0 for state in self.states]
+        offline = [leader < 0 for leader in map(_leader, self.states)]
         self.probes = list(map(probing.start, ends.offsets, epochs, offline))
         self.ends = ends
-        self.left = [place for place, probe in enumerate(self.probes) if not probe.bottom]  # nothing else yet
+        # Nothing else settles a log yet.
+        self.left = [position for position, settled in enumerate(map(_bottom, self.probes)) if not settled]
 
     def tps(self) -> list[TopicPartition]:
         """All its partitions."""
@@ -86,9 +93,9 @@ class TopicBatch:
 
     def questions(self) -> tuple[tuple[int, ...], Sequence[int], Sequence[int]]:
         """Partitions, log ends and epochs of what is to be asked next."""
-        asks = [self.probes[place].asks for place in self.left]
         if len(self.left) == len(self.numbers):
-            return self.numbers, self.ends.offsets, asks
+            return self.numbers, self.ends.offsets, list(map(_asks, self.probes))
+        asks = [self.probes[position].asks for position in self.left]
         numbers, offsets = self.numbers, self.ends.offsets
         return tuple([numbers[n] for n in self.left]), [offsets[n] for n in self.left], asks
 
@@ -98,10 +105,13 @@ class TopicBatch:
         if len(self.left) == len(probes):
             self.probes = moved = list(map(probing.advance, probes, answers))
         else:
-            moved = list(map(probing.advance, [probes[place] for place in self.left], answers))
-            for place, probe in zip(self.left, moved, strict=True):
-                probes[place] = probe
-        self.left = [place for place, probe in zip(self.left, moved, strict=True) if not probe.settled]
+            moved = list(map(probing.advance, [probes[position] for position in self.left], answers))
+            for position, probe in zip(self.left, moved, strict=True):
+                probes[position] = probe
+        if all(map(_bottom, moved)):
+            self.left = []
+        else:
+            self.left = [place for place, probe in zip(self.left, moved, strict=True) if not probe.settled]
 
     def drop(self, positions: Iterable[int]) -> None:
         """Take the replicas at ``positions`` out of the batch; they are asked on their own."""
@@ -109,22 +119,38 @@ class TopicBatch:
         keep = [place not in gone for place in range(len(self.states))]
         kept = {old: new for new, old in enumerate(compress(range(len(keep)), keep))}
         self.states = tuple(compress(self.states, keep))
-        self.places = tuple(compress(self.places, keep))
+        self.indices = tuple(compress(self.indices, keep))
         self.numbers = tuple(compress(self.numbers, keep))
         self.ends = LogEndColumns(*(tuple(compress(column, keep)) for column in self.ends))
         self.probes = list(compress(self.probes, keep))
         self.left = [kept[place] for place in self.left if place in kept]
 
-    def fill(
-        self, found: list[Replica | None], broker: int, brokers: Mapping[int, Broker], sizes: ReplicaSizes
-    ) -> None:
-        """Write every replica into its place in ``found``."""
+    def replicas(
+        self, broker: int, brokers: Mapping[int, Broker], sizes: ReplicaSizes
+    ) -> Iterable[tuple[int, Replica]]:
+        """Every replica here, after the index of its partition in the survey."""
         if not self.states:
-            return
+            return ()
         standings = self._standings(broker, brokers)
         rows: Iterable[Any] = zip(repeat(broker), standings, self._logs(sizes), repeat(None))
-        for place, replica in zip(self.places, map(_made, repeat(Replica), rows), strict=True):
-            found[place] = replica
+        return zip(self.indices, map(_made, repeat(Replica), rows), strict=True)
+
+    def replica(
+        self, partition: int, broker: int, brokers: Mapping[int, Broker], sizes: ReplicaSizes
+    ) -> Replica | None:
+        """The replica of that partition; None: it is not, or no longer, in this batch."""
+        position = bisect_left(self.numbers, partition)
+        if position == len(self.numbers) or self.numbers[position] != partition:
+            return None
+        state = self.states[position]
+        log = self._log(position, *sizes.one(state.tp)) if self.probes else self.unknown
+        return Replica(broker, standing(state, broker, brokers), log)
+
+    def incomplete(self) -> Sequence[int]:
+        """The indices of the partitions whose log, or last epoch, is not known."""
+        if not self.probes:
+            return self.indices
+        return [self.indices[position] for position in self.left]
 
     def _standings(self, broker: int, brokers: Mapping[int, Broker]) -> Iterable[Standing]:
         usual = standing(self.states[0]._replace(offline_replicas=()), broker, brokers)
@@ -142,45 +168,48 @@ class TopicBatch:
             starts, marks = map(_log_start, probes), map(_high_watermark, probes)
             rows = zip(epochs, offsets, starts, marks, map(probing.lineage, probes), dirs, held, strict=False)
             return map(_made, repeat(ReplicaLog), rows)  # as ReplicaLog(...) does, without a call of Python's
-        return self._partly(list(zip(dirs, held, strict=False)))
+        return map(self._log, range(len(self.probes)), dirs, held)
 
-    def _partly(self, held: list[tuple[str, int]]) -> Iterator[ReplicaLog]:
-        left = set(self.left)
-        for place, (probe, offset, epoch) in enumerate(zip(self.probes, *self.ends, strict=True)):
-            if place in left:
-                yield ReplicaLog(
-                    epoch, offset, lineage=self.unknown, log_dir=held[place][0], size=held[place][1]
-                )
-            else:
-                lineage = probing.lineage(probe)
-                yield ReplicaLog(
-                    epoch, offset, probe.log_start_offset, probe.high_watermark, lineage, *held[place]
-                )
+    def _log(self, position: int, log_dir: str, size: int) -> ReplicaLog:
+        probe, offset, epoch = (
+            self.probes[position],
+            self.ends.offsets[position],
+            self.ends.leader_epochs[position],
+        )
+        if not probe.settled:
+            return ReplicaLog(epoch, offset, lineage=self.unknown, log_dir=log_dir, size=size)
+        lineage = probing.lineage(probe)
+        return ReplicaLog(epoch, offset, probe.log_start_offset, probe.high_watermark, lineage, log_dir, size)
 
 
-def topic_batches(states: Iterable[PartitionState], *, leaders_only: bool) -> dict[int, list[TopicBatch]]:
+def topic_batches(states: Sequence[PartitionState], *, leaders_only: bool) -> dict[int, list[TopicBatch]]:
     """The batches of each broker; ``states`` sorted; ``leaders_only`` as in SurveyRequest."""
     found: dict[int, list[TopicBatch]] = {}
-    place = 0
+    first = 0
     for topic, group in groupby(states, _topic):
-        mine: dict[int, list[tuple[PartitionState, int]]] = {}
-        for state in group:
-            wanted = asked(state, leaders_only=leaders_only)
-            for broker in state.replicas:
-                if broker in wanted:
-                    if broker in mine:
-                        mine[broker].append((state, place))
-                    else:
-                        mine[broker] = [(state, place)]
-                place += 1
-        for broker, several in mine.items():
-            found.setdefault(broker, []).extend(_cut(topic, several))
+        several = tuple(group)
+        mine: dict[int, list[int]] = {}
+        wanted = (
+            [asked(state, leaders_only=True) for state in several]
+            if leaders_only
+            else map(_replicas, several)
+        )
+        for index, brokers in enumerate(wanted, first):
+            for broker in brokers:
+                if broker in mine:
+                    mine[broker].append(index)
+                else:
+                    mine[broker] = [index]
+        for broker, indices in mine.items():
+            found.setdefault(broker, []).extend(_cut(topic, indices, states))
+        first += len(several)
     return found
 
 
-def _cut(topic: str, several: Sequence[tuple[PartitionState, int]]) -> Iterator[TopicBatch]:
-    for first in range(0, len(several), LARGEST):
-        yield TopicBatch(topic, *zip(*several[first : first + LARGEST], strict=True))
+def _cut(topic: str, indices: Sequence[int], states: Sequence[PartitionState]) -> Iterator[TopicBatch]:
+    for first in range(0, len(indices), LARGEST):
+        part = tuple(indices[first : first + LARGEST])
+        yield TopicBatch(topic, tuple(map(states.__getitem__, part)), part)
 
 
 def per_request(waiting: Sequence[TopicBatch], at_most: int) -> Iterator[list[TopicBatch]]:

@@ -27,7 +27,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
       ktriage status --cluster production --rows 0
       ktriage status --cluster production --output json | jq .counts
     """
-    from console.operations.survey.overview import Overview, not_asked, overview, overview_health  # noqa: PLC0415  # not for --help
+    from console.operations.survey.overview import Overview, not_asked, overview  # noqa: PLC0415  # not for --help
     from console.output.survey.overview_report import overview_document, overview_lines  # noqa: PLC0415
     from recovery.cluster_health import QuorumState  # noqa: PLC0415
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
@@ -41,11 +41,11 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     missing = not_asked(view)
     for line in missing:
         run.screen.say(f"unknown: {printable(line)}")
-    health = overview_health(view)
+    health = view.health
     if not remind(run, view.cluster.cluster_id):
         if health.quorum.state in (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT):
             run.next("quorum", "status")
-        elif any(survey.state.offline for survey in view.surveys):
+        elif view.totals.offline:
             run.next("plan", "--all-offline-partitions", unused())
     return Status.DONE if health.well and not missing else Status.PARTLY
 

@@ -296,4 +296,4 @@ async def surveyed(
         return ()
     depth = Depth.LAST if leaders_only else Depth.DIVERGENCE
     request = SurveyRequest(states, seconds, depth, log_dirs=False, leaders_only=leaders_only)
-    return (await backend.survey(request, progress)).surveys
+    return tuple((await backend.survey(request, progress)).surveys)

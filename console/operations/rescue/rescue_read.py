@@ -242,4 +242,4 @@ async def _surveys(
         return ()
     depth = Depth.FULL if disks.readings else Depth.DIVERGENCE
     asked = SurveyRequest(states, SURVEY_SECONDS, depth, log_dirs=True, leaders_only=leaders_only)
-    return (await backend.survey(asked, progress)).surveys
+    return tuple((await backend.survey(asked, progress)).surveys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from backends.base.answers import ClusterInfo
 from backends.base.judged_partitions import LogDirs, judged
@@ -11,17 +11,18 @@ from backends.base.protocol import Backend
 from recovery.advice import FirstStep, advise, first_steps
 from recovery.model import Survey
 from recovery.ranking import Ranking
+from recovery.survey_columns import leaderless
 
 
 async def first_advice(
     backend: Backend,
     cluster: ClusterInfo,
-    surveys: Iterable[Survey],
+    surveys: Sequence[Survey],
     log_dirs: LogDirs,
     source: MetadataLogSource,
 ) -> tuple[FirstStep, ...]:
     """For those of ``surveys`` that are offline, read down to where their logs part. Raises BackendError."""
-    offline = [survey for survey in surveys if survey.state.offline]
+    offline = leaderless(surveys)
     found = await judged(backend, cluster.elr_enabled, offline, log_dirs, source=source)
     advised = ((one.tp, advise(one, Ranking.LAST_RECORD, found.verdicts.get(one.tp))) for one in offline)
     return first_steps((tp, advice) for tp, advice in advised if advice is not None)

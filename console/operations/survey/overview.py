@@ -4,9 +4,9 @@ quorum.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from backends.base.answers import (
@@ -35,12 +35,13 @@ from console.operations.survey.offline_times import OfflineTimes, OfflineTimesRe
 from console.operations.survey.partition_picture import tasks
 from console.operations.voters.remembered_voters import quorum_or_lost
 from recovery.advice import FirstStep
-from recovery.cluster_health import ClusterHealth, led_under, no_answer
+from recovery.cluster_health import ClusterHealth, no_answer
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
-from recovery.model import Broker, PartitionState, ReplicaLog, Survey, TopicPartition, Unknown
+from recovery.model import NO_LEADER, Broker, PartitionState, Survey, Unknown
+from recovery.survey_columns import MergedSurveys, SurveyTotals, columns_of, totals, unknown_values
 
 LAGGING_MS = 3_000
 """An observer that was last caught up this many ms ago counts as behind."""
@@ -63,7 +64,7 @@ class QuorumView(NamedTuple):
     behind_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Overview:
     """Everything that is read for one overview of a cluster.
 
@@ -74,7 +75,7 @@ class Overview:
 
     cluster: ClusterInfo
     partitions: Partitions
-    surveys: tuple[Survey, ...]
+    surveys: Sequence[Survey]
     contacts: tuple[Contact, ...]
     log_dirs: LogDirs
     quorum: Quorum | Unknown
@@ -82,6 +83,26 @@ class Overview:
     offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
     steps: tuple[FirstStep, ...] = ()
     lost: QuorumWithoutLeader | None = None
+
+    @cached_property
+    def totals(self) -> SurveyTotals:
+        """The counts of its partitions and replicas."""
+        return totals(self.surveys)
+
+    @cached_property
+    def health(self) -> ClusterHealth:
+        """What is wrong with the cluster as a whole."""
+        return cluster_health(
+            HealthSources(
+                self.cluster,
+                self.partitions,
+                problems_of(self.contacts),
+                self.log_dirs,
+                self.lost or self.quorum,
+                self.configs,
+                under_min_isr=self.totals.led_under_min_isr,
+            )
+        )
 
     def brokers(self) -> tuple[BrokerView, ...]:
         """Every listed broker, by id."""
@@ -136,36 +157,20 @@ async def _survey(
 
     The result is in the order of ``states``. A broker that failed to answer once has that as its problem.
     """
-    found: dict[TopicPartition, Survey] = {}
-    contacts: dict[int, Contact] = {}
+    results = []
     for offline, depth in ((True, Depth.DIVERGENCE), (False, Depth.LAST)):
-        wanted = tuple(state for state in states if state.offline is offline)
-        if not wanted:
-            continue
-        result = await backend.survey(SurveyRequest(wanted, duration, depth), progress)
-        found.update((survey.tp, survey) for survey in result.surveys)
-        for contact in result.contacts:
-            before = contacts.get(contact.broker)
-            if before is None or before.problem is None:
-                contacts[contact.broker] = contact
-    return SurveyResult(
-        tuple(found[state.tp] for state in states), tuple(contacts[broker] for broker in sorted(contacts))
-    )
-
-
-def overview_health(view: Overview) -> ClusterHealth:
-    """What is wrong with the cluster as a whole."""
-    return cluster_health(
-        HealthSources(
-            view.cluster,
-            view.partitions,
-            problems_of(view.contacts),
-            view.log_dirs,
-            view.lost or view.quorum,
-            view.configs,
-            under_min_isr=led_under(view.surveys),
-        )
-    )
+        wanted = tuple([state for state in states if (state.leader == NO_LEADER) is offline])
+        if wanted:
+            results.append(await backend.survey(SurveyRequest(wanted, duration, depth), progress))
+    contacts: dict[int, Contact] = {}
+    for contact in (contact for result in results for contact in result.contacts):
+        before = contacts.get(contact.broker)
+        if before is None or before.problem is None:
+            contacts[contact.broker] = contact
+    surveys: Sequence[Survey] = results[0].surveys if results else ()
+    if len(results) > 1:
+        surveys = MergedSurveys(states, *(columns_of(result.surveys) for result in results))
+    return SurveyResult(surveys, tuple(contacts[broker] for broker in sorted(contacts)))
 
 
 def voters_health(view: Overview) -> QuorumHealth | Unknown:
@@ -208,11 +213,6 @@ def _compared_with_leader(quorum: Quorum, replica: QuorumReplica) -> QuorumView:
     )
 
 
-def uses_elr(survey: Survey) -> bool:
-    """Whether the partition's ELR, or LastKnownELR, has a member."""
-    return bool(survey.state.elr or survey.state.last_known_elr)
-
-
 def not_asked(view: Overview) -> tuple[str, ...]:
     """What should have been answered and was not, one line each. A fenced broker that does not answer is
     reported elsewhere.
@@ -241,29 +241,14 @@ def _not_asked(view: Overview) -> Iterator[str]:
     yield from _unknown_values(view.surveys, up)
 
 
-def _unknown_values(surveys: tuple[Survey, ...], up: set[int]) -> Iterator[str]:
+def _unknown_values(surveys: Sequence[Survey], up: set[int]) -> Iterator[str]:
     """Single values that were refused, counted by reason: thousands of partitions share one."""
-    min_isr: Counter[Unknown] = Counter()
-    reassigning: Counter[Unknown] = Counter()
-    logs: Counter[Unknown] = Counter()
-    epochs: Counter[Unknown] = Counter()
-    for survey in surveys:
-        if isinstance(survey.min_isr, Unknown):
-            min_isr[survey.min_isr] += 1
-        if isinstance(survey.reassigning, Unknown):
-            reassigning[survey.reassigning] += 1
-        for replica in survey.replicas:
-            log = replica.log
-            if isinstance(log, ReplicaLog):
-                if isinstance(log.lineage, Unknown):
-                    epochs[log.lineage] += 1
-            elif replica.broker in up and replica.electable:
-                logs[log] += 1
+    found = unknown_values(surveys, up)
     for what, counts in (
-        ("min ISR of {} partitions", min_isr),
-        ("reassignments of {} partitions", reassigning),
-        ("logs of {} replicas", logs),
-        ("last epochs of {} replicas", epochs),
+        ("min ISR of {} partitions", found.min_isr),
+        ("reassignments of {} partitions", found.reassigning),
+        ("logs of {} replicas", found.logs),
+        ("last epochs of {} replicas", found.epochs),
     ):
         for why, count in counts.items():
             yield f"{what.format(f'{count:,}')}: {why}"

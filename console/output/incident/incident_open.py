@@ -9,7 +9,6 @@ from dataclasses import replace
 from backends.base.answers import Outcome
 from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import Incident
-from console.operations.survey.overview import overview_health
 from console.output.resume_report import open_lines
 from console.output.survey.overview_report import offline_lines
 from recovery.metadata_log.timeline import ClusterEvent, EventKind
@@ -29,7 +28,7 @@ def open_items(incident: Incident) -> Iterator[str]:
         yield f"A run is still going on: {incident.going_on}"
     now = incident.sources.now
     if now is not None:
-        health = overview_health(now)
+        health = now.health
         if not health.well:
             yield from health_lines(health)
         if health.current:

@@ -11,8 +11,6 @@ from console.operations.survey.overview import (
     QuorumView,
     lagging_observers,
     not_asked,
-    overview_health,
-    uses_elr,
     voters,
     voters_behind,
     voters_health,
@@ -31,10 +29,10 @@ from console.output.survey.survey_json import (
 )
 from console.output.survey.survey_report import AS_LAST_KNOWN, worst
 from console.output.text_table import TextColumn, table
-from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum_health import MemberState
 from recovery.membership.voters import ReplicaKey
-from recovery.model import Survey, Unknown
+from recovery.model import Unknown
+from recovery.survey_columns import troubled
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import age, brokers_are, counted, printable
@@ -45,19 +43,18 @@ AT_MOST = 8
 
 def overview_counts(view: Overview) -> dict[str, int]:
     """The counts by their names in JSON."""
-    logs = [replica.log for survey in view.surveys for replica in survey.replicas]
-    brokers = view.brokers()
+    brokers, found = view.brokers(), view.totals
     return {
         "brokers": len(brokers),
         "fenced": sum(1 for broker in brokers if broker.broker.fenced),
         "unreachable": sum(1 for broker in brokers if broker.problem is not None),
-        "partitions": len(view.surveys),
-        "offline": sum(1 for survey in view.surveys if survey.state.offline),
-        "underMinIsr": sum(1 for survey in view.surveys if missing_in_sync(survey) > 0),
-        "underReplicated": sum(1 for survey in view.surveys if len(survey.state.isr) < len(survey.replicas)),
-        "elrInUse": sum(1 for survey in view.surveys if uses_elr(survey)),
-        "replicas": len(logs),
-        "answered": sum(1 for log in logs if not isinstance(log, Unknown)),
+        "partitions": found.partitions,
+        "offline": found.offline,
+        "underMinIsr": found.under_min_isr,
+        "underReplicated": found.under_replicated,
+        "elrInUse": found.elr_in_use,
+        "replicas": found.replicas,
+        "answered": found.answered,
         "failedLogDirs": len(view.failed_dirs()),
         "hiddenTopics": len(view.partitions.hidden),
     }
@@ -67,20 +64,20 @@ def overview_lines(view: Overview, limit: int, now: float) -> Iterator[str]:
     """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble).
     ``now`` in seconds since 1970.
     """
-    yield from health_lines(overview_health(view))
-    if overview_health(view).current:  # without a quorum nobody can be elected
+    yield from health_lines(view.health)
+    if view.health.current:  # without a quorum nobody can be elected
         yield from steps_lines(view.steps)
     yield from count_lines(view)
-    yield from offline_lines(view.offline_times, overview_counts(view)["offline"], now)
+    yield from offline_lines(view.offline_times, view.totals.offline, now)
     yield from _titled("BROKERS IN TROUBLE", _BROKERS, _broker_rows(view))
     yield from _titled("QUORUM", _QUORUM, _quorum_rows(view))
     yield from _titled("FAILED LOG DIRS", _DIRS, _dir_rows(view.failed_dirs()))
-    troubled = [survey for survey in view.surveys if in_trouble(survey)]
-    if troubled:
+    in_trouble = troubled(view.surveys)
+    if in_trouble:
         yield ""
-        shown = worst(tuple(troubled), limit or len(troubled))
+        shown = worst(in_trouble, limit or len(in_trouble))
         yield from partition_lines(shown)
-        left = len(troubled) - len(shown)
+        left = len(in_trouble) - len(shown)
         if left:
             yield f"… and {left:,} more partitions in trouble (--rows 0, or --output json, shows all)"
 
@@ -116,10 +113,11 @@ def count_lines(view: Overview) -> Iterator[str]:
     hidden = len(view.partitions.hidden)
     seen = " that this caller may see" if view.partitions.visible_only or hidden else ""
     seen += f" ({counted(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
-    then = "" if overview_health(view).current else AS_LAST_KNOWN
+    then = "" if view.health.current else AS_LAST_KNOWN
     yield (
         f"{counted(counts['partitions'], 'partition')}{seen}{then}: {counts['offline']:,} offline,"
-        f" {led_under(view.surveys):,} more under min ISR, {counts['underReplicated']:,} not fully replicated,"
+        f" {view.totals.led_under_min_isr:,} more under min ISR,"
+        f" {counts['underReplicated']:,} not fully replicated,"
         f" {_elr_count(view, counts['elrInUse'])}"
     )
     yield from _unrecorded(view)
@@ -131,20 +129,15 @@ def count_lines(view: Overview) -> Iterator[str]:
 
 def _unrecorded(view: Overview) -> Iterator[str]:
     """Brokers that went down when no controller was there to take them out of ISRs: the counts do not show them."""
-    health = overview_health(view)
+    health = view.health
     down = frozenset() if health.current else frozenset(health.brokers_down)
-    states = [survey.state for survey in view.surveys if not down.isdisjoint(survey.state.isr)]
+    states = [state for state in view.partitions.states if not down.isdisjoint(state.isr)] if down else []
     if states:
         led = sum(state.leader in down for state in states)
         yield (
             f"{brokers_are(down, 'down')} and still shown as the leader of {led:,} of them and in the ISR of"
             f" {len(states):,}: without a controller nobody records it"
         )
-
-
-def in_trouble(survey: Survey) -> bool:
-    """Offline, under min ISR, not fully replicated, or in need of the ELR."""
-    return survey.state.offline or len(survey.state.isr) < len(survey.replicas) or uses_elr(survey)
 
 
 def _elr_count(view: Overview, in_use: int) -> str:
@@ -250,7 +243,7 @@ def overview_document(view: Overview) -> Iterator[str]:
         "status",
         {
             "cluster": cluster_json(view.cluster),
-            "health": health_json(overview_health(view)),
+            "health": health_json(view.health),
             "steps": steps_json(view.steps),
             "counts": overview_counts(view),
             "offlineSince": [

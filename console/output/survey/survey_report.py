@@ -19,10 +19,10 @@ from console.output.survey.survey_json import (
     survey_json,
     unknown_json,
 )
-from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum import Quorum
 from recovery.model import Survey, Unknown
 from recovery.plan.topic_marks import INTERNAL_TOPICS
+from recovery.survey_columns import missing_in_sync, totals
 from recovery.wording.cluster_health_text import health_lines, leader_unknown_text
 from recovery.wording.quantity_text import counted, printable
 
@@ -67,7 +67,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
         may_be = f", {picture.unsure:,} may be (min ISR unknown)" if picture.unsure else ""
         yield (
             f"{what}{seen}: {counts['offline']:,} offline,"
-            f" {led_under(picture.surveys):,} more under min ISR{may_be};"
+            f" {totals(picture.surveys).led_under_min_isr:,} more under min ISR{may_be};"
             f" {counted(counts['replicas'], 'replica')}: {counts['answered']:,} answered, {silent:,} did not"
         )
     else:
@@ -107,13 +107,13 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
 
 def survey_counts(picture: Picture) -> dict[str, int]:
     """The counts of a picture, by their names in JSON. A min ISR that is not known counts as 1."""
-    logs = [replica.log for survey in picture.surveys for replica in survey.replicas]
+    found = totals(picture.surveys)
     return {
-        "partitions": len(picture.surveys),
-        "offline": sum(1 for survey in picture.surveys if survey.state.offline),
-        "underMinIsr": sum(1 for survey in picture.surveys if missing_in_sync(survey) > 0),
-        "replicas": len(logs),
-        "answered": sum(1 for log in logs if not isinstance(log, Unknown)),
+        "partitions": found.partitions,
+        "offline": found.offline,
+        "underMinIsr": found.under_min_isr,
+        "replicas": found.replicas,
+        "answered": found.answered,
         "hiddenTopics": len(picture.hidden),
     }
 
@@ -126,7 +126,8 @@ def worst(surveys: tuple[Survey, ...], limit: int) -> list[Survey]:
     def trouble(survey: Survey) -> tuple[bool, bool, int, int]:
         silent = sum(1 for replica in survey.replicas if isinstance(replica.log, Unknown))
         internal = survey.state.topic in INTERNAL_TOPICS
-        return not survey.state.offline, not internal, -missing_in_sync(survey), -silent
+        missing = missing_in_sync(len(survey.state.isr), survey.min_isr)
+        return not survey.state.offline, not internal, -missing, -silent
 
     return sorted(surveys, key=trouble)[:limit]
 

@@ -22,7 +22,7 @@ from backends.live.errors import BrokerError, ConnectionProblem
 from backends.live.survey import log_queries
 from backends.live.survey import survey_run as module
 from backends.live.survey.log_queries import LogQueryError, ReplicaLogEnd
-from backends.live.survey.survey_answer import replicas
+from backends.live.survey.survey_answer import LiveSurveys, SurveyedReplicas
 from backends.live.survey.survey_run import LiveSurvey
 from backends.live.survey.topic_batch import LogEndColumns, TopicBatch
 from recovery.epoch_probe import EarliestOffset, EpochAnswer, OutOfRange
@@ -35,6 +35,14 @@ from recovery.model import (
     TopicPartition,
     Unknown,
     Why,
+)
+from recovery.survey_columns import (
+    MergedSurveys,
+    SurveyRows,
+    leaderless,
+    totals,
+    troubled,
+    unknown_values,
 )
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 
@@ -234,7 +242,11 @@ def _round_and_round(values: list[int]) -> Iterator[int]:
 @given(casts(), st.sampled_from(Depth))
 def test_a_survey_ends_by_itself_and_whoever_lived_told_everything(cast_of: Cast, depth: Depth) -> None:
     survey = play(cast_of, depth)
-    told = replicas(survey, dict(enumerate(cast_of.cluster().brokers)), {})
+    reported = SurveyedReplicas(survey, dict(enumerate(cast_of.cluster().brokers)), {})
+    told = reported.all()
+    assert {state[:2]: reported.one(state) for state in survey.states} == told
+    unknown = {tp for tp, several in told.items() if any(_unknown(one.log) for one in several)}
+    assert unknown <= reported.incomplete()
     assert told.keys() == cast_of.players[0].logs.keys()
     assert all(row.done for row in survey.rows.values())
     for name, several in told.items():
@@ -253,11 +265,40 @@ def test_a_survey_ends_by_itself_and_whoever_lived_told_everything(cast_of: Cast
                 assert replica.log.lineage.spans == truth.spans()
 
 
+@settings(max_examples=60, deadline=None)
+@given(casts())
+def test_counts_over_columns_are_those_over_rows(cast_of: Cast) -> None:
+    survey = play(cast_of, Depth.LAST)
+    listed = {broker.id: broker for broker in cast_of.cluster().brokers}
+    why = Unknown(Why.NOT_ALLOWED, "needs DESCRIBE_CONFIGS on topic t")
+    busy = frozenset({next(iter(cast_of.players[0].logs))})
+    columns = LiveSurveys(survey.states, SurveyedReplicas(survey, listed, {}), {"t": why}, busy)
+    one_by_one = [columns[index] for index in range(len(columns))]
+    led = [state._replace(leader=1, isr=(1, 2), elr=(0,)) for state in survey.states]
+    others = SurveyRows([row._replace(state=state) for row, state in zip(one_by_one, led, strict=True)])
+    mixed = [state for pair in zip(led, survey.states, strict=True) for state in pair]
+    merged = MergedSurveys(mixed, columns, others)
+    assert [merged[index] for index in range(len(merged))] == list(merged)
+    for counted, rows in ((columns, one_by_one), (merged, list(merged))):
+        assert totals(counted) == totals(rows)
+        assert unknown_values(counted, BROKERS) == unknown_values(rows, BROKERS)
+        assert troubled(counted) == troubled(rows)
+        assert leaderless(counted) == leaderless(rows) == tuple(one_by_one)
+    assert list(columns) == one_by_one and columns == tuple(one_by_one)
+    assert totals(columns).answered == sum(
+        isinstance(one.log, ReplicaLog) for row in one_by_one for one in row.replicas
+    )
+
+
+def _unknown(log: ReplicaLog | Unknown) -> bool:
+    return isinstance(log, Unknown) or isinstance(log.lineage, Unknown)
+
+
 def test_a_broker_that_answers_garbage_is_not_asked_until_the_time_is_over() -> None:
     logs = {TopicPartition("t", 0): WholeLog((0, 1, 2))}
     players = tuple(Player(logs, _round_and_round([0]), garbled=broker == 1) for broker in BROKERS)
     survey = play(Cast(players), Depth.LAST)
-    ((one, garbling, other),) = replicas(survey, {}, {}).values()
+    ((one, garbling, other),) = SurveyedReplicas(survey, {}, {}).all().values()
     assert isinstance(garbling.log, Unknown) and "not understood" in garbling.log.detail
     assert isinstance(one.log, ReplicaLog) and isinstance(other.log, ReplicaLog)
     assert players[1].asked <= 5
@@ -277,7 +318,7 @@ def test_a_broker_that_is_down_for_the_controller_is_not_asked_until_the_time_is
         for broker in BROKERS
     )
     survey = play(Fenced(players), Depth.FULL)
-    ((one, fenced, other),) = replicas(survey, {}, {}).values()
+    ((one, fenced, other),) = SurveyedReplicas(survey, {}, {}).all().values()
     assert isinstance(fenced.log, Unknown) and "no such replica" in fenced.log.detail
     assert isinstance(one.log, ReplicaLog) and isinstance(other.log, ReplicaLog)
 
@@ -289,7 +330,7 @@ def test_a_log_that_changes_all_the_time_is_given_up_with_the_reason() -> None:
         for broker in BROKERS
     )
     survey = play(Cast(players), Depth.FULL)
-    ((_, changing, _),) = replicas(survey, {}, {}).values()
+    ((_, changing, _),) = SurveyedReplicas(survey, {}, {}).all().values()
     assert isinstance(changing.log, ReplicaLog) and isinstance(changing.log.lineage, Unknown)
     assert "got epoch" in changing.log.lineage.detail
     assert players[1].asked < 20
@@ -301,7 +342,7 @@ def test_what_a_broker_forgot_of_a_logs_epochs_is_told_by_another() -> None:
     whole = WholeLog((0,) * 35 + (1,) * 153)
     logs = (whole, replace(whole, start=143), replace(whole, forgotten=143))
     survey = play(Cast(tuple(Player({tp: log}, _round_and_round([0])) for log in logs)), Depth.DIVERGENCE)
-    ((all_of_it, _, forgot),) = replicas(survey, {}, {}).values()
+    ((all_of_it, _, forgot),) = SurveyedReplicas(survey, {}, {}).all().values()
     assert isinstance(all_of_it.log, ReplicaLog) and isinstance(forgot.log, ReplicaLog)
     assert forgot.log.lineage == all_of_it.log.lineage == Lineage(1, whole.spans(), 0)
 
@@ -314,7 +355,7 @@ def test_an_epoch_0_below_epoch_1_is_confirmed_before_it_counts() -> None:
     logs = (first, {made_up: stale, real: stale}, {made_up: stale, real: stale})
     for depth in (Depth.DIVERGENCE, Depth.FULL):
         survey = play(Cast(tuple(Player(held, _round_and_round([0])) for held in logs)), depth)
-        told = [several[0].log for several in replicas(survey, {}, {}).values()]
+        told = [several[0].log for several in SurveyedReplicas(survey, {}, {}).all().values()]
         assert [log.lineage for log in told if isinstance(log, ReplicaLog)] == [
             Lineage(1, (EpochSpan(1, 5, 10),), 5),
             Lineage(1, (EpochSpan(0, 0, 4), EpochSpan(1, 4, 7)), 0),
