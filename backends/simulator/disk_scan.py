@@ -51,7 +51,7 @@ def _log(world: World, broker: int, tp: TopicPartition, log: Log) -> ScannedLog:
         high_watermark=log.checkpoint,
         recovery_point=log.flushed,
         last_epoch=log.last_epoch,
-        leader_epoch=max(log.last_epoch, _led_epoch(world, broker, tp)),
+        leader_epoch=noted_epoch(world, broker, tp, log),
         spans=tuple((span.epoch, span.start, span.end) for span in log.spans),
         last_timestamp=-1,
         records=log.end - log.start,
@@ -64,8 +64,14 @@ def _log(world: World, broker: int, tp: TopicPartition, log: Log) -> ScannedLog:
     )
 
 
+def noted_epoch(world: World, broker: int, tp: TopicPartition, log: Log) -> int:
+    """The newest leader epoch in the log's checkpoint of epochs. A leader writes its epoch there when it begins to
+    lead, whether or not it then appends a record.
+    """
+    return max(log.last_epoch, _led_epoch(world, broker, tp))
+
+
 def _led_epoch(world: World, broker: int, tp: TopicPartition) -> int:
-    """A leader writes its epoch down when it begins to lead, whether or not it then appends a record."""
     state = world.image.partitions[tp]
     if state.leader == broker:
         return state.leader_epoch

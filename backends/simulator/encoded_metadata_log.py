@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,8 +74,10 @@ class EncodedMetadataLog:
             return EpochEnd(epoch, self.end_offset)
         return EpochEnd(known[-1][0] if known else 0, self._epochs[len(known)][1])
 
-    def write(self, directory: Path) -> Path:
+    def write(self, directory: Path, end: int | None = None) -> Path:
         """Writes ``__cluster_metadata-0`` with one segment into ``directory``; returns the new folder.
+
+        ``end``: only the batches that begin before this offset.
 
         Raises OSError, also where the folder is there already.
         """
@@ -83,5 +85,5 @@ class EncodedMetadataLog:
         directory.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
         with (folder / SEGMENT).open("xb") as file:
-            file.writelines(self._batches)
+            file.writelines(self._batches[: None if end is None else bisect_left(self._starts, end)])
         return folder

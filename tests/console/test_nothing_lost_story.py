@@ -9,6 +9,7 @@ import pytest
 
 from tests.console.robot import records
 from tests.console.tmux import Terminal
+from tests.unit.cli.command_process import invoke
 
 
 @pytest.fixture
@@ -32,11 +33,17 @@ def fills_in(terminal: Terminal, typed: str, asked: str) -> None:
     terminal.types("Enter")
 
 
-def test_from_the_alarm_to_800_of_800_by_what_the_guide_says(terminal: Terminal, home: Path) -> None:
+def test_from_the_alarm_to_nothing_lost_by_what_the_guide_says(terminal: Terminal, home: Path) -> None:
+    disk = home / "broker-3.json"
+    disk.write_text(invoke(home, "ktriage", "simulate", "disk", "stale-long-tail", "3").out, encoding="utf-8")
     terminal.starts("--simulate", "stale-long-tail", "--guide")
     terminal.sees("READ-ONLY", "1 offline", "rescue both branches", "Press Enter")
     terminal.types("Enter")
-    terminal.sees("1,500", "1,300", "Press c")
+    terminal.sees("1,500", "1,300", "not answered", "Press c")
+    terminal.types("i")
+    terminal.sees("Log of a silent replica, from its disk")
+    terminal.types(str(disk), "Enter")
+    terminal.sees("1 log of broker 3 from its disk")
     terminal.types("c")
     terminal.sees("balanced refuses", "► wait: leave it as it is", "Guide: answer what is asked")
     terminal.types("Down")
@@ -59,7 +66,7 @@ def test_from_the_alarm_to_800_of_800_by_what_the_guide_says(terminal: Terminal,
     terminal.sees("► to the partitions they come from")
     terminal.types("Enter")
     fills_in(terminal, "500", "Write 500 records back?")
-    terminal.sees("500 records written back; 500 counted", "Guide: 800 of 800 records are there")
+    terminal.sees("500 records written back; 500 counted", "Guide: nothing is lost: 800 of 800 records")
     terminal.types("q")
     assert terminal.ended() == 0
     assert terminal.is_sane()

@@ -19,6 +19,8 @@ from recovery.wording.replica_text import disk_text
 from widgets.text import Tone
 
 QUESTION = "Log of a silent replica, from its disk. File of ktriage disk scan --output json:"
+SHOWN_SECONDS = 30.0
+CHECK_SECONDS = 0.05
 
 
 class DiskEvidenceKey:
@@ -61,10 +63,28 @@ class DiskEvidenceKey:
         others = tuple(one for one in session.evidence if one.broker != reading.broker)
         session.evidence = (*others, reading)
         session.poller.ask()
+        shown = await self._shown(reading)
         said = f"{counted(used, 'log')} of broker {reading.broker} from {disk_text(reading.read_ms)}"
         if refused:
             said += f"; {len(refused):,} refused: {refused[0].tp}: {refused[0].reason}"
-        self._say(said, Tone.WARN if refused else Tone.GOOD)
+        if not shown:
+            said += (
+                f"; it counts once the cluster was read again, which took longer than {SHOWN_SECONDS:.0f} s"
+            )
+        self._say(said, Tone.WARN if refused or not shown else Tone.GOOD)
+
+    async def _shown(self, reading: DiskReading) -> bool:
+        """Waits for the picture in which the disk counts, so that no choice goes without it. False: none came."""
+        session, began = self._session, self._session.clock()
+        while not any(
+            one.broker == reading.broker and one.disk_read_ms == reading.read_ms
+            for survey in session.view.surveys.values()
+            for one in survey.replicas
+        ):
+            if session.clock() - began > SHOWN_SECONDS:
+                return False
+            await asyncio.sleep(CHECK_SECONDS)  # the poller's pictures end it
+        return True
 
 
 def _why_none(reading: DiskReading, refused: tuple[EvidenceRefusal, ...]) -> str:

@@ -96,7 +96,11 @@ def _rescued(rescue: DraftRescue, pane: str, *, armed: bool) -> str:
     apart = f"{kept:,} on the new leader, {restored:,} written back"
     found = f"{there:,} of {kept + offsets:,} records are there ({apart})"
     if rescue.unread:
-        return f"Guide: {found}. What only {ids(rescue.unread)} holds is not known. q leaves."
+        disk = "its disk is" if len(rescue.unread) == 1 else "their disks are"
+        return (
+            f"Guide: {found}. What only {ids(rescue.unread)} holds is not known until {disk} read (ktriage disk"
+            " scan). q leaves."
+        )
     return f"Guide: nothing is lost: {found}. J shows the journal, q leaves."
 
 

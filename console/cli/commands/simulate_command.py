@@ -293,20 +293,32 @@ def disk(
     *,
     scenario: ScenarioArgument,
     broker: Annotated[int, typer.Argument(metavar="BROKER", help="The broker's id.", show_default=False)],
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="DIR",
+            help="Write the broker's log dirs into DIR, as Kafka lays them out. DIR must not exist.",
+        ),
+    ] = None,
     seed: SeedOption = 1,
     state: StateFileOption = None,
 ) -> int:
     """Prints what ktriage disk scan --output json would read from the disks of a simulated broker, as evidence for
-    ktriage plan --evidence.
+    ktriage plan --evidence. With --to, writes the log dirs themselves, for ktriage disk scan and for ktriage rescue
+    read --from-disk.
 
     \b
     Examples:
       ktriage simulate disk stale-long-tail 3 > broker-3.json
       ktriage plan --simulate stale-long-tail --evidence broker-3.json recovery.json
+      ktriage simulate disk stale-long-tail 3 --to ./disk-3
+      ktriage rescue read --simulate stale-long-tail recovery.json --to ./rescue --from-disk ./disk-3/log-dir-0
     """
     from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
 
-    return rehearsals.scan_disk(ctx.obj, scenario, broker, seed, state)
+    of = rehearsals.DiskOf(scenario, broker, seed, state)
+    return rehearsals.scan_disk(ctx.obj, of) if to is None else rehearsals.write_disk(ctx.obj, of, to)
 
 
 VERBS = (
@@ -314,7 +326,7 @@ VERBS = (
     Verb("show", "Show the cluster and the faults of a scenario.", show),
     Verb("run", "Run a scenario; with --strategy, recover it and count the true loss.", run),
     Verb("fuzz", "Run random histories and check every invariant at every step.", fuzz),
-    Verb("disk", "Print what a scan of a simulated broker's disks finds.", disk),
+    Verb("disk", "Print what a scan of a simulated broker's disks finds, or write its log dirs.", disk),
     Verb("reset", "Delete the saved state of --simulate SCENARIO.", reset),
     Verb(
         "serve", "Serve a scenario to Kafka clients, with a listener for each broker and controller.", serve

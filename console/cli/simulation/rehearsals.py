@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from backends.disk_scan.scan_values import DiskScan, scan_lines
+from backends.disk_scan.scan_values import scan_lines
 from backends.metadata_log.directory import DIRECTORY
 from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.disk_image import write_log_dirs
 from backends.simulator.disk_scan import simulated_disk_scan
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.fuzz import FuzzResult
@@ -33,6 +34,7 @@ from console.simulator_backend import state_file
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
+T = TypeVar("T")
 SHOWN = 40
 """Events of a run that a table shows, the newest."""
 
@@ -237,22 +239,56 @@ def reset(program: Program, name: str, seed: int, state: Path | None) -> int:
     return Status.DONE
 
 
-def scan_disk(program: Program, name: str, broker: int, seed: int, state: Path | None) -> int:
-    """The evidence of a simulated broker's disks on stdout. Raises InputError."""
-    scenario = scenario_of(name)
-    backend = SimulatorBackend(scenario, seed, state or state_file(scenario, seed))
+class DiskOf(NamedTuple):
+    """A broker of a scenario; ``state`` is the file of the run, None for the one that --simulate uses."""
 
-    async def read(_stop: StopRequest) -> DiskScan:
+    scenario: str
+    broker: int
+    seed: int
+    state: Path | None
+
+
+def scan_disk(program: Program, of: DiskOf) -> int:
+    """The evidence of a simulated broker's disks on stdout. Raises InputError."""
+    scan = _with_disks(
+        program, of, lambda b: simulated_disk_scan(b.simulation.world, b.cluster_id, of.broker)
+    )
+    program.screen.out(scan_lines(scan))
+    return Status.DONE
+
+
+def write_disk(program: Program, of: DiskOf, directory: Path) -> int:
+    """Writes the log dirs of a simulated broker into a new ``directory``. Raises InputError."""
+
+    def write(backend: SimulatorBackend) -> tuple[Path, ...]:
+        return write_log_dirs(backend.simulation.world, backend.cluster_id, of.broker, directory)
+
+    try:
+        paths = _with_disks(program, of, write)
+    except OSError as error:
+        raise InputError(f"--to {directory}: cannot be written: {error.strerror}") from None
+    if not paths:
+        raise InputError(f"every log dir of broker {of.broker} has failed: nothing of it can be read")
+    program.screen.out([str(path) for path in paths])
+    program.screen.say(f"next: {shlex.join(('ktriage', 'disk', 'scan', *map(str, paths)))}")
+    return Status.DONE
+
+
+def _with_disks(program: Program, of: DiskOf, job: Callable[[SimulatorBackend], T]) -> T:
+    """What ``job`` returns of the run as it was left. Raises InputError for an unknown broker, OSError."""
+    scenario = scenario_of(of.scenario)
+    backend = SimulatorBackend(scenario, of.seed, of.state or state_file(scenario, of.seed))
+
+    async def opened(_stop: StopRequest) -> T:
         try:
             await backend.open()
-            return simulated_disk_scan(backend.simulation.world, backend.cluster_id, broker)
-        except KeyError:
-            raise InputError(f"{name} has no broker {broker}") from None
+            if of.broker not in backend.simulation.world.disks:
+                raise InputError(f"{of.scenario} has no broker {of.broker}")
+            return job(backend)
         finally:
             await backend.close()
 
-    program.screen.out(scan_lines(program.supervisor.run(read)))
-    return Status.DONE
+    return program.supervisor.run(opened)
 
 
 def fuzz(program: Program, first: int, seeds: int, jobs: int, *, incidents: bool, json: bool) -> int:

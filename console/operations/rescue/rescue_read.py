@@ -21,9 +21,10 @@ from console.provenance import made_by, now
 from console.rescue.manifest import RescueHeader
 from console.rescue.rescue_directory import RescueDirectory
 from console.version import version
-from recovery.model import PartitionState, Survey, TopicPartition, Unknown
+from recovery.loss import without
+from recovery.model import NO_EPOCH, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.judgement import Judgement, RowDecision
-from recovery.plan.values import Plan
+from recovery.plan.values import Plan, PlanRow
 from recovery.plan.write import digest
 from recovery.rescue_branches import RescueBranch, UnreadReplica, branches_with_disks, unread_replicas
 
@@ -124,11 +125,12 @@ async def rescue_plan(
     A branch that cannot be read is a result with its problem, and the others go on. Where the disk is full,
     nothing more is read.
     """
-    leaders = {row.tp: row.leader for row in plan.rows}
+    rows = {row.tp: row for row in plan.rows}
     disks = await read_rescue_disks(request.log_dirs, plan.header.cluster_id, progress)
-    found = await described(backend, list(leaders))
+    found = await described(backend, list(rows))
     surveys = await _surveys(backend, found.states, disks, progress)
-    lost = [_cut_off(one, leaders[one.tp], disks) for one in surveys if one.state.offline]
+    offline = [one for one in surveys if one.state.offline]
+    lost = [_with_evidence(_cut_off(one, rows[one.tp].leader, disks), rows[one.tp]) for one in offline]
     header = RescueHeader(
         plan.header.cluster_id, plan.header.plan_id, digest(plan), moment(now()), made_by(), version()
     )
@@ -179,6 +181,16 @@ def _cut_off(survey: Survey, leader: int, disks: RescueDisks) -> _CutOff:
     copies = disks.copies(survey.state)
     unread = (*unread_replicas(survey, leader, copies), *disks.unread(survey.state))
     return _CutOff(branches_with_disks(survey, leader, copies), unread)
+
+
+def _with_evidence(cut_off: _CutOff, row: PlanRow) -> _CutOff:
+    """Without the silent replicas whose disks told the plan that they hold nothing beyond what is read here."""
+    lost = (*row.loss.tail, *row.loss.head)
+    left = without(lost, [span for branch in cut_off.branches for span in branch.spans])
+    if left or any(span.epoch == NO_EPOCH for span in lost):
+        return cut_off
+    disks = {one.broker for one in row.candidates if one.disk_read_ms is not None}
+    return cut_off._replace(unread=tuple(one for one in cut_off.unread if one.broker not in disks))
 
 
 def _leader_alone(survey: Survey) -> Survey:

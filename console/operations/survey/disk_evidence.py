@@ -77,7 +77,8 @@ def _facts(history: MetadataHistory, broker: int) -> RegistrationFacts:
     for row in history.of(BrokerSubject(broker)):
         if isinstance(row.change, RegisterBrokerRecord):
             in_snapshot = row.batch == IN_SNAPSHOT
-            registered = row.change.broker_epoch, None if in_snapshot else row.time_ms
+            # Kafka takes the offset of a registration as the broker's epoch.
+            registered = (row.change.broker_epoch, None) if in_snapshot else (row.offset, row.time_ms)
     directories: dict[tuple[str, int], str] = {}
     for subject in history.partitions():
         intervals = history.intervals(subject)
