@@ -120,7 +120,9 @@ def test_kafkas_own_tool_carries_out_the_file_under_load_and_nothing_is_lost(
     assert status == 0, told
     names = [Path(file).name for file in told["files"]]
     assert names == ["heal-1.json", "heal-2.json"]
-    assert [move["partition"] for move in told["moves"]] == [0, 1, 2]
+    assert sorted(move["partition"] for move in told["moves"]) == [0, 1, 2], (
+        "the largest first: sizes differ a little"
+    )
     added = {broker for move in told["moves"] for broker in move["added"]}
     assert added <= {4, 5}, "rack c has no replica of them left"
     load = Load(cluster)

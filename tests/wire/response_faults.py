@@ -91,7 +91,7 @@ async def operator(
 ) -> AsyncIterator[ServedBackend]:
     """Another operator, who knows nothing yet."""
     settings = ClientSettings(
-        parse_addresses(served.bootstrap), connect_timeout=2.0, request_timeout=request_timeout
+        parse_addresses(served.bootstrap), connect_timeout=5.0, request_timeout=request_timeout
     )
     backend = LiveBackend(settings, overrides)
     try:
