@@ -114,7 +114,8 @@ def _recovery(cluster: KafkaCluster, rounds: int, directory: Path, say: Say) -> 
         " first in every assignment has the shorter log. `kafka-unclean-recovery --all-offline-partitions"
         " --automated-recovery` reads every log, saves a plan, reorders, elects the better survivor, reads back,"
         " restores the order, surveys again and writes a journal to disk. Java: `LeaderElectionCommand"
-        " --election-type unclean`, which elects the first live replica, here the wrong one.",
+        " --election-type unclean`, which elects the first live replica, here the wrong one. The third row sends"
+        " only the requests that change something, in the same parts, and reads and checks nothing.",
         _method(rounds),
         "",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ WORDS = ("--all-offline-partitions", "--automated-recovery")
 def measure(
     cluster: KafkaCluster, rounds: int, directory: Path, say: Callable[[str], None]
 ) -> tuple[Side, ...]:
-    """Ours first: ``kafka-unclean-recovery``, then ``LeaderElectionCommand``; each run starts with all offline."""
+    """``kafka-unclean-recovery``, ``LeaderElectionCommand`` and the bare requests; all is offline before each."""
 
     def prepare() -> None:
         say("  taking every partition offline")
@@ -28,7 +29,7 @@ def measure(
     return side_by_side(commands(cluster, directory), rounds, directory, say, prepare)
 
 
-def commands(cluster: KafkaCluster, directory: Path) -> tuple[Command, Command]:
+def commands(cluster: KafkaCluster, directory: Path) -> tuple[Command, Command, Command]:
     server = ("--bootstrap-server", cluster.bootstrap())
     listed = directory / "partitions.json"
     rows = [{"topic": bench_cluster.TOPIC, "partition": number} for number in range(bench_cluster.PARTITIONS)]
@@ -49,6 +50,11 @@ def commands(cluster: KafkaCluster, directory: Path) -> tuple[Command, Command]:
             "LeaderElectionCommand unclean",
             javas("kafka-leader-election", cluster.spec.version, *server, *blind),
             first_replica_leads,
+        ),
+        Command(
+            "reorder, elect, restore: the requests alone",
+            (sys.executable, "-m", "benchmarks.bare_requests", cluster.bootstrap()),
+            longer_log_leads,
         ),
     )
 

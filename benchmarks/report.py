@@ -27,12 +27,12 @@ class Target(NamedTuple):
 
 def ratio_of(sides: Sequence[Side]) -> float:
     """The first side's median wall time over the second's."""
-    ours, theirs = (side.figures.seconds for side in sides)
-    return ours / theirs
+    ours, theirs, *_ = sides
+    return ours.figures.seconds / theirs.figures.seconds
 
 
 def compared(sides: Sequence[Side], target: Target) -> Iterator[str]:
-    """A table of both sides, and the sentence about the target."""
+    """A table of all sides, and the sentence about the target: the first side over the second."""
     yield "| | median | fastest to slowest | CPU time | peak memory |"
     yield "|---|---:|---:|---:|---:|"
     for side in sides:
