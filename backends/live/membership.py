@@ -16,6 +16,7 @@ from backends.base.membership import (
     ClusterNode,
     Controller,
     NodeProbe,
+    NodeSettings,
     ProcessRole,
 )
 from backends.base.protocol import Recorder
@@ -141,9 +142,7 @@ class LiveMembership:
         """The metadata log as the active controller serves it (not read yet). Raises BackendError."""
         await self._learn()
         if not self._controllers.known:
-            raise Unreachable(
-                "no controller's address is known: the metadata log is read from the controllers"
-            )
+            await self._learn_from_broker()
         return LiveMetadataLog(self._controllers)
 
     async def close(self) -> None:
@@ -186,8 +185,7 @@ class LiveMembership:
         brokers = await self._route.brokers()
         for node in brokers:
             if not isinstance(node.answer, Unknown) and not isinstance(node.answer.settings, Unknown):
-                self._learn_servers(node.answer.settings.bootstrap_servers)
-                self._learn_servers(node.answer.settings.static_voters)
+                self._learn_from(node.answer.settings)
         listed = await self.controllers()
         ids = {} if isinstance(listed, Unknown) else {Address(c.host, c.port): c.id for c in listed}
         known = self._controllers.known
@@ -258,8 +256,30 @@ class LiveMembership:
             except BackendError:
                 return
 
-    def _learn_servers(self, servers: tuple[str, ...]) -> None:
-        for server in servers:
+    async def _learn_from_broker(self) -> None:
+        """From the settings of any broker: they name controllers also while nobody leads the quorum.
+
+        Raises Unreachable if they do not.
+        """
+        settings: NodeSettings | Unknown = Unknown(Why.NOT_OFFERED, "no broker was named")
+        if self._fleet is not None:
+            try:
+                answer = await self._fleet.any(lambda conn: asked(conn, None, controller=False))
+            except BackendError as error:
+                settings = as_unknown(error)
+            else:
+                settings = answer.value.settings
+        if not isinstance(settings, Unknown):
+            self._learn_from(settings)
+        if not self._controllers.known:
+            why = f" ({settings})" if isinstance(settings, Unknown) else ""
+            raise Unreachable(
+                f"no controller's address is known: neither the quorum nor a broker's settings{why} name one."
+                " ktriage timeline takes one by --bootstrap-controller, or a copy of the log by --metadata-dir"
+            )
+
+    def _learn_from(self, settings: NodeSettings) -> None:
+        for server in (*settings.bootstrap_servers, *settings.static_voters):
             try:
                 self._controllers.learn([parse_address(server.rpartition("@")[2])])
             except ValueError:
