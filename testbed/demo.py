@@ -125,7 +125,7 @@ def proof(cluster: KafkaCluster, incident: Incident, output: DemoOutput) -> int:
     output.step(f"{present:,} of {len(incident.acks_all):,} records acknowledged with acks=all are there")
     output.step(f"{tail:,} of the {len(incident.acks_one):,} records that only a dead leader had are there")
     output.step(
-        f"{present + tail - common:,} of {apart:,} records that one of the two logs alone had are there"
+        f"{present + tail - common:,} of {apart:,} records that only one of the two logs had are there"
     )
     if present != len(incident.acks_all):
         why = "unless broker 1 was elected by hand, this is a defect of ktriage"

@@ -203,8 +203,8 @@ class MetadataHistory:
             )
 
     def likeness(self, subject: PartitionSubject) -> int:
-        """Equal for partitions that changed in the same way at the same times, with the same changes of brokers and
-        configurations in between. Most partitions of a large topic do.
+        """A number that two partitions share if they changed in the same way at the same times, with the same
+        changes of brokers and configurations in between. Most partitions of a large topic did.
         """
         number, covered = self._likeness.get(subject, (0, 0))
         rows = self._by_subject.get(subject, ())

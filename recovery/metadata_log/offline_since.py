@@ -26,8 +26,8 @@ def offline_since_ms(history: MetadataHistory, subject: PartitionSubject, leader
 
 
 def offline_already_ms(history: MetadataHistory, subject: PartitionSubject, leader_epoch: int) -> int | None:
-    """When the partition was without a leader already, by the snapshot that the log goes on from, in ms; None where
-    it was not, or there is none. ``leader_epoch`` as in :func:`offline_since_ms`.
+    """The time of the snapshot with which the log begins, in ms, if the partition had no leader in it and has had
+    none since; otherwise None. ``leader_epoch`` as in :func:`offline_since_ms`.
     """
     already: int | None = None
     now: Registration | None = None

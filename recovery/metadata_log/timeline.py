@@ -109,15 +109,15 @@ class MetadataTimeline:
 
     def __init__(self, history: MetadataHistory) -> None:
         self.history = history
-        self._told = 0
+        self._returned = 0
         self._now: dict[PartitionSubject, Registration | None] = {}
 
     def events(self) -> Iterator[ClusterEvent]:
         """The events since the last call, in the order of the log."""
-        new = islice(self.history.rows(self._told), len(self.history) - self._told)
+        new = islice(self.history.rows(self._returned), len(self.history) - self._returned)
         for batch, same_batch in groupby(new, key=lambda row: row.batch):
             rows = list(same_batch)
-            self._told += len(rows)
+            self._returned += len(rows)
             found = _of_batch(self.history, rows, self._now)
             if batch == IN_SNAPSHOT:
                 for _ in found:  # the state in a snapshot is the starting point, not an event

@@ -29,9 +29,9 @@ class ClusterSpec:
     """The cluster to create. Controllers have the node ids 100, 101, ... and brokers 1, 2, ...
 
     ``elr`` is the feature eligible.leader.replicas.version=1 (4.0 and later); None means on where there is one.
-    ``spare_controllers`` have the next ids and ports, and are neither formatted nor started: they are for joining.
+    ``spare_controllers`` have the next ids and ports. They are not formatted or started: a test lets them join.
     ``quorum`` "static" uses controller.quorum.voters (kraft.version 0). ``racks`` maps node ids to racks.
-    ``broker_config``, ``controller_config`` and, for single nodes, ``node_config`` are laid over the defaults.
+    ``broker_config``, ``controller_config`` and, for single nodes, ``node_config`` override the defaults.
     ``jvm`` are the flags of every node. With ``authorizer``, StandardAuthorizer decides; ``super_users`` may do
     all, others (and unauthenticated clients) what ACLs allow. ``users`` maps names to passwords, for SCRAM (made
     when the storage is formatted) and PLAIN; OAUTHBEARER and mutual TLS take names from token and certificate.

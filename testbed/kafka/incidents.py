@@ -49,7 +49,7 @@ class Incident:
 
 
 class Turn(NamedTuple):
-    """One broker is the only leader and takes ``records`` with acks=1."""
+    """One broker leads while all others are dead, and ``records`` are written to it with acks=1."""
 
     broker: int
     records: int
@@ -204,7 +204,7 @@ def _unclean(topic: str, partition: int) -> ElectLeadersRequest:
 
 
 class _Partition:
-    """One partition: every step is done, waited for and reported."""
+    """One partition. Each method makes a step, waits until it has taken effect, and reports it."""
 
     def __init__(self, cluster: KafkaCluster, topic: str, partition: int, narrate: Narrate) -> None:
         self.cluster = cluster

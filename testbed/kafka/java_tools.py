@@ -28,7 +28,7 @@ MAIN_CLASSES = {
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
-"""The names an operator types, without ``.sh``, and where 4.x has them."""
+"""The tools by the names that an operator types, without ``.sh``, and their main classes in 4.x."""
 
 _BEFORE_4 = {"kafka-acls": "kafka.admin.AclCommand", "kafka-dump-log": "kafka.tools.DumpLogSegments"}
 

@@ -40,13 +40,15 @@ from recovery.strategy import Strategy
 
 NARROW, WIDE = (80, 24), (140, 40)
 STEP = 0.2
-"""Seconds that the clock advances with each key: too few to change a displayed age."""
+"""Seconds that the clock advances with each key; too few to change a displayed age."""
 LIMIT = 120.0
 MOMENT = 1_767_225_600.0
 
 
 class Picture(NamedTuple):
-    """The keys that lead to it; ``later`` is the seconds before them. ``lost``: only the first read is answered."""
+    """A scenario on a terminal of ``size``, after ``keys``. ``later``: seconds that the clock advances before the
+    first key. ``lost``: the cluster answers only the first read.
+    """
 
     name: str
     scenario: str
@@ -107,7 +109,7 @@ class _Clock:
 
 
 def _fixed_header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Header:
-    """A plan of the same id and time in every drawing: a rescue's directory is named after them."""
+    """Every drawing has the same plan id and time, because a rescue directory is named after them."""
     made_at = datetime.fromtimestamp(MOMENT, UTC)
     return replace(plan_header(cluster_id, ranking, strategy), plan_id=str(uuid.UUID(int=1)), made_at=made_at)
 
