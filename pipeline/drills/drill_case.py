@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from shlex import quote
 from traceback import extract_tb
@@ -21,8 +21,10 @@ from backends.simulator.simulation import Simulation
 from backends.simulator.world import World
 from pipeline.drills.incident import END, OPERATOR_AGAIN_AT, SHAPES, scenario
 from pipeline.drills.recovery_arms import Arm, ArmSetup, arm_setup
+from recovery.loss import count, without
 from recovery.model import EpochSpan, TopicPartition
 from recovery.plan.make import plan_row
+from recovery.rescue_branches import RescueBranch, rescue_branches
 from recovery.strategy import DecisionKind, decide
 
 SURVEY_SECONDS = 2.0
@@ -52,7 +54,9 @@ class DrillCase(NamedTuple):
 
 class DrillRow(NamedTuple):
     """The results of a case. Offsets: ``lost_acknowledged`` with acks=all, ``lost_other`` anything else that
-    was written and is not in the leader's log. ``unavailable_s``: partition-seconds of virtual time without a
+    was written and is not in the leader's log. ``rescuable``: those of both kinds that a replica which answered had
+    when the operator elected another one, so that ``ktriage rescue`` reads them first; ``lost_for_good``: the rest.
+    ``unavailable_s``: partition-seconds of virtual time without a
     leader. ``offline``: partitions without a leader when the operator started; ``decisions``: those for which
     a person had to choose, each look counted; ``waits``: those for which the strategy said to wait.
     ``offline_after``: partitions offline at the end. ``error``: the case could not be run; its numbers mean
@@ -65,6 +69,8 @@ class DrillRow(NamedTuple):
     seed: int
     lost_acknowledged: int
     lost_other: int
+    rescuable: int
+    lost_for_good: int
     unavailable_s: float
     offline: int
     decisions: int
@@ -85,7 +91,7 @@ def run(case: DrillCase) -> DrillRow:
         message = (
             f"{type(error).__name__}: {error}".splitlines()[0] + f" ({Path(at.filename).name}:{at.lineno})"
         )
-        return DrillRow(*_key(case), 0, 0, 0.0, 0, 0, 0, 0, 0, 0, message, case.replay)
+        return DrillRow(*_key(case), 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, message, case.replay)
 
 
 def _key(case: DrillCase) -> tuple[str, str, int, int]:
@@ -103,17 +109,20 @@ async def _run(case: DrillCase) -> DrillRow:
     offline = len(simulation.offline())
     verdicts: Counter[str] = Counter()
     if way.person and offline:
-        verdicts.update(await _recover(backend, way))
+        verdicts.update(await _recover(backend, way, costs))
     if way.person and case.scenario in SHAPES:
         simulation.advance_to(round(OPERATOR_AGAIN_AT * SECOND))
         if simulation.offline():
-            verdicts.update(await _recover(backend, way))
+            verdicts.update(await _recover(backend, way, costs))
     simulation.advance_to(end)
     acknowledged = sum(lost.records for lost in simulation.checker.lost)
+    lost = costs.lost(simulation)
     return DrillRow(
         *_key(case),
         acknowledged,
-        max(0, costs.lost(simulation) - acknowledged),
+        max(0, lost.records - acknowledged),
+        lost.rescuable,
+        max(lost.records, acknowledged) - lost.rescuable,
         costs.leaderless(simulation.now),
         offline,
         verdicts.total(),
@@ -126,9 +135,9 @@ async def _run(case: DrillCase) -> DrillRow:
     )
 
 
-async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int]:
+async def _recover(backend: SimulatorBackend, way: ArmSetup, costs: _Costs) -> Mapping[str, int]:
     """What the operator does; returns the number of decisions by verdict. If no replica can be asked, that is
-    a decision too.
+    a decision too. What a rescue reads before the elections is noted in ``costs``.
     """
     try:
         states = tuple(state for state in (await backend.partitions()).states if state.offline)
@@ -142,11 +151,10 @@ async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int
             (survey, decide(survey, way.ranking, way.strategy, reported.verdicts.get(survey.tp)))
             for survey in surveyed.surveys
         ]
-        rows = [
-            plan_row(survey, decision, way.ranking)
-            for survey, decision in chosen
-            if decision.verdict is DecisionKind.ELECT
-        ]
+        elected = [row for row in chosen if row[1].verdict is DecisionKind.ELECT]
+        for survey, decision in elected:
+            costs.rescue(rescue_branches(survey, decision.leader))
+        rows = [plan_row(survey, decision, way.ranking) for survey, decision in elected]
         await backend.designate(rows, way.ranking, NullRecorder(), attempts=1, stop=False)
     except BackendError:
         return {DecisionKind.NO_CANDIDATE.value: len(backend.simulation.offline())}
@@ -159,6 +167,7 @@ class _Costs:
     def __init__(self, world: World) -> None:
         self._world = world
         self._written: dict[tuple[TopicPartition, int], EpochSpan] = {}
+        self._rescued: dict[TopicPartition, list[EpochSpan]] = {}
         self._since = 0
         self._leaderless = self._count()
         self._area = 0
@@ -187,13 +196,28 @@ class _Costs:
         """Partition-seconds without a leader up to ``now`` (virtual µs)."""
         return (self._area + self._leaderless * (now - self._since)) / SECOND
 
-    def lost(self, simulation: Simulation) -> int:
-        """Offsets that were written and that the final leader does not have; 0 if there is no leader."""
-        world, total = simulation.world, 0
-        for (tp, epoch), span in self._written.items():
+    def rescue(self, branches: Iterable[RescueBranch]) -> None:
+        """These branches were read before an election."""
+        for branch in branches:
+            self._rescued.setdefault(branch.tp, []).extend(branch.spans)
+
+    def lost(self, simulation: Simulation) -> _LostRecords:
+        """Offsets that were written and that the final leader does not have; none where there is no leader."""
+        world, found = simulation.world, _LostRecords(0, 0)
+        for (tp, _), span in self._written.items():
             leader = world.image.partitions[tp].leader
             log = world.disks[leader].logs.get(tp) if leader >= 0 else None
-            if log is not None:
-                offsets_held = sum(kept.end - kept.start for kept in log.spans if kept.epoch == epoch)
-                total += max(0, span.end - max(span.start, log.start) - offsets_held)
-        return total
+            if log is not None and span.end > log.start:
+                lost = without([span._replace(start=max(span.start, log.start))], log.spans)
+                for_good = without(lost, self._rescued.get(tp, ()))
+                found = _LostRecords(
+                    found.records + count(lost), found.rescuable + count(lost) - count(for_good)
+                )
+        return found
+
+
+class _LostRecords(NamedTuple):
+    """``rescuable`` of the ``records`` were read before the election that cut them off."""
+
+    records: int
+    rescuable: int

@@ -15,6 +15,8 @@ COMPARED = "compared"
 MEASURES = (
     "lost_acknowledged",
     "lost_other",
+    "rescuable",
+    "lost_for_good",
     "unavailable_s",
     "offline",
     "decisions",
@@ -24,8 +26,8 @@ MEASURES = (
 
 SCHEMA = (
     "scenario string, arm string, min_isr int, seed bigint, lost_acknowledged bigint, lost_other bigint,"
-    " unavailable_s double, offline int, decisions int, waits int, offline_after int, broken int, steps bigint,"
-    " error string, replay string"
+    " rescuable bigint, lost_for_good bigint, unavailable_s double, offline int, decisions int, waits int,"
+    " offline_after int, broken int, steps bigint, error string, replay string"
 )
 
 Z_95 = 1.96

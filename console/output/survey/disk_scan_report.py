@@ -145,8 +145,14 @@ def advice_lines(scan: DiskScan) -> Iterator[str]:
             " other replicas are truncated to these logs."
         )
     else:
+        ids = ", ".join(sorted({found.directory_id for found in read if found.directory_id})) or "not known"
         yield (
-            f"Try first: start broker {node} again with this disk, here or on another host, with the same node id"
-            " and directory id. No sign of a lost record was found on it."
+            f"Try first: run broker {node} with this disk again. Mount it here, or move it to another host, with"
+            f" node id {node} and its meta.properties as it is (directory id {ids}): then nothing that is on it is"
+            " lost. No sign of a lost record was found."
         )
-    yield f"What to compare before that broker is started: {RUNBOOK}"
+        yield (
+            "Compare its logs with the replicas that are up before you start it: Kafka may elect it at once, and"
+            " a host that lost power can have lost records without a sign."
+        )
+    yield f"How, and what to compare: {RUNBOOK}"

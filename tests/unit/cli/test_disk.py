@@ -23,7 +23,12 @@ def test_a_whole_disk_is_to_be_started_again_first(tmp_path: Path, data: Path) -
     assert ended.status == 0
     assert f"node 2 of cluster 4L6g3nShT-eMCtK--X86sw, directory id {DIRECTORY}" in ended.out
     assert "0:0-1000 2:1000-1300" in ended.out
-    assert "Try first: start broker 2 again with this disk" in ended.err
+    assert (
+        "Try first: run broker 2 with this disk again. Mount it here, or move it to another host" in ended.err
+    )
+    assert f"with node id 2 and its meta.properties as it is (directory id {DIRECTORY})" in ended.err
+    said = ended.err
+    assert said.index("Try first") < said.index("Compare its logs") < said.index("next: ktriage disk scan")
     assert f"next: ktriage disk scan --output json {data} > broker-2.json" in ended.err
 
 

@@ -82,3 +82,21 @@ def test_an_operator_who_waited_looks_again() -> None:
 def test_a_scenario_of_the_tool_can_be_drilled() -> None:
     row = run(DrillCase("stale-long-tail", Arm.LAST_RECORD.value, None, 1))
     assert (row.error, row.min_isr, row.offline, row.offline_after) == ("", -1, 1, 0)
+
+
+def test_what_a_choice_cuts_off_of_a_replica_that_answers_is_not_lost_for_good() -> None:
+    rows = [
+        run(DrillCase(IncidentShape.LONG_TAIL.value, Arm.LAST_RECORD.value, 1, seed)) for seed in range(8)
+    ]
+    assert sum(row.rescuable for row in rows) > 0
+    assert sum(row.lost_for_good for row in rows) > 0
+    for row in rows:
+        assert not row.error, row
+        assert row.rescuable + row.lost_for_good == row.lost_acknowledged + row.lost_other
+
+
+def test_nobody_rescues_what_no_replica_that_answers_has() -> None:
+    """The controller elects by itself, or an operator with the released tools, who asks no replica."""
+    for arm in (Arm.AGGRESSIVE, Arm.RANDOM_UNCLEAN, Arm.NOBODY):
+        row = run(DrillCase(IncidentShape.LONG_TAIL.value, arm.value, 1, 1))
+        assert (row.rescuable, row.lost_for_good) == (0, row.lost_acknowledged + row.lost_other)
