@@ -6,6 +6,7 @@ import json
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -26,12 +27,14 @@ from benchmarks.nemesis.recovery_tool import TOOL_SECONDS, RecoveryTool, electio
 from benchmarks.nemesis.request_moments import ProxiedBrokers, random_moment
 from testbed.kafka import KafkaCluster
 from testbed.kafka.cluster_metadata import PartitionState
+from testbed.kafka.errors import TimedOut
 from testbed.kafka.wait import wait_until
 
 PARTITIONS = 600
 PARTS = 2
 """The recovery sends so many partitions in this many parts, which overlap."""
 RESUMES = 4
+VERIFICATIONS = 5
 DESIGNATED = SURVIVORS[1]
 """It has the longer log in every partition, and never stands first in the assignment."""
 SECOND_TOOL_SECONDS = 20.0
@@ -206,9 +209,8 @@ class RecoveryUnderFire:
     # What must hold afterwards.
 
     def _check(self, reported: Mapping[int, Mapping[str, Any]]) -> None:
-        self._cluster.metadata.wait_caught_up()
-        states = self._cluster.metadata.partitions(TOPIC)
-        self.result.led = bench_cluster.leaders(self._cluster)
+        states, verified = self._verified_states()
+        self.result.led = dict(Counter(state.leader for state in states.values()))
         order = [number for number, state in states.items() if state.replicas != assignment(number)]
         if order:
             self.result.wrong.append(f"{len(order)} partitions in a wrong order: {order[:5]}")
@@ -218,7 +220,6 @@ class RecoveryUnderFire:
         )
         if moving.topics:
             self.result.wrong.append(f"reassignments in flight: {moving.topics}"[:300])
-        verified = self._verified()
         for number, state in states.items():
             for problem in (
                 _broken_report(state, reported.get(number), DESIGNATED),
@@ -230,6 +231,19 @@ class RecoveryUnderFire:
         strangers = {LAST} if self.result.fault != "start the last in-sync broker" else set()
         if strangers & self.result.led.keys():
             self.result.wrong.append(f"led by {strangers}, which nobody started")
+
+    def _verified_states(self) -> tuple[Mapping[int, PartitionState], Mapping[int, Mapping[str, Any]]]:
+        """The partitions, and what ``verify`` says of them. If they changed while it ran, both are read again: on
+        a busy machine a broker may lose its session, and get it back.
+        """
+        for _ in range(VERIFICATIONS):
+            self._cluster.metadata.wait_caught_up()
+            states = self._cluster.metadata.partitions(TOPIC)
+            verified = self._verified()
+            self._cluster.metadata.wait_caught_up()
+            if self._cluster.metadata.partitions(TOPIC) == states:
+                return states, verified
+        raise TimedOut(f"the partitions changed during each of {VERIFICATIONS} verifications")
 
     def _verified(self) -> Mapping[int, Mapping[str, Any]]:
         _, out, err = self._tool.run("verify", "plan.json", "--output", "json")
