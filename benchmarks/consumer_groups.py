@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import Consumer, TopicPartition
@@ -38,9 +39,13 @@ def main() -> int:
     parser.add_argument("--groups", type=int, default=500)
     parser.add_argument("--partitions", type=int, default=3_000)
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds after the warm-up")
+    parser.add_argument(
+        "--no-warm-up", action="store_true", help="measure from the first round on, where each takes minutes"
+    )
     options = parser.parse_args()
+    rounds = Rounds(options.rounds, not options.no_warm_up)
     try:
-        sides = measure(options.groups, options.partitions, options.rounds, _say)
+        sides = measure(options.groups, options.partitions, rounds, _say)
     except (BenchmarkError, TestbedError) as error:
         _say(f"benchmarks: {error}")
         return 1
@@ -56,7 +61,14 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def measure(groups: int, partitions: int, rounds: int, say: Say) -> Sequence[Side]:
+class Rounds(NamedTuple):
+    """How many are measured, and whether another one comes first."""
+
+    measured: int
+    warm_up: bool = True
+
+
+def measure(groups: int, partitions: int, rounds: Rounds, say: Say) -> Sequence[Side]:
     """Ours first. One broker and one controller: what is measured is asked of one coordinator by both."""
     config = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
     spec = ClusterSpec(controllers=1, brokers=1, jvm=JVM_FLAGS, broker_config=config)
@@ -66,7 +78,8 @@ def measure(groups: int, partitions: int, rounds: int, say: Say) -> Sequence[Sid
         asyncio.run(_write(cluster, partitions))
         with ThreadPoolExecutor(COMMITTERS) as pool:
             list(pool.map(lambda number: _commit(cluster, f"group-{number}", partitions), range(groups)))
-        return side_by_side(_commands(cluster, groups * partitions), rounds, Path(name), say)
+        commands = _commands(cluster, groups * partitions)
+        return side_by_side(commands, rounds.measured, Path(name), say, warm_up=rounds.warm_up)
 
 
 async def _write(cluster: KafkaCluster, partitions: int) -> None:

@@ -124,10 +124,12 @@ def side_by_side(
     directory: Path,
     say: Callable[[str], None],
     prepare: Callable[[], None] = lambda: None,
+    *,
+    warm_up: bool = True,
 ) -> tuple[Side, ...]:
-    """Runs A B A B …; the first round warms up and does not count. ``prepare`` runs before each command."""
+    """Runs A B A B …; a first round warms up and does not count. ``prepare`` runs before each command."""
     taken: dict[str, list[Measured]] = {command.name: [] for command in commands}
-    for number in range(rounds + 1):
+    for number in range(0 if warm_up else 1, rounds + 1):
         for command in commands:
             prepare()
             measured = run(command.argv, directory)

@@ -37,6 +37,14 @@ def reassignment_json(moves: Sequence[ReplicaMove]) -> str:
 
 def heal_lines(reading: HealReading, limit: int) -> Iterator[str]:
     """Counts, then what is not healed, then the moves; ``limit`` rows of each at most (0: all)."""
+    yield from heal_summary_lines(reading)
+    plan = reading.plan
+    yield from _titled("NOT HEALED", _LEFT, [_left_row(one) for one in plan.not_healed], limit)
+    yield from _titled("NEW REPLICAS", _MOVES, [_move_row(move) for move in plan.moves], limit)
+
+
+def heal_summary_lines(reading: HealReading) -> Iterator[str]:
+    """Counts, and what an operator has to know before anything is moved."""
     plan = reading.plan
     if not plan.moves and not plan.not_healed:
         yield f"no partition that may be seen has a replica on broker {both(plan.gone)}"
@@ -52,8 +60,6 @@ def heal_lines(reading: HealReading, limit: int) -> Iterator[str]:
     if reading.cruise_control:
         yield from cruise_control_lines(reading)
     yield from (printable(note) for note in reading.notes)
-    yield from _titled("NOT HEALED", _LEFT, [_left_row(one) for one in plan.not_healed], limit)
-    yield from _titled("NEW REPLICAS", _MOVES, [_move_row(move) for move in plan.moves], limit)
 
 
 def cruise_control_lines(reading: HealReading) -> Iterator[str]:

@@ -34,6 +34,7 @@ from console.app.main_screen.table_actions import OpenTable, TableActions, row_g
 from console.app.main_screen.title_view import doubt, short_name
 from console.app.owner import Owner
 from console.app.plan.applier import Applier
+from console.app.plan.broker_healer import BrokerHealer
 from console.app.plan.planner import Planner
 from console.app.plan.progress import TaskProgress
 from console.app.plan.record_restorer import RecordRestorer
@@ -104,12 +105,12 @@ class MainScreen(PanesScreen):
         )
         self.progress = TaskProgress(session, self.redraw)
         self._planner = self._make_planner()
-        self._applier = Applier(
-            session, self.say, self.ask, self.tasks, progress=self.progress, program=owner.program
-        )
-        self._evidence = DiskEvidenceKey(session, self.say, self.ask, self.tasks)
-        self._restorer = RecordRestorer(
-            session, self.say, self.ask, self.tasks, progress=self.progress, program=owner.program
+        shared = (session, self.say, self.ask, self.tasks)
+        self._applier = Applier(*shared, progress=self.progress, program=owner.program)
+        self._evidence = DiskEvidenceKey(*shared)
+        self._restorer = RecordRestorer(*shared, progress=self.progress, program=owner.program)
+        self._healer = BrokerHealer(
+            *shared, lambda: self.table.cursor_key, progress=self.progress, program=owner.program
         )
         self._controllers = StartReplacement(
             session,
@@ -285,6 +286,7 @@ class MainScreen(PanesScreen):
             **self._planner.handlers(),
             **self._applier.handlers(),
             **self._restorer.handlers(),
+            **self._healer.handlers(),
             **self._evidence.handlers(),
             **self._copies.handlers(),
             **self._search.handlers(),

@@ -22,7 +22,7 @@ Brings partitions back to full strength after a broker that does not come back: 
 Every replica that is left stays where it is. New ones go to racks without a replica, then to the brokers that hold
 the least, and only where they fit on every log dir with a tenth of it left free.
 
-\\b
+\b
 Examples:
   ktriage heal recovery.json --gone-for-good --bootstrap-server kafka-1:9092
   ktriage heal show --cluster production --broker-id 3 --gone-for-good --export heal.json
@@ -89,7 +89,7 @@ def show(
     Not planned, and named: partitions without a leader, those that are being reassigned, and those for which
     no broker has room. Where Cruise Control runs, it is said what to give it.
 
-    \\b
+    \b
     Examples:
       ktriage heal recovery.json --gone-for-good --bootstrap-server kafka-1:9092
       ktriage heal show --cluster production --broker-id 3 --gone-for-good --export heal.json

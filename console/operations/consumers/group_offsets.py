@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from backends.base.answers import Depth, SurveyRequest
 from backends.base.consumer_groups import Commits, GroupListing
+from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from console.operations.elections.election_batches import described
 from recovery.groups.group_values import (
@@ -124,11 +125,21 @@ async def read_group_offsets(
     rows = tuple(_rows(groups, commits, logs, _cut_off_before(selection.plan)))
     concerned = {row.group.name for row in rows if row.concerned}
     members = await api.members([g for g in groups if g.name in concerned and not g.empty])
-    topics = sorted({tp.topic for tp in wanted})
+    topics = await _topics(cluster) if concerned else sorted({tp.topic for tp in wanted})
     uses = {g.name: guessed_use(g, _assignor(members.get(g.name)), topics) for g in groups}
     return GroupOffsets(
         listing, rows, unread, logs, members, {name: use for name, use in uses.items() if use is not None}
     )
+
+
+async def _topics(cluster: Backend) -> list[str]:
+    """Every topic that may be seen: a Streams application shows by its internal ones, where it may have committed
+    nothing. Empty if they cannot be listed: what a group is used for is only a guess.
+    """
+    try:
+        return sorted({state.topic for state in (await cluster.partitions()).states})
+    except BackendError:
+        return []
 
 
 def _assignor(members: GroupMembers | Unknown | None) -> str:

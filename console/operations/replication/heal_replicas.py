@@ -61,6 +61,11 @@ class PreparedHeal:
     cancelled: tuple[ReplicaMove, ...] = ()
     simulated: bool = False
 
+    @property
+    def targets(self) -> tuple[tuple[TopicPartition, tuple[int, ...]], ...]:
+        """Each partition with the replicas that it would have."""
+        return tuple((move.tp, move.after) for move in self.moves)
+
 
 @dataclass(frozen=True, slots=True)
 class HealedReplicas:
@@ -83,7 +88,8 @@ class HealedReplicas:
 class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
     """Moves the replicas of brokers that are gone. ``undo``: takes back what the newest run of this command did.
 
-    ``title`` names the cluster in the question.
+    ``title`` names the cluster in the question. ``compared``: as a person agreed to it; nothing is sent if other
+    replicas would be made now.
     """
 
     selection: HealSelection
@@ -92,6 +98,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
     limits: HealLimits
     undo: bool = False
     dry_run: bool = False
+    compared: PreparedHeal | None = None
 
     async def settle(self, access: Access[Backend], run: ChangeRun[PreparedHeal]) -> None:
         """Raises NotDone while an earlier run's copies or throttles are open; an undo ends those itself."""
@@ -109,6 +116,8 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             return await _taken_back(cluster, cluster_id, self.limits)
         reading = await read_and_plan(cluster, self.selection)
         plan = reading.plan
+        if self.compared is not None and self.compared.targets != tuple((m.tp, m.after) for m in plan.moves):
+            raise NotDone("the new replicas would be others now than those that were shown; nothing was sent")
         throttle = await _throttle(cluster, plan.moves, self.limits)
         return PreparedHeal(
             cluster_id,

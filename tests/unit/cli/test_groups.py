@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.command_process import Caller
+from tests.unit.cli.command_process import ROOT, Caller
 
 AGREED = ("--yes", "--reason", "a test")
 HERE = ("--simulate", "groups-on-the-stale-tail")
@@ -114,3 +114,16 @@ def test_a_question_declined_sends_nothing(elected: Caller) -> None:
 def test_bad_input_is_one_line_and_sends_nothing(planned: Caller, words: tuple[str, ...], why: str) -> None:
     ended = planned("ktriage", "groups", "fix", *words, *HERE)
     assert ended.status == 2 and why in ended.err and ended.err.count("\n") == 1, ended
+
+
+def test_a_streams_application_shows_by_topics_outside_of_the_plan(call: Caller, tmp_path: Path) -> None:
+    """It never commits an offset on its changelogs."""
+    packaged = ROOT / "backends" / "simulator" / "scenarios" / "groups-on-the-stale-tail.yaml"
+    changelog = "topics:\n  - {name: billing-totals-changelog, replicas: [[2, 3]]}\n"
+    scenario = tmp_path / "streams.yaml"
+    scenario.write_text(packaged.read_text().replace("topics:\n", changelog, 1))
+    here = ("--simulate", str(scenario))
+    planned = call("ktriage", "plan", "--topic", "payments", "--strategy", "aggressive", "plan.json", *here)
+    assert planned.status == 0, planned
+    ended = call("ktriage", "groups", "show", "plan.json", *here)
+    assert "billing (Kafka Streams?)" in ended.out and "audit (Kafka" not in ended.out, ended

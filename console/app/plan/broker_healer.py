@@ -1,0 +1,152 @@
+"""Gives partitions new replicas in place of the broker under the cursor: read, ask, move, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from console.app.main_screen.running_task import RunningTask
+from console.app.main_screen.screen_calls import Ask, Handlers, Say
+from console.app.plan.apply_plan import Confirmed
+from console.app.plan.progress import TaskProgress
+from console.app.session.session import Session
+from console.operations.change import run_change
+from console.operations.replication.heal_replicas import (
+    HealedReplicas,
+    HealLimits,
+    HealReplicas,
+    PreparedHeal,
+)
+from console.operations.replication.heal_survey import HealSelection
+from console.operations.replication.move_batches import not_moved
+from console.output.heal_report import heal_summary_lines, healed_lines
+from console.program import Program
+from recovery.wording.quantity_text import counted, human_bytes, ids
+from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
+from widgets.text import Tone
+
+SHOWN = 4
+"""Partitions that the question names."""
+BATCH = 100
+RATES = (50_000_000, 10_000_000, None)
+"""Bytes a second of each broker to choose from; None: no throttle."""
+
+
+class BrokerHealer:
+    """What the key of a heal does. ``cursor_key`` is the broker's id in its pane."""
+
+    def __init__(
+        self,
+        session: Session,
+        say: Say,
+        ask: Ask,
+        tasks: RunningTask,
+        cursor_key: Callable[[], object],
+        *,
+        progress: TaskProgress,
+        program: Program,
+    ) -> None:
+        self._session = session
+        self._say = say
+        self._ask = ask
+        self._tasks = tasks
+        self._progress = progress
+        self._program = program
+        self._cursor_key = cursor_key
+
+    def handlers(self) -> Handlers:
+        return {"heal": self._begin}
+
+    def _begin(self) -> None:
+        broker = self._cursor_key()
+        if not isinstance(broker, int):
+            self._say("put the cursor on the broker that does not come back", Tone.WARN)
+            return
+        self._tasks.begin(f"new replicas in place of broker {broker}", self._heal(broker))
+
+    async def _heal(self, broker: int) -> None:
+        self._say("")
+        session, cluster_id = self._session, self._session.view.cluster_id
+        selection = HealSelection(frozenset((broker,)), confirmed=True)
+        change = HealReplicas(selection, session.target.title, "", HealLimits(None, BATCH))
+        progress = self._progress.begin("reading who has room")
+        operator = Confirmed(progress, lambda *_: None)
+        try:
+            prepared = await session.run(lambda backend: change.prepare(backend, cluster_id, operator))
+        finally:
+            self._progress.end()
+        if not prepared.moves:
+            left = prepared.left
+            why = f"{left[0].tp}: {left[0].why}" if left else f"no partition has a replica on broker {broker}"
+            self._say(f"there is nothing to move: {why}", Tone.WARN)
+            return
+        answer = await self._ask(Confirmation(_request(prepared, broker, session.target.title)))
+        if answer is None:
+            self._say("not confirmed: nothing was sent", Tone.WARN)
+            return
+        session.safety.refuse()
+        limits = HealLimits(None if prepared.simulated else RATES[answer.option], BATCH)
+        await self._send(replace(change, reason=answer.reason, limits=limits, compared=prepared), cluster_id)
+
+    async def _send(self, change: HealReplicas, cluster_id: str) -> None:
+        session = self._session
+        with self._tasks.sending() as halt:
+            operator = Confirmed(self._progress.begin("copying to new replicas"), lambda *_: None)
+            try:
+                healed = await session.change(
+                    lambda access: run_change(
+                        change,
+                        access,
+                        cluster_id,
+                        operator,
+                        invocation=self._program,
+                        stop=halt,
+                        resume_command=self._program.resume,
+                    ),
+                    halt,
+                )
+            finally:
+                self._progress.end()
+                if not halt:
+                    self._program.resume = ""
+        self._tell(healed)
+
+    def _tell(self, healed: HealedReplicas) -> None:
+        self._session.poller.ask()
+        reported = "; ".join(healed_lines(healed))
+        failed = not_moved(healed.ended)
+        if failed:
+            self._say(f"{reported}; {failed[0].move.tp}: {failed[0].why}", Tone.BAD)
+        else:
+            self._say(reported, Tone.WARN if healed.open or healed.prepared.left else Tone.GOOD)
+
+
+def _request(prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
+    """The number of partitions is typed, and a reason is given."""
+    number = len(prepared.moves)
+    reported = [] if prepared.reading is None else list(heal_summary_lines(prepared.reading))
+    reported += [
+        f"{move.tp}: replicas {ids(move.before)} become {ids(move.after)}" for move in prepared.moves[:SHOWN]
+    ]
+    if number > SHOWN:
+        reported.append(f"… and {number - SHOWN:,} more (ktriage heal show lists them)")
+    return ConfirmRequest(
+        title=f"New replicas for {counted(number, 'partition')} in place of broker {broker}?",
+        target=(f"{title}, cluster {prepared.cluster_id}", *reported),
+        confirm_label="Move",
+        opened_by="N",
+        warnings=(
+            f"only if broker {broker} and its disks do not come back: otherwise bring it back, that copies less",
+        ),
+        expected=str(number),
+        expected_what=f"the number of partitions ({number})",
+        needs_reason=True,
+        options=() if prepared.simulated else tuple(map(_option, RATES)),
+    )
+
+
+def _option(rate: int | None) -> ConfirmOption:
+    if rate is None:
+        return ConfirmOption("no throttle", "as fast as the brokers can: clients may suffer", Tone.WARN)
+    text = f"{human_bytes(rate)} a second for each broker and direction"
+    return ConfirmOption(text, "more than producers write to these partitions, or a copy never ends")
