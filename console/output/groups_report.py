@@ -183,7 +183,7 @@ def groups_document(offsets: GroupOffsets) -> Iterator[str]:
                 }
                 for group in offsets.listing.groups
             ],
-            "offsets": [offset_json(row, offsets) for row in offsets.rows],
+            "offsets": (offset_json(row, offsets) for row in offsets.rows),
         },
     )
 

@@ -11,7 +11,8 @@ VERSION = 1
 
 
 def document(command: str, fields: Mapping[str, object]) -> Iterator[str]:
-    """The lines of one JSON object; each item of a list of objects has its own line.
+    """The lines of one JSON object; each item of a list of objects has its own line. An iterator of objects becomes
+    a list that is never held whole.
 
     So a document of thousands of partitions can be searched by line, and can be written by the fast encoder,
     which has no indentation.
@@ -23,6 +24,11 @@ def document(command: str, fields: Mapping[str, object]) -> Iterator[str]:
             last = len(value) - 1
             for i, item in enumerate(value):
                 yield f"  {_json(item)}{',' if i < last else ''}"
+            yield "]"
+        elif isinstance(value, Iterator):
+            yield f",{_json(key)}: ["
+            for i, item in enumerate(value):
+                yield f"  {',' if i else ''}{_json(item)}"
             yield "]"
         else:
             yield f",{_json(key)}: {_json(value)}"

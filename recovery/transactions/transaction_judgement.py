@@ -27,7 +27,7 @@ class TransactionEnding(StrEnum):
     OPEN = "open and alive"
     COMMITTED = "hanging, was committed"
     ABORTED = "hanging, was aborted"
-    UNDECIDED = "hanging, outcome unknown"
+    UNDECIDED = "may hang, outcome unknown"
 
 
 class EndingEvidence(StrEnum):
@@ -40,6 +40,9 @@ class EndingEvidence(StrEnum):
     LAST_OF_ITS_PRODUCER = "it is the newest transaction that the coordinator knows of this producer"
     ANOTHER_SINCE = "the producer has begun another transaction since"
     DECISIONS_DIFFER = "several transactions of this producer in this partition ended differently"
+    COORDINATOR_CUT_OFF = (
+        "its coordinator has it in progress, but this election cut off the end of that one's log"
+    )
     FORGOTTEN = "no coordinator knows this producer any more"
 
 
@@ -72,16 +75,20 @@ def judge_transaction(
     coordinated: CoordinatedTransaction | None,
     decisions: Sequence[EndedTransaction] | Unknown,
     rescued: Sequence[RescuedMarker] = (),
+    *,
+    coordinator_cut_off: bool = False,
 ) -> TransactionJudgement:
     """``coordinated`` is None where every coordinator was asked and none knows the producer. ``decisions`` are
     those that the log of __transaction_state still holds of this producer, the oldest first. ``rescued`` are
-    markers from the branches that were cut off.
+    markers from the branches that were cut off. ``coordinator_cut_off``: an unclean election may have taken the
+    newest decisions from the coordinator's log. What it has in progress may have ended then, and the decisions that
+    it still has may be those of earlier transactions.
     """
     if coordinated is not None and transaction.tp in coordinated.partitions:
-        if coordinated.state is TransactionState.ONGOING:
-            return TransactionJudgement(TransactionEnding.OPEN, EndingEvidence.COORDINATOR_HAS_IT)
         if coordinated.state in _PREPARED:
             return TransactionJudgement(TransactionEnding.OPEN, EndingEvidence.COORDINATOR_ENDS_IT)
+        if coordinated.state is TransactionState.ONGOING:
+            return _in_progress(transaction, rescued, coordinator_cut_off=coordinator_cut_off)
     proved = _proved(transaction, () if isinstance(decisions, Unknown) else decisions, rescued)
     if proved is not None:
         return proved
@@ -91,6 +98,16 @@ def judge_transaction(
     if complete is None or coordinated.epoch != transaction.epoch:
         return TransactionJudgement(TransactionEnding.UNDECIDED, EndingEvidence.ANOTHER_SINCE, certain=False)
     return TransactionJudgement(complete, EndingEvidence.LAST_OF_ITS_PRODUCER, certain=False)
+
+
+def _in_progress(
+    transaction: OpenTransaction, rescued: Sequence[RescuedMarker], *, coordinator_cut_off: bool
+) -> TransactionJudgement:
+    if not coordinator_cut_off:
+        return TransactionJudgement(TransactionEnding.OPEN, EndingEvidence.COORDINATOR_HAS_IT)
+    return _proved(transaction, (), rescued) or TransactionJudgement(
+        TransactionEnding.UNDECIDED, EndingEvidence.COORDINATOR_CUT_OFF, certain=False
+    )
 
 
 def _proved(

@@ -55,8 +55,8 @@ def judgement_text(judgement: OffsetJudgement | Unknown) -> str:
 _INTERNAL_LOSS = {
     "__consumer_offsets": "offsets that groups committed there are gone: these groups read records again",
     "__transaction_state": (
-        "their coordinator has forgotten what it decided there: it may abort transactions whose producers were told"
-        " that they are committed, and ktriage transactions shows those that hang"
+        "their coordinator then forgets what it decided there: it may abort transactions whose producers were told"
+        " that they are committed, and ktriage transactions shows those that are open"
     ),
 }
 

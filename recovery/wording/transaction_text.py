@@ -17,6 +17,10 @@ _WHAT_DECIDES = {
     EndingEvidence.ANOTHER_SINCE: (
         "its application, or a rescue of the branch that was cut off (--rescue DIR), would decide it"
     ),
+    EndingEvidence.COORDINATOR_CUT_OFF: (
+        "it is alive, or it ended and its producer was told so: its application, or a rescue of the branch that was"
+        " cut off (--rescue DIR), would decide it"
+    ),
     EndingEvidence.DECISIONS_DIFFER: "its application would decide it",
     EndingEvidence.FORGOTTEN: (
         "its coordinator has lost or dropped it, or this user may not see it: its application would decide it"

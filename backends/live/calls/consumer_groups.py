@@ -91,11 +91,26 @@ async def fetch_offsets(
     found: dict[str, Commits | Unknown] = dict.fromkeys(
         groups, Unknown(Why.NOT_ANSWERED, f"{conn.where}: OffsetFetch left the group out")
     )
-    found.update((str(group.group_id), _commits(group)) for group in answer.groups)
+    shared = SharedValues()
+    found.update((str(group.group_id), _commits(group, shared)) for group in answer.groups)
     return found
 
 
-def _commits(group: OffsetFetchResponseGroup) -> Commits | Unknown:
+class SharedValues:
+    """Equal values as one object: thousands of groups name the same partitions, and often the same offsets."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[TopicPartition, TopicPartition] = {}
+        self._offsets: dict[CommittedOffset, CommittedOffset] = {}
+
+    def partition(self, tp: TopicPartition) -> TopicPartition:
+        return self._partitions.setdefault(tp, tp)
+
+    def offset(self, committed: CommittedOffset) -> CommittedOffset:
+        return self._offsets.setdefault(committed, committed)
+
+
+def _commits(group: OffsetFetchResponseGroup, shared: SharedValues) -> Commits | Unknown:
     name = str(group.group_id)
     if group.error_code:
         return unknown(group.error_code, "OffsetFetch", on_group("DESCRIBE", name))
@@ -105,8 +120,9 @@ def _commits(group: OffsetFetchResponseGroup) -> Commits | Unknown:
             if row.error_code:
                 return unknown(row.error_code, "OffsetFetch", on_topic("DESCRIBE", str(topic.name)))
             if row.committed_offset != NONE_COMMITTED:
-                commits[TopicPartition(str(topic.name), row.partition_index)] = CommittedOffset(
-                    row.committed_offset, row.committed_leader_epoch, row.metadata or ""
+                tp = shared.partition(TopicPartition(str(topic.name), row.partition_index))
+                commits[tp] = shared.offset(
+                    CommittedOffset(row.committed_offset, row.committed_leader_epoch, row.metadata or "")
                 )
     return commits
 

@@ -51,7 +51,7 @@ def show(
     rows: Rows = 20,
 ) -> int:
     """Shows every transaction that is open in a partition's log, and what became of it: open and alive; hanging,
-    was committed; hanging, was aborted; hanging, outcome unknown. The leaders tell what is open, the coordinators
+    was committed; hanging, was aborted; may hang, outcome unknown. The leaders tell what is open, the coordinators
     what they know of it, and the log of __transaction_state, or a rescue, how it was decided. It says how many
     offsets wait behind it, and which groups have committed exactly the offset where they would wait.
 

@@ -45,7 +45,7 @@ def show_transactions(
             refuse_other_cluster(plan, cluster_id, path)
         refuse_other_rescue(rescue, cluster_id)
         partitions = None if plan is None else plan_partitions(plan, topics)
-        return await read_transactions(cluster, partitions, topics, run.screen.progress, rescue)
+        return await read_transactions(cluster, partitions, topics, run.screen.progress, rescue, plan=plan)
 
     found = run.read(job)
     run.screen.out(transactions_document(found) if run.json else transaction_lines(found, rows))

@@ -90,7 +90,9 @@ async def read_aftermath(
     partitions = [row.tp for row in plan.rows]
     return ElectionAftermath(
         await _within(seconds, read_group_offsets(cluster, GroupSelection(plan), seconds, progress)),
-        await _within(seconds, read_transactions(cluster, partitions, progress=progress, rescue=rescue)),
+        await _within(
+            seconds, read_transactions(cluster, partitions, progress=progress, rescue=rescue, plan=plan)
+        ),
     )
 
 

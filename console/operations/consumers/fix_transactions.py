@@ -105,7 +105,9 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedMarkers]
     ) -> PreparedMarkers:
         partitions = None if self.plan is None else plan_partitions(self.plan, self.topics)
-        found = await read_transactions(cluster, partitions, self.topics, operator.progress, self.rescue)
+        found = await read_transactions(
+            cluster, partitions, self.topics, operator.progress, self.rescue, plan=self.plan
+        )
         return prepared_markers(cluster_id, found, self.outcome)
 
     def unsent(self, prepared: PreparedMarkers) -> WrittenMarkers | None:

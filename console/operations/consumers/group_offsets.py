@@ -152,6 +152,7 @@ def _rows(
     logs: Mapping[TopicPartition, StayingLog | Unknown],
     before: Container[tuple[str, TopicPartition, int, int]],
 ) -> Iterable[GroupOffset]:
+    known: dict[OffsetJudgement, OffsetJudgement] = {}
     for group in groups:
         for tp, committed in commits.get(group.name, {}).items():
             if tp not in logs:
@@ -168,7 +169,8 @@ def _rows(
                 forgotten_below=log.forgotten_below,
                 was_cut_off=log.as_planned and (group.name, tp, committed.offset, committed.epoch) in before,
             )
-            yield GroupOffset(group, tp, committed, judged, log.kept.end)
+            # Most are alike, and there may be millions.
+            yield GroupOffset(group, tp, committed, known.setdefault(judged, judged), log.kept.end)
 
 
 def _cut_off_before(plan: Plan | BarePlan | None) -> frozenset[tuple[str, TopicPartition, int, int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from backends.base.answers import Partitions
+from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.protocol import Backend, Progress
 from backends.base.transactions import CoordinatorAnswers, Transactions
 from console.operations.consumers.transaction_decisions import Decisions, read_decisions
@@ -15,6 +16,8 @@ from console.operations.elections.election_batches import described
 from console.rescue.rescued_branch import RescueContents
 from console.rescue.rescued_markers import rescued_markers
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
+from recovery.plan.values import BarePlan, Plan
+from recovery.transactions.decision_records import state_partition
 from recovery.transactions.transaction_judgement import TransactionJudgement, judge_transaction
 from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
@@ -69,9 +72,12 @@ async def read_transactions(
     topics: Sequence[str] = (),
     progress: Progress | None = None,
     rescue: RescueContents | None = None,
+    *,
+    plan: Plan | BarePlan | None = None,
 ) -> PartitionsTransactions:
     """Of the partitions given, or of all partitions of ``topics``, or of the cluster. Markers in ``rescue`` are
-    evidence. Raises BackendError; InputError where the rescue is damaged.
+    evidence, and so is what the elections of ``plan`` cut off in __transaction_state. Raises BackendError;
+    InputError where the rescue is damaged.
     """
     states = await _states(cluster, partitions, topics)
     if progress is not None:
@@ -94,9 +100,33 @@ async def read_transactions(
     }
     decisions = await read_decisions(cluster, sorted(ids))
     markers = await _markers(rescue, states, open_ones)
-    rows = tuple(_judged(one, answers, decisions, markers) for one in open_ones)
+    cut_off = await _cut_off_coordinators(cluster, plan) if open_ones else _CutOffCoordinators()
+    rows = tuple(_judged(one, answers, decisions, markers, cut_off) for one in open_ones)
     result = await _open_still(api, PartitionsTransactions(found, rows, unread, answers.not_asked))
     return await _with_groups(cluster, result)
+
+
+class _CutOffCoordinators(NamedTuple):
+    """Partitions of __transaction_state, of ``size``, whose log an election may have cut off."""
+
+    numbers: frozenset[int] = frozenset()
+    size: int = 0
+
+    def coordinate(self, coordinated: CoordinatedTransaction | None) -> bool:
+        if coordinated is None or not self.numbers:
+            return False
+        return state_partition(coordinated.transactional_id, self.size) in self.numbers
+
+
+async def _cut_off_coordinators(cluster: Backend, plan: Plan | BarePlan | None) -> _CutOffCoordinators:
+    rows = plan.rows if isinstance(plan, Plan) else ()
+    numbers = frozenset(
+        row.tp.partition for row in rows if row.tp.topic == TRANSACTIONS_TOPIC and not row.loss.none
+    )
+    if not numbers:
+        return _CutOffCoordinators()
+    states = (await cluster.partitions((TRANSACTIONS_TOPIC,))).states
+    return _CutOffCoordinators(numbers, len(states)) if states else _CutOffCoordinators()
 
 
 async def _markers(
@@ -144,13 +174,16 @@ def _judged(
     answers: CoordinatorAnswers,
     decisions: Mapping[str, Decisions],
     rescued: Sequence[RescuedMarker],
+    cut_off: _CutOffCoordinators,
 ) -> JudgedTransaction:
     coordinated = answers.known.get(transaction.producer_id)
     if coordinated is None and answers.not_asked:
         return JudgedTransaction(transaction, None, answers.not_asked[0])
     unreported = Unknown(Why.NOT_OFFERED, "its transactional id is not known")
     reported = unreported if coordinated is None else decisions.get(coordinated.transactional_id, unreported)
-    judgement = judge_transaction(transaction, coordinated, reported, rescued)
+    judgement = judge_transaction(
+        transaction, coordinated, reported, rescued, coordinator_cut_off=cut_off.coordinate(coordinated)
+    )
     return JudgedTransaction(
         transaction, coordinated, judgement, reported if isinstance(reported, Unknown) else None
     )

@@ -128,9 +128,11 @@ def _outages_in_short(found: Sequence[Outage]) -> Iterator[str]:
     unclean = sum(outage.unclean for outage in found)
     first = min(outage.since_ms for outage in found)
     names = len({outage.tp for outage in found})
+    now = f"{still:,} of them still {'has' if still == 1 else 'have'} none"
+    if not still:
+        now = "it has one again" if names == 1 else "all of them have one again"
     yield (
-        f"{counted(names, 'partition')} had no leader for some time, the first from {time_text(first)} on;"
-        f" {still:,} of them still {'has' if still == 1 else 'have'} none."
+        f"{counted(names, 'partition')} had no leader for some time, the first from {time_text(first)} on; {now}."
     )
     ended = [outage for outage in found if outage.until_ms is not None]
     if ended:

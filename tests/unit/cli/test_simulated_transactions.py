@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.cli.command_process import Caller
+from tests.unit.cli.command_process import ROOT, Caller
 
 AGREED = ("--yes", "--reason", "a test")
 HERE = ("--simulate", "hanging-transactions")
+LATER = """
+  - {at: 46, do: write-transaction, id: later-app, partitions: [transfers-0], records: 1}
+  - {at: 47, do: end-transaction, id: later-app, outcome: commit}
+"""
+STATE_OFFLINE_TOO = "__transaction_state, replicas: [[1, 2, 3]]"
 
 
 @pytest.fixture
@@ -44,3 +50,38 @@ def test_each_is_ended_as_it_was_decided_and_stays_so(elected: Caller) -> None:
     assert list(shown(elected)) == ["transfers-app"], "the saved state has the markers"
     again = elected("ktriage", "transactions", "fix", "plan.json", *AGREED, *HERE)
     assert again.status == 0 and "nothing was sent" in again.out, again
+
+
+def test_a_coordinator_whose_log_was_cut_off_proves_nothing_by_what_it_has_in_progress(
+    call: Caller, tmp_path: Path
+) -> None:
+    """payments-app was told that it committed; its coordinator has the transaction in progress again."""
+    packaged = ROOT / "backends" / "simulator" / "scenarios" / "hanging-transactions.yaml"
+    text = packaged.read_text().replace("__transaction_state, replicas: [[4]]", STATE_OFFLINE_TOO)
+    text = text.replace(
+        "partitions: [payments-0, refunds-0", "partitions: [__transaction_state-0, payments-0, refunds-0"
+    )
+    text = text.replace("operator:", LATER + "operator:")
+    scenario = tmp_path / "forgets.yaml"
+    scenario.write_text(text.replace("offline: 3", "offline: 4"))
+    here = ("--simulate", str(scenario))
+    planned = call("ktriage", "plan", "--strategy", "aggressive", "plan.json", *here)
+    assert planned.status == 0 and "their coordinator then forgets what it decided" in planned.out, planned
+    assert call("ktriage", "apply", "plan.json", "--rescue", "saved", *AGREED, *here).status in (0, 1)
+
+    def endings(*words: str) -> dict[str, tuple[str, str, bool]]:
+        ended = call("ktriage", "transactions", "show", "plan.json", *words, "--output", "json", *here)
+        rows = json.loads(ended.out)["transactions"]
+        return {row["transactionalId"]: (row["ending"], row["evidence"], row["certain"]) for row in rows}
+
+    unknown = ("undecided", "coordinator_cut_off", False)
+    assert endings() == dict.fromkeys(("payments-app", "refunds-app", "transfers-app"), unknown)
+    assert endings("--rescue", "saved") == {
+        "payments-app": ("committed", "rescued_marker", True),
+        "refunds-app": ("aborted", "rescued_marker", True),
+        "transfers-app": unknown,
+    }
+    left = call("ktriage", "transactions", "fix", "plan.json", *AGREED, *here)
+    assert left.status == 1 and "nothing was sent" in left.out, left
+    said = call("ktriage", "transactions", "show", "plan.json", *here)
+    assert "may hang, outcome unknown" in said.out and "it is alive, or it ended" in said.out, said
