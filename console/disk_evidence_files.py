@@ -94,7 +94,7 @@ def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRo
     ((cluster_id, node_id),) = owners
     if node_id < 0 or not cluster_id:
         raise InputError(
-            f"{path}: whose disk it is is not known: meta.properties told no cluster and node id"
+            f"{path}: which broker the disk belongs to is not known: meta.properties has no cluster and node id"
         )
     directories = {one.path: one.directory_id for one in dirs}
     found: dict[TopicPartition, DiskLog] = {}

@@ -12,7 +12,7 @@ _LARGEST = 64 << 20
 
 
 class CheckpointError(Exception):
-    """A file is there and cannot be read, or is not what its name says. The message is one line for a person."""
+    """A file exists and cannot be read, or is not what its name says. The message is one line for a person."""
 
 
 def read_text(path: Path) -> str | None:

@@ -52,6 +52,6 @@ def _holds(spans: Sequence[tuple[int, int, int]], extent: tuple[int, int, int]) 
 def _without_holes(
     extents: Sequence[tuple[int, int, int]], start: int, end: int
 ) -> tuple[tuple[int, int, int], ...]:
-    """Each epoch reaches up to the next one's first batch, as a broker has it that reads its batches anew."""
+    """Each epoch reaches up to the next one's first batch, as in a broker that has read its batches anew."""
     firsts = [start, *(first for _, first, _ in extents[1:]), end]
     return tuple((extent[0], firsts[at], firsts[at + 1]) for at, extent in enumerate(extents))

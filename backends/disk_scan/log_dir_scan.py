@@ -77,7 +77,7 @@ def _properties(path: Path, remarks: list[str]) -> dict[str, str]:
         remarks.append(str(error))
         return {}
     if found is None:
-        remarks.append("it has no meta.properties: whose it is is not known")
+        remarks.append("it has no meta.properties: which broker it belongs to is not known")
     return found or {}
 
 
@@ -88,7 +88,7 @@ class _Checkpoints:
         self._high_watermark = _offsets(path, "replication-offset-checkpoint", remarks)
 
     def of(self, folder: PartitionFolder) -> LogCheckpoints:
-        """They are those of the replica itself, whatever else of its name lies beside it."""
+        """Those of the replica itself; folders that are being moved or deleted have none."""
         if folder.kind != LIVE:
             return LogCheckpoints(-1, -1, -1)
         key = (folder.topic, folder.partition)

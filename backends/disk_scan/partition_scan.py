@@ -18,7 +18,7 @@ _LOG = re.compile(r"([a-zA-Z0-9._-]+)-(\d{1,10})")
 _MARKED = re.compile(r"([a-zA-Z0-9._-]+)-(\d{1,10})\.[0-9a-f]{32}-(delete|future|stray)")
 _KINDS = {"delete": DELETED, "future": FUTURE, "stray": STRAY}
 _MOST_TRIES = 3
-"""Readings of a folder whose segments a running broker deletes meanwhile."""
+"""How often a folder is read whose segments a running broker deletes meanwhile."""
 
 
 class PartitionFolder(NamedTuple):

@@ -13,7 +13,7 @@ SCHEMA = "ktriage.disk-scan/1"
 
 LIVE, FUTURE, DELETED, STRAY = "log", "future", "deleted", "stray"
 """What a partition's folder is: the replica itself; the copy that a move between dirs fills; a replica that the
-broker is deleting; one that the broker took for no longer assigned to it."""
+broker is deleting; one that was not assigned to the broker any more."""
 
 
 class LogDefect(NamedTuple):

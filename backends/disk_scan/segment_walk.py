@@ -71,7 +71,7 @@ class SegmentWalk:
         self.defect = LogDefect(kind.value, segment.name, position, self.log_end, after, text)
 
     def _add(self, header: BatchHeader, segment: SegmentName) -> str | None:
-        """Counts the batch in; why it cannot stand here, where it cannot."""
+        """Adds the batch to the counts; returns why it cannot be at this place, None if it can."""
         base, _, epoch, _, _, _, delta, _, max_timestamp, _, _, _, records = header
         if epoch != self._epoch or base < segment.base_offset:
             text = self._misplaced(header, segment)

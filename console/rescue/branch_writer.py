@@ -24,11 +24,11 @@ SEGMENT_BYTES = 1 << 30
 _MOST_OFFSETS = (1 << 31) - 1
 """Offsets in a segment: its index holds them in 31 bits."""
 SPARE_BYTES = 64 << 20
-"""So much is left free on the disk, for the journal and the plan."""
+"""Bytes that are left free on the disk, for the journal and the plan."""
 PARTIAL = ".partial"
 _CHUNK = 1 << 20
 _CUT = (DefectKind.CUT_SHORT, DefectKind.ZEROS)
-"""How the end of a broker's answer looks, which may be cut anywhere: the first bytes of a batch are often zero."""
+"""What the end of a broker's answer may look like: it can be cut anywhere, and batches often begin with zeros."""
 
 
 class BranchError(Exception):
@@ -105,7 +105,7 @@ class BranchWriter:
         at = max(header.base_offset, next_offset)
         epoch = self.branch.epoch_at(at)
         if epoch not in (NO_EPOCH, header.leader_epoch):
-            return f"the log changed: offset {at} is of epoch {header.leader_epoch} now, and was of {epoch}"
+            return f"the log changed: offset {at} has epoch {header.leader_epoch} now; it had epoch {epoch}"
         if header.base_offset < next_offset and self.size:
             return f"the log changed: a batch begins at {header.base_offset}, before offset {next_offset}"
         return None

@@ -79,7 +79,7 @@ def _varint(block: bytes) -> int:
         value |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
             return value
-    raise DamagedCompression("its snappy data has no size")
+    raise DamagedCompression("its snappy data does not begin with a size")
 
 
 def _streamed(codec: str) -> Callable[[bytes], bytes]:

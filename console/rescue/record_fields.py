@@ -77,7 +77,7 @@ def records_of(data: bytes) -> Iterator[Record]:
             raise MalformedRecord(f"{count} headers at byte {fields.at}")
         headers = tuple((fields.sized() or b"", fields.sized()) for _ in range(count))
         if fields.at != end:
-            raise MalformedRecord(f"a record ends at byte {fields.at}, and says {end}")
+            raise MalformedRecord(f"a record ends at byte {fields.at}, and its length says {end}")
         timestamp = header.max_timestamp if header.is_log_append_time else header.base_timestamp + time
         yield Record(header.base_offset + delta, timestamp, key, value, headers)
 

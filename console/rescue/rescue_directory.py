@@ -102,7 +102,7 @@ class RescueDirectory:
         path = self.path / INDEX
         if not path.exists():
             if any(self.path.iterdir()):
-                raise InputError(f"{self.path}: it is not empty, and holds no rescue; give a new directory")
+                raise InputError(f"{self.path}: it is not empty and holds no rescue; give a new directory")
             return None
         known = read_index(path)
         header = self._header
@@ -119,8 +119,8 @@ class RescueDirectory:
         free = disk.f_bavail * disk.f_frsize - SPARE_BYTES
         if wanted > free:
             raise InputError(
-                f"{self.path}: about {human_bytes(wanted)} are to be read, and {human_bytes(max(free, 0))} may be"
-                f" used on its disk ({human_bytes(SPARE_BYTES)} are left free)"
+                f"{self.path}: the rescue needs about {human_bytes(wanted)}, and its disk has room for"
+                f" {human_bytes(max(free, 0))} ({human_bytes(SPARE_BYTES)} are always left free)"
             )
 
     def _write_index(

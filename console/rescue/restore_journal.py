@@ -20,7 +20,7 @@ from recovery.model import TopicPartition
 
 SCHEMA = "ktriage.restore-journal/1"
 SYNC_EVERY = 64
-"""Lines that a power cut may take: a broker recognises as many batches only of several partitions."""
+"""A power loss takes at most this many lines, a kill none. Sent again, a broker recognises a partition's last 5."""
 
 
 class BranchPosition(NamedTuple):

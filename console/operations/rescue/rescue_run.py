@@ -171,7 +171,7 @@ class RescueRun:
                 if grown == 0 and problem is None and writer is first and not writer.done:
                     problem = f"the log has no whole batch at offset {writer.next_offset} any more"
             else:
-                problem, grown = str(found) if found else "the answer leaves this partition out", 0
+                problem, grown = str(found) if found else "the broker's answer lacks this partition", 0
             if writer.done or problem is not None:
                 await self._end(writer, None if writer.done else problem)
             else:
@@ -200,7 +200,7 @@ class RescueRun:
             if problem is None:
                 manifest = await asyncio.to_thread(directory.whole, writer)
             elif self._disk is not None:
-                writer.close()  # what is there is continued when there is room
+                writer.close()  # a later run goes on from here when there is room
                 self._results[writer.branch] = BranchResult(writer.branch, writer.size, problem)
                 return
             else:

@@ -35,7 +35,7 @@ REQUEST_BYTES = 4 << 20
 """Bytes of one request, or one batch if that is larger."""
 REQUEST_PARTITIONS = 64
 ROUNDS = 20
-"""So often a partition that fails is tried again without any progress."""
+"""How often a failing partition is tried again without progress."""
 PAUSE = 0.5
 TOO_FEW, MIN_ISR = "NOT_ENOUGH_REPLICAS", "min.insync.replicas"
 COUNT_BYTES = 8 << 20

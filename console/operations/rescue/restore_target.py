@@ -24,7 +24,7 @@ _LARGEST = "max.message.bytes"
 
 @dataclass(frozen=True, slots=True)
 class TopicAges:
-    """How old a topic's records may be, in ms: to be taken at all, and to be kept. None: any age."""
+    """How old a topic's records may be, in ms: to be accepted, and to be kept. None: any age."""
 
     taken_ms: int | None
     kept_ms: int | None
@@ -72,7 +72,9 @@ async def source_target(
     for one in branches:
         _refuse_other_partition(one, states.get(one.branch.tp))
     configs = await cluster.topic_configs(topics) if topics else {}
-    notes = ["records that were written since stay before those that are written back: their order is lost"]
+    notes = [
+        "what is written back goes behind the records that were written since: the order between them is lost"
+    ]
     most, ages = {}, {}
     for topic, config in configs.items():
         if isinstance(config, Unknown):

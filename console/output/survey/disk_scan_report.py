@@ -101,7 +101,7 @@ def _dir_lines(found: ScannedDir, limit: int) -> Iterator[str]:
 
 def _owner(found: ScannedDir) -> str:
     if found.node_id < 0 and not found.cluster_id:
-        return "whose it is is not known"
+        return "which broker it belongs to is not known"
     directory = f", directory id {found.directory_id}" if found.directory_id else ""
     return f"node {found.node_id} of cluster {found.cluster_id}{directory}"
 

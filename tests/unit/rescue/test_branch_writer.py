@@ -65,7 +65,7 @@ def test_a_killed_run_goes_on_behind_the_last_whole_batch(tmp_path: Path, kept: 
 
 def test_a_log_of_another_epoch_is_not_taken_for_the_one_that_was_surveyed(tmp_path: Path) -> None:
     writer = BranchWriter(tmp_path, branch((0, 100, 120), (2, 120, 130)))
-    with pytest.raises(BranchError, match="offset 120 is of epoch 0 now, and was of 2"):
+    with pytest.raises(BranchError, match="offset 120 has epoch 0 now; it had epoch 2"):
         writer.take(DATA)
     assert writer.next_offset == 120
     (segment,) = writer.finish()
