@@ -11,7 +11,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -246,6 +246,18 @@ def test_a_broker_that_is_down_too_needs_no_throttle(cluster: CopyingCluster) ->
     cluster.up.remove(2)
     assert ends(run(heal(), cluster)) == [MoveEnd.MOVED] * 4
     assert {one.name for one in cluster.ever_set} == {"orders", "1", "4", "5"}
+
+
+def test_other_moves_than_those_that_a_person_agreed_to_are_not_sent(cluster: CopyingCluster) -> None:
+    """Broker 5 dies between the question on the screen and its answer."""
+    agreed = asyncio.run(heal(None).prepare(cluster, CLUSTER_ID, Nobody()))
+    cluster.up.remove(5)
+    before = dict(cluster.states)
+    with pytest.raises(NotDone, match="would be others now than those that were shown; nothing was sent"):
+        run(replace(heal(None), compared=agreed), cluster)
+    assert (cluster.states, cluster.copying) == (before, {})
+    cluster.up.add(5)
+    assert ends(run(replace(heal(None), compared=agreed), cluster)) == [MoveEnd.MOVED] * 4
 
 
 def test_a_voter_is_not_unregistered(cluster: CopyingCluster) -> None:
