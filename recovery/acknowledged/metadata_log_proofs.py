@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from recovery.acknowledged.complete_logs import CompleteLog, EarlierBranch, key
+from recovery.acknowledged.complete_logs import CompleteLog, EarlierBranch
 from recovery.acknowledged.in_sync_history import ElectionInDoubt, InSyncHistory, Whole
 from recovery.acknowledged.lacking_spans import lacking
 from recovery.acknowledged.partition_facts import PartitionFacts
@@ -15,8 +15,10 @@ from recovery.model import ReplicaLog
 def proofs_from_history(
     facts: PartitionFacts, logs: Mapping[int, ReplicaLog], history: InSyncHistory
 ) -> list[CompleteLog]:
-    """Each known log that was never left out of an ISR of min ISR, and all of them together; but for those that
-    visibly lost records since.
+    """Each known log that was never left out of an ISR of min ISR, but for those that visibly lost records since.
+
+    Several such logs together prove no more than one of them: a log that ranks highest holds what each of them has
+    kept, and one that lost records is no witness.
     """
     lost = {broker for one in records_lost(facts, logs, history) for broker in one.brokers}
     known = {broker: history.whole(broker) for broker in logs if broker not in lost}
@@ -26,14 +28,8 @@ def proofs_from_history(
     files = (Condition(ConditionKind.MIN_ISR_NEVER_LOWER),) if history.rests_on_files else ()
     proofs = []
     for broker, found in whole.items():
-        kept = _logs_not_shortened(facts, {broker: found}, tolerated=0)
-        proofs.append(
-            CompleteLog(broker, (_evidence(history, {broker: found}),), (*files, *kept), earlier, ranks)
-        )
-    if ranks and len(whole) > 1:
-        best = max(whole, key=lambda broker: key(logs[broker]))
-        kept = _logs_not_shortened(facts, whole, tolerated=len(whole) - 1)
-        proofs.append(CompleteLog(best, (_evidence(history, whole),), (*files, *kept), earlier, ranks))
+        conditions = (*files, *_log_not_shortened(facts, broker, found))
+        proofs.append(CompleteLog(broker, (_evidence(history, broker, found),), conditions, earlier, ranks))
     return proofs
 
 
@@ -67,25 +63,22 @@ def _left_before(history: InSyncHistory, broker: int, index: int) -> bool:
     return not any(election.unclean and election.at > last for election in history.doubts)
 
 
-def _evidence(history: InSyncHistory, whole: Mapping[int, Whole]) -> Evidence:
-    """``since_ms``: when the last of them left the ISR; None: one is in it."""
-    last = max(found.last for found in whole.values())
-    until = None if last == history.newest else history.intervals[last + 1].since_ms
-    return Evidence(EvidenceKind.NEVER_MIN_ISR_WITHOUT, tuple(whole), since_ms=until)
+def _evidence(history: InSyncHistory, broker: int, whole: Whole) -> Evidence:
+    """``since_ms``: when it left the ISR; None: it is in it."""
+    until = None if whole.last == history.newest else history.intervals[whole.last + 1].since_ms
+    return Evidence(EvidenceKind.NEVER_MIN_ISR_WITHOUT, (broker,), since_ms=until)
 
 
-def _logs_not_shortened(
-    facts: PartitionFacts, whole: Mapping[int, Whole], *, tolerated: int
-) -> tuple[Condition, ...]:
-    """The condition that one of these logs was not shortened; none where one certainly was not.
+def _log_not_shortened(facts: PartitionFacts, broker: int, whole: Whole) -> tuple[Condition, ...]:
+    """The condition that this log was not shortened; none where it certainly was not.
 
     A log that was read from a disk may lack what its host had not written to it when it lost power.
     """
-    read = {replica.broker for replica in facts.survey.replicas if replica.disk_read_ms is not None}
-    if any(not found.restarts and broker not in read for broker, found in whole.items()):
+    read = any(one.broker == broker and one.disk_read_ms is not None for one in facts.survey.replicas)
+    if not whole.restarts and not read:
         return ()
-    doubtful = all(any(not restart.after_shutdown for restart in found.restarts) for found in whole.values())
-    return (Condition(ConditionKind.RECORDS_KEPT, tuple(whole), tolerated=tolerated, doubtful=doubtful),)
+    doubtful = any(not restart.after_shutdown for restart in whole.restarts)
+    return (Condition(ConditionKind.RECORDS_KEPT, (broker,), doubtful=doubtful),)
 
 
 def _earlier_branches(

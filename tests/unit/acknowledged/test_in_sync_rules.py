@@ -95,6 +95,21 @@ def test_what_a_leader_lost_in_a_crash_is_lost_for_those_who_followed_it() -> No
     assert (verdict.kind, verdict.conditions) == (VerdictKind.NONE, (Condition(KEPT, (2,), doubtful=True),))
 
 
+def test_an_emptied_log_does_not_vouch_for_one_that_crashed() -> None:
+    """3 was shut down cleanly and is empty now: so 2, the other last member, must have kept its records."""
+    controller = ControllerLog()
+    controller.isr(2, 3, leader=2)
+    controller.isr(2, 3, leader=-1)
+    controller.starts(2)
+    controller.shuts_down(3)
+    controller.starts(3)
+    logs: dict[int, ReplicaLog | Unknown] = {1: SILENT, 2: log((0, 0, 900)), 3: log()}
+    verdict = controller.verdict(2, logs)
+    assert (verdict.kind, verdict.conditions) == (VerdictKind.NONE, (Condition(KEPT, (2,), doubtful=True),))
+    whole = controller.verdict(2, {**logs, 3: log((0, 0, 900))})
+    assert whole.conditions == (Condition(KEPT, (3,)),), "3 has kept everything, and 2 is as long"
+
+
 def test_a_silent_replica_that_joined_before_an_unclean_election_may_hold_the_other_branch() -> None:
     controller = two_led_last()
     controller.isr(2, leader=2)
