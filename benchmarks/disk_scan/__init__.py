@@ -1,0 +1,1 @@
+"""How fast a rescue reads the logs of offline partitions, against a bare consumer."""
