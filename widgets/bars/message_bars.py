@@ -52,6 +52,11 @@ class MessageBar(Lines):
         if tone is not Tone.BAD:
             self._timer = self.set_timer(self.SECONDS, self.clear_message)
 
+    def clear(self, text: str) -> None:
+        """Removes this message, if it is the one that is shown."""
+        if self.text == printable(text):
+            self.clear_message()
+
     def clear_error(self) -> None:
         """Removes an error: what it was about is not shown any more."""
         if self._tone is Tone.BAD:

@@ -128,18 +128,8 @@ def _broker_log_dirs(broker: int, dirs: Iterable[_LogDirRow]) -> BrokerLogDirs:
         found.append(LogDir(broker, one.path, one.error, one.total_bytes, one.usable_bytes, replicas))
         for topic, columns in one.topics:
             if columns:
-                topics.setdefault(topic, []).append((one.path, _settled(columns)))
+                topics.setdefault(topic, []).append((one.path, columns))
     return BrokerLogDirs(tuple(found), ReplicaSizes(topics))
-
-
-def _settled(columns: Columns) -> dict[int, int]:
-    """The sizes of the replicas that are not future ones."""
-    partitions, sizes, _, future = columns
-    if not any(future):
-        return dict(zip(partitions, sizes, strict=True))
-    return {
-        number: size for number, size, moving in zip(partitions, sizes, future, strict=True) if not moving
-    }
 
 
 def _messages(version: int) -> tuple[Any, Any]:

@@ -66,32 +66,50 @@ def _made(topic: str, columns: Columns) -> Iterator[LogDirReplica]:
 
 
 _NOWHERE = ("", -1)
-OneDir = tuple[str, Mapping[int, int]]
-"""A log dir, and the bytes of each partition in it."""
+OneDir = tuple[str, Columns]
+"""A log dir, and the columns of a topic's replicas in it, as :class:`DirReplicas` has them."""
 
 
 class ReplicaSizes:
-    """``topics`` maps a topic to the log dirs with replicas of it, future replicas left out."""
+    """``topics`` maps a topic to the log dirs with replicas of it; future replicas do not count."""
 
     def __init__(self, topics: Mapping[str, Sequence[OneDir]]) -> None:
         self._topics = topics
+        self._read: dict[str, Sequence[tuple[str, Mapping[int, int]]]] = {}
+
+    def _dirs(self, topic: str) -> Sequence[tuple[str, Mapping[int, int]]]:
+        """The topic's log dirs, each with the bytes of its partitions."""
+        dirs = self._read.get(topic)
+        if dirs is None:
+            found = self._topics.get(topic, ())
+            dirs = self._read[topic] = [(path, _settled(columns)) for path, columns in found]
+        return dirs
 
     def one(self, tp: TopicPartition) -> tuple[str, int]:
         """The log dir and the bytes; nowhere is ``("", -1)``."""
-        for path, sizes in reversed(self._topics.get(tp.topic, ())):
+        for path, sizes in reversed(self._dirs(tp.topic)):
             if tp.partition in sizes:
                 return path, sizes[tp.partition]
         return _NOWHERE
 
     def of(self, topic: str, partitions: Sequence[int]) -> tuple[Iterable[str], Iterable[int]]:
         """The same of several, the log dirs and the bytes apart."""
-        dirs = self._topics.get(topic, ())
+        dirs = self._dirs(topic)
         if len(dirs) == 1:
             ((path, sizes),) = dirs
             if len(sizes) >= len(partitions) and sizes.keys() >= set(partitions):
                 return repeat(path, len(partitions)), map(sizes.__getitem__, partitions)
         found = [self.one(TopicPartition(topic, partition)) for partition in partitions]
         return [path for path, _ in found], [size for _, size in found]
+
+
+def _settled(columns: Columns) -> dict[int, int]:
+    partitions, sizes, _, future = columns
+    if not any(future):
+        return dict(zip(partitions, sizes, strict=True))
+    return {
+        number: size for number, size, moving in zip(partitions, sizes, future, strict=True) if not moving
+    }
 
 
 NO_SIZES = ReplicaSizes({})

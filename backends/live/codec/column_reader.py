@@ -99,7 +99,10 @@ class ColumnReader:
         if end > len(data):
             return False
         size = form.size
-        return not any(data[at + offset : end : size].strip(allowed) for offset, allowed in form.marks)
+        for offset, allowed in form.marks:  # noqa: SIM110  # the generator of any() takes as long as the test
+            if data[at + offset : end : size].strip(allowed):
+                return False
+        return True
 
     def runs(self, offset: int, forms: Mapping[int, RowFormat], rows: int) -> list[tuple[RowFormat, int]]:
         """Consecutive rows by format, which the byte at ``offset`` of each row tells.

@@ -141,6 +141,7 @@ class MainScreen(PanesScreen):
     def _make_reports(self) -> SessionReports:
         return SessionReports(
             self.say,
+            clear=lambda text: self.query_one(MessageBar).clear(text),
             shown=lambda: is_ready(self),
             redraw=self.redraw,
             draw_bars=self.draw_bars,

@@ -12,16 +12,17 @@ from widgets.text import Tone
 
 
 class SessionReports:
-    """The listener of a session (:class:`console.app.session.session.Listener`). ``shown`` returns whether
-    the screen is shown. ``clear_marks`` removes the marks of every table and returns how many there were.
-    ``warnings`` returns the warnings from opening the cluster, once. ``report`` writes a crash file and
-    returns the line that names it.
+    """The listener of a session (:class:`console.app.session.session.Listener`). ``clear`` removes a message if it
+    is shown. ``shown`` returns whether the screen is shown. ``clear_marks`` removes the marks of every table and
+    returns how many there were. ``warnings`` returns the warnings from opening the cluster, once. ``report`` writes
+    a crash file and returns the line that names it.
     """
 
     def __init__(
         self,
         say: Say,
         *,
+        clear: Callable[[str], None],
         shown: Callable[[], bool],
         redraw: Callable[[], None],
         draw_bars: Callable[[], None],
@@ -31,6 +32,7 @@ class SessionReports:
         report: Callable[[Exception], str],
     ) -> None:
         self._say = say
+        self._clear = clear
         self._shown = shown
         self._redraw = redraw
         self._draw_bars = draw_bars
@@ -50,6 +52,8 @@ class SessionReports:
         if not self._shown():
             return
         self._draw_bars()
+        if self._problem and not problem:
+            self._clear(self._problem)
         if problem and problem != self._problem:
             self._say(problem, Tone.BAD)
         elif lapsed and lapsed != self._lapsed:

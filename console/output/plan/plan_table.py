@@ -21,7 +21,7 @@ from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState
 from recovery.strategy import DecisionKind
 from recovery.wording.group_text import affected_group_lines, internal_loss_lines
-from recovery.wording.quantity_text import counted, ids, printable
+from recovery.wording.quantity_text import counted, ids, offset, printable
 
 LED_BY = {
     Leading.RIGHT: "the right leader",
@@ -100,7 +100,9 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -
 
 def planned_table(rows: Iterable[PlanRow]) -> Iterator[str]:
     """The planned elections."""
-    return table(_PLANNED, [tuple(_cell(value) for value in review_row(row)) for row in rows])
+    texts = [review_row(row) for row in rows]
+    cells = [(*text[:3], offset(text.log_end), *text[4:]) for text in texts]
+    return table(_PLANNED, [tuple(map(_cell, row)) for row in cells])
 
 
 def shown_rows(plan: Plan, limit: int) -> Sequence[PlanRow]:

@@ -15,7 +15,7 @@ from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.write import digest, utc_text
 from recovery.wording.loss_text import lost_ranges
-from recovery.wording.quantity_text import printable
+from recovery.wording.quantity_text import offset, printable
 from recovery.wording.replica_text import disk_text
 
 
@@ -89,8 +89,8 @@ def _candidate_cells(row: PlanRow, candidate: PlanCandidate) -> tuple[str, ...]:
         role,
         str(candidate.standing),
         "?" if candidate.last_epoch is None else str(candidate.last_epoch),
-        str(candidate.log_end),
-        str(candidate.log_start) if candidate.log_start >= 0 else "?",
+        offset(candidate.log_end),
+        offset(candidate.log_start),
         candidate_harm(candidate),
         lost_ranges(candidate.loss),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from backends.base.answers import Contact
 from console.output.text_table import TextColumn, table
 from recovery.model import Lineage, Replica, Survey, Unknown
-from recovery.wording.quantity_text import human_bytes, ids, printable
+from recovery.wording.quantity_text import human_bytes, ids, offset, printable
 from recovery.wording.replica_text import disk_text, elr_text, replica_sets
 
 SPANS_SHOWN = 3
@@ -51,9 +51,9 @@ def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[
     return (
         *start,
         _epoch(lineage.last_epoch) if isinstance(lineage, Lineage) else "?",
-        _offset(log.log_end_offset),
-        _offset(log.log_start_offset),
-        _offset(log.high_watermark),
+        offset(log.log_end_offset),
+        offset(log.log_start_offset),
+        offset(log.high_watermark),
         str(log.leader_epoch),
         _spans(lineage) if isinstance(lineage, Lineage) else "?",
         human_bytes(log.size, unknown=""),
@@ -115,10 +115,6 @@ def known(value: int | bool | Unknown) -> str:
 
 def _epoch(value: int) -> str:
     return str(value) if value >= 0 else "none"
-
-
-def _offset(value: int) -> str:
-    return str(value) if value >= 0 else "?"
 
 
 def _spans(lineage: Lineage) -> str:
