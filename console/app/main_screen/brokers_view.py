@@ -6,7 +6,7 @@ from console.app.main_screen.title_view import doubt
 from console.app.session.session import Session
 from console.app.session.view import View
 from recovery.broker_load import BrokerLoad
-from recovery.model import Unknown
+from recovery.model import Unknown, Why
 from widgets.brokers import BrokerRow, BrokersView
 
 
@@ -37,9 +37,16 @@ def _row(broker: int, view: View, load: BrokerLoad, now: float) -> BrokerRow:
         fenced_s=None if fenced_at is None else max(0.0, now - fenced_at[0]),
         exact=fenced_at is not None and fenced_at[1],
         answered_s=None if answered_at is None else max(0.0, now - answered_at),
-        problem="" if problem is None else str(problem),
+        problem=_problem_text(problem),
         asked=contact is not None or dirs is not None,
         failed_dirs=None
         if dirs is None or isinstance(dirs, Unknown)
         else sum(1 for one in dirs if one.error),
     )
+
+
+def _problem_text(problem: Unknown | None) -> str:
+    """Why it did not answer, without saying twice that it did not."""
+    if problem is None:
+        return ""
+    return problem.detail if problem.why is Why.NOT_ANSWERED and problem.detail else str(problem)
