@@ -15,7 +15,7 @@ from textual.strip import Strip
 from recovery.wording.quantity_text import printable
 from widgets.lifecycle import screen_is_open
 from widgets.navigation_keys import navigation_bindings
-from widgets.text import Content, Line, Piece, width_of
+from widgets.text import Content, Line, Piece, Tone, fold, width_of
 from widgets.theme import Styles, tone_styles
 
 
@@ -26,8 +26,16 @@ def strip_of(line: Line, styles: Styles, width: int) -> Strip:
     return Strip(segments, width_of(shown)).adjust_cell_length(width)
 
 
+def _goes_on(line: Line, width: int) -> Line:
+    """The line with a sign that more follows: half a sentence ("Do not") must not look like a whole one."""
+    kept = fold(line, max(1, width - 2))
+    return (*(kept[0] if kept else ()), Piece(" …", Tone.DIM))
+
+
 class Lines(ScrollView, can_focus=True):
-    """Lines of text, scrolled by keys and wheel. What is shown is made anew for every width."""
+    """Lines of text, scrolled by keys and wheel. What is shown is made anew for every width. Where they cannot be
+    scrolled and there is no room for all, the last one that is shown says that more follows.
+    """
 
     DEFAULT_CSS = """
     Lines { height: auto; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
@@ -80,6 +88,8 @@ class Lines(ScrollView, can_focus=True):
             self.call_later(self._make)  # a scroll bar came or went
         number = y + self.scroll_offset.y
         line = self._lines[number] if number < len(self._lines) else ()
+        if y == self.size.height - 1 and number < len(self._lines) - 1 and not self.can_focus:
+            line = _goes_on(line, self._made_for)
         return strip_of(line, tone_styles(self), self.size.width).apply_style(self.rich_style)
 
     def _redraw(self) -> None:

@@ -94,3 +94,6 @@ async def test_without_a_leader_of_the_quorum_the_states_are_called_those_of_bef
     async with console("two-of-three-voters-lost", size=(120, 30)) as robot:
         await robot.opens("8")
         await robot.sees("As before, ", "3 brokers: 1 no answer, 2 up")
+        await robot.opens("3")
+        await robot.sees("who waits for a leader is not known: no controller leads")
+        assert "no partition waits" not in robot.screen

@@ -2,5 +2,6 @@
 
 from widgets.eligible.eligible_pane import EligiblePane, EligibleView
 from widgets.eligible.eligible_row import DiskWord, EligibleRow
+from widgets.eligible.eligible_text import unknown_now
 
-__all__ = ["DiskWord", "EligiblePane", "EligibleRow", "EligibleView"]
+__all__ = ["DiskWord", "EligiblePane", "EligibleRow", "EligibleView", "unknown_now"]

@@ -19,11 +19,12 @@ from widgets.text import Line, Piece, Tone, fold, line
 @dataclass(frozen=True, slots=True)
 class EligibleView:
     """The partitions in the order to show them. ``known`` False: their logs have not been read yet, so an empty
-    list is not good news.
+    list is not good news. ``doubt`` says why it may not be so now, "" where it is.
     """
 
     rows: Sequence[EligibleRow]
     known: bool = True
+    doubt: str = ""
 
 
 def _ends(row: EligibleRow) -> str:
@@ -99,7 +100,7 @@ class EligiblePane(TablePane):
     def summary_lines(self, width: int) -> list[Line]:
         if not self._view.known:
             return fold(line(Piece("  who waits for a leader is not known yet", Tone.WARN)), width, "  ")
-        return summary(self._returns, width)
+        return summary(self._returns, width, self._view.doubt)
 
     def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row

@@ -63,11 +63,17 @@ def returns(rows: Iterable[EligibleRow]) -> Returns:
     return Returns(len(offline), tuple(brokers), nobody, dict(failed), dict(unknown_min_isr))
 
 
-def summary(found: Returns, width: int) -> list[Line]:
-    """Shown first: which broker's return brings how many partitions online without an unclean election."""
+def summary(found: Returns, width: int, doubt: str = "") -> list[Line]:
+    """Shown first: which broker's return brings how many partitions online without an unclean election. ``doubt``
+    says why what is known may not be so now, "" where it is.
+    """
     lines = unknown_min_isr_lines(found.unknown_min_isr, width)
+    if doubt:
+        text = f"  As before, {doubt}:" if found.offline else f"  {unknown_now(doubt)}"
+        lines = fold(line(Piece(text, Tone.WARN)), width, "    ") + lines
     if not found.offline:
-        return [line(Piece("  no partition waits for a leader", Tone.GOOD)), *lines]
+        nobody = () if doubt else (line(Piece("  no partition waits for a leader", Tone.GOOD)),)
+        return [*nobody, *lines]
     for broker, count in sorted(found.failed.items()):
         text = (
             f"  Broker {broker}'s disk FAILED under {count:,} of {found.offline:,}: its return does not help"
@@ -83,6 +89,11 @@ def summary(found: Returns, width: int) -> list[Line]:
         )
         lines += fold(line(Piece(text, Tone.WARN)), width, "    ")
     return lines
+
+
+def unknown_now(doubt: str) -> str:
+    """In place of an empty list that may not be good news."""
+    return f"who waits for a leader is not known: {doubt}"
 
 
 def details(row: EligibleRow, width: int) -> list[Line]:

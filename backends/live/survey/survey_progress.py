@@ -9,13 +9,17 @@ from operator import itemgetter, lt
 from recovery.model import PartitionState
 
 _name = itemgetter(0, 1)
+_replicas = itemgetter(PartitionState._fields.index("replicas"))
 
 
 class SurveyProgress:
     """Replicas are counted by the index of their partition among ``states``."""
 
     def __init__(self, states: Sequence[PartitionState], *, leaders_only: bool) -> None:
-        self._pending = [len(asked(state, leaders_only=leaders_only)) for state in states]
+        wanted = (
+            (asked(state, leaders_only=True) for state in states) if leaders_only else map(_replicas, states)
+        )
+        self._pending = list(map(len, wanted))
         self.total = len(states)
         self.left = self.total - self._pending.count(0)
 

@@ -32,8 +32,13 @@ DEEP = 20_000
 """Recursion limit: the objects of a run form long chains."""
 
 
+_BY_PLACE = frozenset((CellType, FunctionType))
+
+
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
+        if type(value) not in _BY_PLACE:  # millions of objects of a large run
+            return NotImplemented
         if isinstance(value, CellType):
             return _cell, (), value.cell_contents, None, None, _fill
         if isinstance(value, FunctionType) and "<" in value.__qualname__:

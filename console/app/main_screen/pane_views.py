@@ -17,7 +17,7 @@ from recovery.controller.rules import ControllerRules, shipped
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from widgets.base_pane import Pane
 from widgets.brokers import BrokersPane
-from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
+from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
 from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane, PartitionsView
 from widgets.plan import PlanPane
@@ -58,8 +58,9 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
         case ReplicasPane():
             pane.update(_replicas(session, sources.cursor))
         case EligiblePane():
-            eligible = _eligible(view)
-            pane.table.empty = _NOBODY if eligible.known else _NOT_SEEN
+            eligible = _eligible(view, doubt(session))
+            nobody = unknown_now(eligible.doubt) if eligible.doubt else _NOBODY
+            pane.table.empty = nobody if eligible.known else _NOT_SEEN
             pane.update(eligible)
         case QuorumPane():
             pane.update(_quorum(view))
@@ -100,12 +101,12 @@ def _replicas(session: Session, partition: TopicPartition | None) -> ReplicasVie
     return ReplicasView(survey, session.choosing.ranking, view.brokers, view.calls, ages, verdicts)
 
 
-def _eligible(view: View) -> EligibleView:
+def _eligible(view: View, caveat: str) -> EligibleView:
     rules = rules_of(view)
     surveys = sorted(view.surveys.values(), key=lambda s: (not s.state.offline, s.tp))
     known = view.partitions is not None and (bool(surveys) or not view.troubled)
     rows = tuple(EligibleRow(survey, rules, _disks(survey, view)) for survey in surveys)
-    return EligibleView(rows, known)
+    return EligibleView(rows, known, caveat)
 
 
 def rules_of(view: View) -> ControllerRules:

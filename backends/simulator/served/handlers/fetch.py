@@ -116,16 +116,17 @@ def _one(reader: FetchReader, tp: TopicPartition, asked: Any) -> FetchedRow:
     log = replica.log
     if not log.start <= asked.fetch_offset <= log.end:
         return FetchedRow(tp.partition, ErrorCode.offset_out_of_range)
+    transactions = reader.call.context.world.context.transactions
+    last_stable, aborted = transactions.last_stable(tp, log), None
     last_epoch = getattr(asked, "last_fetched_epoch", -1)
     if last_epoch >= 0:
         epoch, end = end_of(replica, last_epoch)
         if end < 0:
             return FetchedRow(tp.partition, ErrorCode.offset_out_of_range)
         if epoch < last_epoch or end < asked.fetch_offset:
-            return FetchedRow(tp.partition, ErrorCode.none, log.high_watermark, log.start, (epoch, end))
+            parted = FetchedRow(tp.partition, ErrorCode.none, log.high_watermark, log.start, (epoch, end))
+            return parted._replace(last_stable=last_stable)
     until = log.end if replica_id == FUTURE or replica_id >= 0 else log.high_watermark
-    transactions = reader.call.context.world.context.transactions
-    last_stable, aborted = transactions.last_stable(tp, log), None
     if reader.call.field("isolation_level", 0) == READ_COMMITTED and until <= log.high_watermark:
         until = last_stable
         aborted = tuple(transactions.aborted(tp, log, asked.fetch_offset, until))
