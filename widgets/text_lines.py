@@ -77,6 +77,7 @@ class Lines(ScrollView, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         if event.size.width != self._made_for:
             self._make()
+        self.refresh()  # the last line that has room may be another one
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         if self._content is None:
