@@ -104,9 +104,10 @@ class TablePane(Pane):
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
-        yield Lines(id=f"{self.NAME}-summary", focusable=False).add_class("summary")
+        yield Lines(id=f"{self.NAME}-summary", focusable=False, fixed=True).add_class("summary")
         yield self.make_table()
-        yield Lines(id=f"{self.NAME}-details", focusable=self.DETAILS_SCROLL).add_class("details")
+        scrolls = self.DETAILS_SCROLL
+        yield Lines(id=f"{self.NAME}-details", focusable=scrolls, fixed=not scrolls).add_class("details")
 
     def on_mount(self) -> None:
         self.show_lines()

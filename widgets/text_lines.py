@@ -33,8 +33,8 @@ def _goes_on(line: Line, width: int) -> Line:
 
 
 class Lines(ScrollView, can_focus=True):
-    """Lines of text, scrolled by keys and wheel. What is shown is made anew for every width. Where they cannot be
-    scrolled and there is no room for all, the last one that is shown says that more follows.
+    """Lines of text, scrolled by keys and wheel. What is shown is made anew for every width. ``fixed``: no key
+    scrolls them, so where there is no room for all, the last line that is shown says that more follows.
     """
 
     DEFAULT_CSS = """
@@ -45,10 +45,16 @@ class Lines(ScrollView, can_focus=True):
     )
 
     def __init__(
-        self, content: Content | None = None, *, id: str | None = None, focusable: bool = True
+        self,
+        content: Content | None = None,
+        *,
+        id: str | None = None,
+        focusable: bool = True,
+        fixed: bool = False,
     ) -> None:
         super().__init__(id=id)
         self.can_focus = focusable
+        self._fixed = fixed
         self._content = content
         self._lines: Sequence[Line] = ()
         self._made_for = -1
@@ -89,7 +95,7 @@ class Lines(ScrollView, can_focus=True):
             self.call_later(self._make)  # a scroll bar came or went
         number = y + self.scroll_offset.y
         line = self._lines[number] if number < len(self._lines) else ()
-        if y == self.size.height - 1 and number < len(self._lines) - 1 and not self.can_focus:
+        if y == self.size.height - 1 and number < len(self._lines) - 1 and self._fixed:
             line = _goes_on(line, self._made_for)
         return strip_of(line, tone_styles(self), self.size.width).apply_style(self.rich_style)
 
