@@ -19,6 +19,7 @@ from pipeline.drills.incident import IncidentShape
 from pipeline.drills.recovery_arms import Arm
 from pipeline.errors import PipelineError
 from pipeline.exposure import exposure_job as exposures
+from pipeline.exposure.what_if import WhatIf, parsed_losses
 from pipeline.history import history_job as histories
 from pipeline.history.history_sources import find_history
 from pipeline.job_run import JobRun, carry_out
@@ -45,6 +46,8 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--since", type=moment)
     parser.add_argument("--ranking", type=Ranking, choices=list(Ranking), default=Ranking.LAST_RECORD)
     parser.add_argument("--strategy", type=Strategy, choices=list(Strategy), default=Strategy.BALANCED)
+    parser.add_argument("--lose", action="append", default=[])
+    parser.add_argument("--min-isr", type=int)
     parser.add_argument("--seeds", type=int, default=10)
     return parser.parse_args(words)
 
@@ -80,7 +83,8 @@ def _plan(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
 
 
 def _exposure(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
-    return exposures.outcome(spark, find(_roots(asked), asked.cluster_id, asked.at), out)
+    sources = find(_roots(asked), asked.cluster_id, asked.at)
+    return exposures.outcome(spark, sources, out, WhatIf(parsed_losses(asked.lose), asked.min_isr))
 
 
 def _history(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
@@ -93,14 +97,7 @@ def _drill(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput
     arms = tuple(arm.value for arm in Arm)
     grid = Grid(tuple(shape.value for shape in IncidentShape), arms, (1, 2), 0, asked.seeds)
     drills.run_grid(spark, grid, out)
-    cells = drills.compare(spark, [out / drills.INCIDENTS], out)
-    overall = [cell for cell in cells if cell["scenario"] == "all"]
-    summary = {
-        "incidents": sum(cell["incidents"] for cell in overall),
-        "failed": sum(cell["failed"] for cell in overall),
-        "failures": drills.failures(spark, [out / drills.INCIDENTS], WORST),
-        "cells": cells,
-    }
+    summary = drills.summarise(spark, [out / drills.INCIDENTS], out, WORST)
     return JobOutput((drills.INCIDENTS, drills.COMPARED), {"seeds": asked.seeds}, summary)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from console.output.bar_table import Row, bar, by_id, rendered
 from console.output.json_document import document
+from console.output.result_table import ResultPart, ResultRow, ResultTable, Share, terminal_lines
 from console.output.screen import Screen
 from pipeline.results import JobResult
 from recovery.wording.loss_text import range_text
@@ -25,8 +25,13 @@ def show_result(screen: Screen, result: JobResult, rows: int, *, json: bool) -> 
         }
         screen.out(document("pipeline", fields))
         return
-    screen.out(_LINES[result.job](result, rows))
+    screen.out(line for part in result_parts(result, rows) for line in terminal_lines(part))
     screen.say(f"result: {result.place.uri}")
+
+
+def result_parts(result: JobResult, rows: int) -> Iterator[ResultPart]:
+    """What a result says, the counts first; of each table the first ``rows``, 0 for all."""
+    yield from _PARTS[result.job](result, rows)
 
 
 def mean(cell: Mapping[str, Any], name: str) -> str:
@@ -37,7 +42,7 @@ def mean(cell: Mapping[str, Any], name: str) -> str:
     return f"{value:,.2f}" if spread is None else f"{value:,.2f} ± {spread:,.2f}"
 
 
-def _drill(result: JobResult, rows: int) -> Iterator[str]:  # noqa: ARG001  # a registry's signature
+def _drill(result: JobResult, rows: int) -> Iterator[ResultPart]:  # noqa: ARG001  # a registry's signature
     summary = result.summary
     yield f"{summary['incidents']:,} incidents, {summary['failed']:,} that could not be run"
     cells: list[dict[str, Any]] = summary["cells"]
@@ -46,8 +51,7 @@ def _drill(result: JobResult, rows: int) -> Iterator[str]:  # noqa: ARG001  # a 
         inside = [c for c in cells if (c["scenario"], c["min_isr"]) == (scenario, min_isr)]
         most = max((c["lost_acknowledged"] or 0.0) for c in inside)
         level = "" if min_isr < 0 else f", min ISR {min_isr}"
-        yield ""
-        yield from rendered(
+        yield ResultTable(
             f"{scenario}{level}: mean per incident, ± 95 % confidence",
             (
                 "arm",
@@ -62,11 +66,11 @@ def _drill(result: JobResult, rows: int) -> Iterator[str]:  # noqa: ARG001  # a 
                 "waits",
                 "offline at the end",
             ),
-            (
+            [
                 (
                     c["arm"],
                     mean(c, "lost_acknowledged"),
-                    bar(c["lost_acknowledged"] or 0.0, most),
+                    Share(c["lost_acknowledged"] or 0.0, most),
                     f"{c['losing']:,} of {c['incidents']:,}",
                     mean(c, "lost_other"),
                     mean(c, "rescuable"),
@@ -77,11 +81,50 @@ def _drill(result: JobResult, rows: int) -> Iterator[str]:  # noqa: ARG001  # a 
                     mean(c, "offline_after"),
                 )
                 for c in inside
-            ),
+            ],
         )
 
+    # Results of earlier versions have no differences.
+    if "paired" in summary:
+        yield from _paired(summary["paired"])
 
-def _plan(result: JobResult, rows: int) -> Iterator[str]:
+
+def _paired(paired: Mapping[str, Any]) -> Iterator[ResultPart]:
+    """How each method differs from the baseline on the same incidents, over all scenarios."""
+    overall = [row for row in paired["rows"] if row["scenario"] == "all"]
+    for min_isr in dict.fromkeys(row["min_isr"] for row in overall):
+        level = "" if min_isr < 0 else f", min ISR {min_isr}"
+        yield ResultTable(
+            f"compared with {paired['baseline']} on the same incidents{level}: mean difference [95 % bootstrap]",
+            ("arm", "incidents", "acks=all lost", "loses less, more", "partition s offline", "less, more"),
+            [
+                (
+                    row["arm"],
+                    f"{row['pairs']:,}",
+                    difference(row, "lost_acknowledged"),
+                    f"{row['lost_acknowledged_less']:,}, {row['lost_acknowledged_more']:,}",
+                    difference(row, "unavailable_s"),
+                    f"{row['unavailable_s_less']:,}, {row['unavailable_s_more']:,}",
+                )
+                for row in overall
+                if row["min_isr"] == min_isr
+            ],
+        )
+    if paired["worst"]:
+        yield ""
+        yield "the incidents in which each method lost most"
+    for row in paired["worst"]:
+        yield f"  {row['lost_acknowledged']:,} acks=all lost: {row['replay']}"
+
+
+def difference(row: Mapping[str, Any], name: str) -> str:
+    """A mean difference with its interval, such as -12.30 [-14.10, -10.20]; "[?]" if the interval is unknown."""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    between = "?" if low is None else f"{low:+,.2f}, {high:+,.2f}"
+    return f"{row[name]:+,.2f} [{between}]"
+
+
+def _plan(result: JobResult, rows: int) -> Iterator[ResultPart]:
     summary = result.summary
     asked = result.asked
     yield f"ranking {asked['ranking']}, strategy {asked['strategy']}, {len(asked['clusters']):,} clusters"
@@ -92,40 +135,38 @@ def _plan(result: JobResult, rows: int) -> Iterator[str]:
     partitions = summary.get("partitions", {})
     listed = sorted(asked["clusters"], key=lambda one: -losses.get(one, {}).get("at_least", 0))
     most = max((row["at_least"] for row in losses.values()), default=0)
-    yield ""
     columns = ("id", "partitions", "to elect", "lose nothing", "lose at least", "", "unknown bound", "others")
     rows_shown = [
         _cluster_row(one, partitions.get(one, 0), verdicts.get(one, {}), losses.get(one), most)
         for one in (listed[:rows] if rows else listed)
     ]
-    yield from by_id("clusters", columns, rows_shown)
+    yield ResultTable("clusters", columns, rows_shown, ids_first=True)
     if len(listed) > rows > 0:
         yield f"… and {len(listed) - rows:,} more clusters (--rows 0 shows all)"
     worst = summary["worst"]
     if worst:
-        yield ""
         top = max(row["at_least"] for row in worst)
-        yield from rendered(
+        yield ResultTable(
             "the worst choices",
             ("cluster", "partition", "leader", "loses", "", "why"),
-            (
+            [
                 (
                     row["cluster_id"],
                     f"{row['topic']}-{row['partition']}",
                     str(row["chosen"]),
                     range_text(row["at_least"], row["at_most"]),
-                    bar(row["at_least"], top),
+                    Share(row["at_least"], top),
                     row["reason"],
                 )
                 for row in (worst[:rows] if rows else worst)
-            ),
+            ],
         )
     yield from _quarantine(summary)
 
 
 def _cluster_row(
     name: str, partitions: int, verdicts: Mapping[str, int], loss: Mapping[str, int] | None, most: int
-) -> Row:
+) -> ResultRow:
     others = ", ".join(
         f"{count:,} {verdict}" for verdict, count in sorted(verdicts.items()) if verdict != "elect"
     )
@@ -137,47 +178,53 @@ def _cluster_row(
         f"{loss['elect']:,}",
         f"{loss['lossless']:,}",
         f"{loss['at_least']:,}",
-        bar(loss["at_least"], most),
+        Share(loss["at_least"], most),
         f"{loss['unknown']:,}",
         others,
     )
 
 
-def _quarantine(summary: Mapping[str, Any]) -> Iterator[str]:
+def _quarantine(summary: Mapping[str, Any]) -> Iterator[ResultPart]:
     """The broken rows and the clusters that were left out, and why: nothing is dropped silently."""
     yield from _broken_rows(summary)
     for row in summary["refused"]:
         yield f"left out: cluster {row['cluster_id']}: {row['reason']}"
 
 
-def _broken_rows(summary: Mapping[str, Any]) -> Iterator[str]:
+def _broken_rows(summary: Mapping[str, Any]) -> Iterator[ResultPart]:
     if summary["quarantined"]:
-        yield ""
-        yield from rendered(
+        yield ResultTable(
             "quarantined rows",
             ("cluster", "rows", "why"),
-            ((row["cluster_id"], f"{row['rows']:,}", row["reason"]) for row in summary["quarantined"]),
+            [(row["cluster_id"], f"{row['rows']:,}", row["reason"]) for row in summary["quarantined"]],
         )
 
 
-def _exposure(result: JobResult, rows: int) -> Iterator[str]:
+def _exposure(result: JobResult, rows: int) -> Iterator[ResultPart]:
     summary = result.summary
+    min_isr = result.asked.get("what_if", {}).get("min_isr")
+    if min_isr is not None:
+        yield f"counted as if min ISR of every topic were {min_isr}"
+    answers = summary.get("what_if", ())
+    for cluster_id in dict.fromkeys(row["cluster_id"] for row in answers):
+        mine = [row for row in answers if row["cluster_id"] == cluster_id]
+        yield ResultTable(f"{cluster_id}: what if", _EXPOSED, list(_exposed(mine, "kind")))
     for cluster_id in sorted({row["cluster_id"] for row in summary["worst"]}):
         mine = [row for row in summary["worst"] if row["cluster_id"] == cluster_id]
         for together, title in ((1, "one failure"), (2, "two at once that share a partition")):
             found = [row for row in mine if row["together"] == together]
             if found:
-                yield ""
-                yield from rendered(
-                    f"{cluster_id}: {title}", _EXPOSED, _exposed(found[:rows] if rows else found, "kind")
+                yield ResultTable(
+                    f"{cluster_id}: {title}",
+                    _EXPOSED,
+                    list(_exposed(found[:rows] if rows else found, "kind")),
                 )
         topics = [
             row | {"kind": row["topic"], "failed": [f"broker {row['broker']}"]}
             for row in summary["topics"]
             if row["cluster_id"] == cluster_id
         ]
-        yield ""
-        yield from rendered(f"{cluster_id}: topics", ("topic", *_EXPOSED[1:]), _exposed(topics, "kind"))
+        yield ResultTable(f"{cluster_id}: topics", ("topic", *_EXPOSED[1:]), list(_exposed(topics, "kind")))
     yield from _quarantine(summary)
 
 
@@ -196,7 +243,7 @@ _EXPOSED = (
 )
 
 
-def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[Row]:
+def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[ResultRow]:
     most = max((row["offline"] for row in found), default=0)
     for row in found:
         yield (
@@ -204,7 +251,7 @@ def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[Row]:
             " + ".join(row["failed"]),
             f"{row['partitions']:,}",
             f"{row['offline']:,}",
-            bar(row["offline"], most, 10),
+            Share(row["offline"], most, 10),
             f"{row['unclean']:,}",
             f"{row['under_min_isr']:,}",
             # Results of earlier versions do not tell these two.
@@ -214,7 +261,7 @@ def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[Row]:
         )
 
 
-def _history(result: JobResult, rows: int) -> Iterator[str]:
+def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:
     summary = result.summary
     for cluster_id, moments in result.asked["clusters"].items():
         gaps = summary["gaps"].get(cluster_id, 0)
@@ -224,20 +271,18 @@ def _history(result: JobResult, rows: int) -> Iterator[str]:
             + (f", {counted(gaps, 'gap')}: what happened there is unknown" if gaps else "")
             + (f"; {others:,} others not used: another collector took them meanwhile" if others else "")
         )
-    yield ""
-    yield from rendered(
+    yield ResultTable(
         "incidents",
         ("cluster", "kind", "outcome", "incidents", "together, s at least"),
-        (
+        [
             (r["cluster_id"], r["kind"], r["outcome"], f"{r['incidents']:,}", f"{r['at_least_s'] or 0:,.0f}")
             for r in summary["counts"]
-        ),
+        ],
     )
-    yield ""
-    yield from rendered(
+    yield ResultTable(
         "repeat offenders",
         ("cluster", "partition", "kind", "incidents", "s at least"),
-        (
+        [
             (
                 r["cluster_id"],
                 f"{r['topic']}-{r['partition']}",
@@ -246,13 +291,12 @@ def _history(result: JobResult, rows: int) -> Iterator[str]:
                 f"{r['at_least_s'] or 0:,.0f}",
             )
             for r in _first(summary["offenders"], rows)
-        ),
+        ],
     )
-    yield ""
-    yield from rendered(
+    yield ResultTable(
         "the longest",
         ("cluster", "partition", "kind", "began", "seconds", "outcome", "how", "by"),
-        (
+        [
             (
                 r["cluster_id"],
                 f"{r['topic']}-{r['partition']}",
@@ -264,14 +308,13 @@ def _history(result: JobResult, rows: int) -> Iterator[str]:
                 r["who"] or "",
             )
             for r in _first(summary["longest"], rows)
-        ),
+        ],
     )
     if summary["events"]:
-        yield ""
-        yield from rendered(
+        yield ResultTable(
             "quorum, brokers and log dirs, newest first",
             ("when", "cluster", "what", "was", "is", ""),
-            (
+            [
                 (
                     r["when"],
                     r["cluster_id"],
@@ -281,7 +324,7 @@ def _history(result: JobResult, rows: int) -> Iterator[str]:
                     "in a gap" if r["in_a_gap"] else "",
                 )
                 for r in _first(summary["events"], rows)
-            ),
+            ],
         )
     yield from _broken_rows(summary)
     for row in summary["refused"]:
@@ -297,7 +340,7 @@ def _seconds(at_least: float | None, at_most: float | None) -> str:
     return f"{least} to {at_most:,.0f}" if at_most is not None else f"at least {least}"
 
 
-_LINES: dict[str, Callable[[JobResult, int], Iterator[str]]] = {
+_PARTS: dict[str, Callable[[JobResult, int], Iterator[ResultPart]]] = {
     "drill": _drill,
     "plan": _plan,
     "exposure": _exposure,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.drills.drill_grid import Grid, tasks
+from pipeline.drills.paired_comparison import compare_paired, read_incidents
 from pipeline.storage import StoragePath
 
 INCIDENTS = "incidents"
@@ -72,6 +73,21 @@ def compare(spark: Any, sources: list[StoragePath], out: StoragePath) -> list[di
     table = cells.unionByName(overall).orderBy("scenario", "min_isr", "arm")
     table.coalesce(1).write.parquet((out / COMPARED).hadoop)
     return [row.asDict() for row in spark.read.parquet((out / COMPARED).hadoop).collect()]
+
+
+def summarise(spark: Any, sources: list[StoragePath], out: StoragePath, count: int) -> dict[str, Any]:
+    """Means by cell, differences between the methods on the same incidents, the worst incidents, and the first
+    ``count`` that could not be run. Raises PipelineError.
+    """
+    cells = compare(spark, sources, out)
+    overall = [cell for cell in cells if cell["scenario"] == "all"]
+    return {
+        "incidents": sum(cell["incidents"] for cell in overall),
+        "failed": sum(cell["failed"] for cell in overall),
+        "failures": failures(spark, sources, count),
+        "cells": cells,
+        "paired": compare_paired(read_incidents(sources))._asdict(),
+    }
 
 
 def failures(spark: Any, sources: list[StoragePath], count: int) -> list[dict[str, str]]:

@@ -7,11 +7,12 @@ one aggregation adds the counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pipeline.exposure.failure_counts import COUNTS, EFFECTS, TOPIC
+from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf, check_losses
 from pipeline.output_files import OutputFiles
 from pipeline.plan import duplicate_rows
 from pipeline.plan.row_checks import QUARANTINED
@@ -29,24 +30,35 @@ _COUNTED = "counted"
 WORST = 10
 
 
-def _racks_of_brokers(spark: Any, sources: Sources) -> str:
-    """The racks of every cluster's brokers, as JSON: a list of (broker, rack) by cluster."""
+def _racks_of_brokers(spark: Any, sources: Sources, what_if: WhatIf) -> str:
+    """The racks of every cluster's brokers, as JSON: a list of (broker, rack) by cluster. Raises PipelineError for
+    a question about something that no cluster has.
+    """
     brokers = together(spark, ((chain.root, [chain.newest]) for chain in sources.chains), "brokers")
     racks: dict[str, list[tuple[int, str]]] = {}
-    for name, number, rack in brokers.where("rack IS NOT NULL").select("cluster_id", "id", "rack").collect():
-        racks.setdefault(name, []).append((number, rack))
+    known: dict[str, set[str]] = {kind: set() for kind in ("broker", "rack", "log dir")}
+    rows = brokers.selectExpr("cluster_id", "id", "rack", "transform(log_dirs, d -> d.path) AS paths")
+    for name, number, rack, paths in rows.collect():
+        known["broker"].add(str(number))
+        known["log dir"] |= {f"{number}:{path}" for path in paths or ()}
+        if rack is not None:
+            known["rack"].add(rack)
+            racks.setdefault(name, []).append((number, rack))
+    check_losses(what_if.losses, known)
     return json.dumps(racks)
 
 
-def outcome(spark: Any, sources: Sources, out: StoragePath) -> JobOutput:
+def outcome(spark: Any, sources: Sources, out: StoragePath, what_if: WhatIf = NOTHING_ASKED) -> JobOutput:
     """Runs the job and makes its summary; the same for the command line and spark-submit. Raises PipelineError
-    if no cluster can be read.
+    if no cluster can be read, or for a question about something that no cluster has.
     """
-    sources, _ = leaving_out_undecodable(spark, sources, out, partial(run, spark, out=out))
-    return JobOutput((EXPOSURES, TOPICS), sources.asked, summarise(spark, sources, out))
+    work = partial(run, spark, out=out, what_if=what_if)
+    sources, _ = leaving_out_undecodable(spark, sources, out, work)
+    summary = summarise(spark, sources, out, what_if)
+    return JobOutput((EXPOSURES, TOPICS), sources.asked | {"what_if": what_if.asked}, summary)
 
 
-def run(spark: Any, sources: Sources, out: StoragePath) -> None:
+def run(spark: Any, sources: Sources, out: StoragePath, what_if: WhatIf = NOTHING_ASKED) -> None:
     """Writes the counts by failure, by topic and broker, and of broken rows below ``out``."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
@@ -55,7 +67,11 @@ def run(spark: Any, sources: Sources, out: StoragePath) -> None:
 
     files = OutputFiles((out / _COUNTED).uri, COUNTS)
     twice = duplicate_rows.find_duplicates(spark, sources)
-    options = {"uri": files.uri, "racks": _racks_of_brokers(spark, sources)}
+    options = {
+        "uri": files.uri,
+        "racks": _racks_of_brokers(spark, sources, what_if),
+        "what_if": json.dumps(what_if.asked),
+    }
     try:
         names = files.settle(row_job.run(spark, sources, ExposureTasks, options, twice))
         paths = ((out / _COUNTED / name).hadoop for name in names)
@@ -90,15 +106,21 @@ def quarantined(total: Any, twice: Any | None) -> Any:
 _ORDER: Sequence[str] = ("offline", "under_min_isr", "partitions")
 
 
-def summarise(spark: Any, sources: Sources, out: StoragePath) -> dict[str, Any]:
-    """The ten worst of each kind, single failures and pairs apart, and the ten worst topics, of each cluster."""
+def summarise(
+    spark: Any, sources: Sources, out: StoragePath, what_if: WhatIf = NOTHING_ASKED
+) -> dict[str, Any]:
+    """The ten worst of each kind, single failures and pairs apart, and the ten worst topics, of each cluster; and
+    the answers to the what-if questions.
+    """
     from pyspark.sql import Window  # noqa: PLC0415  # an extra
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     found = spark.read.parquet((out / EXPOSURES).hadoop).withColumn("together", f.size("failed"))
     order = [f.desc(name) for name in _ORDER]
     place = Window.partitionBy("cluster_id", "kind", "together").orderBy(*order, "failed")
-    worst = found.withColumn("place", f.row_number().over(place)).where(f"place <= {WORST}")
+    worst = found.withColumn("place", f.row_number().over(place))
+    worst = worst.where(f"place <= {WORST} AND kind <> '{WHAT_IF}'")
+    answers = found.where(f"kind = '{WHAT_IF}'").collect()
     by_topic = spark.read.parquet((out / TOPICS).hadoop)
     place = Window.partitionBy("cluster_id").orderBy(*order, "topic", "broker")
     topic = by_topic.withColumn("place", f.row_number().over(place)).where(f"place <= {WORST}")
@@ -106,7 +128,21 @@ def summarise(spark: Any, sources: Sources, out: StoragePath) -> dict[str, Any]:
     flaws = spark.read.parquet((out / QUARANTINE).hadoop).orderBy("cluster_id", "reason")
     return {
         "worst": [row.asDict() for row in listed.collect()],
+        "what_if": _answered(sources, what_if, [row.asDict() for row in answers]),
         "topics": [row.asDict() for row in topic.orderBy("cluster_id", "place").collect()],
         "refused": [refused._asdict() for refused in sources.refused],
         "quarantined": [row.asDict() for row in flaws.collect()],
     }
+
+
+def _answered(
+    sources: Sources, what_if: WhatIf, rows: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The answer for each question and cluster. Without a row, no partition with a leader is on what is lost."""
+    found = {(row["cluster_id"], row["failed"][0]): row for row in rows}
+    nothing = {"kind": WHAT_IF, "together": 1} | dict.fromkeys(EFFECTS, 0)
+    return [
+        found.get((name, loss.text), nothing | {"cluster_id": name, "failed": [loss.text]})
+        for name in sorted(chain.full.cluster_id for chain in sources.chains)
+        for loss in what_if.losses
+    ]

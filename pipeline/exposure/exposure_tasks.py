@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pipeline.exposure.failure_counts import COUNTS, FailureCounts
+from pipeline.exposure.what_if import WhatIf, parsed_losses
 from pipeline.output_files import OutputFiles
 from pipeline.plan.input_splits import Reading
 from pipeline.plan.row_checks import COLUMNS
@@ -14,8 +15,8 @@ from pipeline.row_tasks import RowTasks
 
 
 class ExposureTasks(RowTasks):
-    """Counts the effects of failures. Takes the option ``racks``: as JSON, for each cluster its brokers' racks, as
-    a list of (broker, rack).
+    """Counts the effects of failures. Takes the options ``racks``: as JSON, for each cluster its brokers' racks, as
+    a list of (broker, rack); and ``what_if``: as JSON, :attr:`~pipeline.exposure.what_if.WhatIf.asked`.
     """
 
     @classmethod
@@ -32,4 +33,6 @@ class ExposureTasks(RowTasks):
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         racks = {name: dict(brokers) for name, brokers in json.loads(self.options["racks"]).items()}
-        return FailureCounts(racks).counted(batches)
+        asked = json.loads(self.options["what_if"])
+        what_if = WhatIf(parsed_losses(asked["lose"]), asked["min_isr"])
+        return FailureCounts(racks, what_if).counted(batches)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf
 from pipeline.plan.nested_arrays import (
     Array,
     Items,
@@ -65,9 +66,10 @@ Racks = Mapping[str, Mapping[int, str]]
 
 
 class FailureCounts(NamedTuple):
-    """Counts the effects of failures, given the racks of each cluster."""
+    """Counts the effects of failures, given the racks of each cluster, and answers what-if questions."""
 
     racks: Racks
+    what_if: WhatIf = NOTHING_ASKED
 
     def counted(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Turns batches of snapshot rows into batches of :data:`COUNTS`. Partitions that are offline are left
@@ -77,7 +79,7 @@ class FailureCounts(NamedTuple):
             flaw = flaws(batch)
             yield _broken_rows(batch, flaw)
             online = pc.and_(pc.is_null(flaw), pc.fill_null(pc.not_equal(batch["leader"], -1), False))
-            yield from _counted(batch.filter(online), self.racks)
+            yield from _counted(batch.filter(online), self.racks, self.what_if)
 
 
 class _Rows(NamedTuple):
@@ -121,24 +123,30 @@ def _broken_rows(batch: Any, flaw: Any) -> Any:
     )
 
 
-def _counted(batch: Any, racks: Racks) -> Iterator[Any]:
-    rows, replicas = _rows(batch)
+def _counted(batch: Any, racks: Racks, what_if: WhatIf) -> Iterator[Any]:
+    rows, replicas = _rows(batch, what_if.min_isr)
     names = fields(replicas.values)
     brokers = pc.cast(pa.array(rows.broker), pa.string())
     single = _groups(rows, brokers)
     directory = names["log_dir"]
     directory = pc.if_else(pc.equal(directory, ""), None, directory)
     kinds = {
-        "broker": single,
-        "rack": _groups(rows, _racks_of(rows, racks)),
-        "log dir": _groups(rows, joined(brokers, ":", directory)),
+        "broker": brokers,
+        "rack": _racks_of(rows, racks),
+        "log dir": joined(brokers, ":", directory),
     }
-    for kind, groups in kinds.items():
-        yield _by_failure(rows, kind, groups)
+    for kind, names_of_kind in kinds.items():
+        yield _by_failure(rows, kind, _groups(rows, names_of_kind))
+    for loss in what_if.losses:
+        failed = np.zeros(len(rows.broker), bool)
+        for kind, name in loss.parts:
+            failed |= truths(pc.equal(kinds[kind], name))
+        together = pc.if_else(pa.array(failed), loss.text, None)
+        yield _by_failure(rows, WHAT_IF, _groups(rows, together))
     yield _by_topic(rows, single, batch["topic"])
 
 
-def _rows(batch: Any) -> tuple[_Rows, Items]:
+def _rows(batch: Any, min_isr: int | None) -> tuple[_Rows, Items]:
     replicas = items(batch["replicas"])
     columns = fields(replicas.values)
     owner, broker = replicas.owner, numbers(columns["broker"], -1)
@@ -147,6 +155,8 @@ def _rows(batch: Any) -> tuple[_Rows, Items]:
     eligible = within(owner, broker, items(batch["elr"])) & alive
     members = np.stack([in_sync, eligible, alive, alive & ~in_sync], axis=1).astype(np.int64)
     least = numbers(batch["min_isr"], -1)
+    if min_isr is not None:
+        least = np.full(batch.num_rows, min_isr, np.int64)
     clusters = batch["cluster_id"].dictionary_encode()
     rows = _Rows(
         numbers(clusters.indices, -1),

@@ -23,7 +23,16 @@ def test_the_grid_runs_as_rows_that_are_what_one_process_gives(spark: Any, tmp_p
     found = sorted(tuple(row) for row in rows)
     assert found == sorted(tuple(row) for task in tasks(GRID, 5) for row in run_task(task))
     assert len(found) == GRID.incidents
-    cells = drill_job.compare(spark, [out / drill_job.INCIDENTS], out)
+    summary = drill_job.summarise(spark, [out / drill_job.INCIDENTS], out, 5)
+    assert (summary["incidents"], summary["failed"], summary["failures"]) == (GRID.incidents, 0, [])
+    paired = summary["paired"]
+    assert paired["baseline"] == "random-unclean"
+    assert [(row["scenario"], row["arm"], row["pairs"]) for row in paired["rows"]] == [
+        ("all", "last-record", 24),
+        ("long-tail", "last-record", 12),
+        ("power", "last-record", 12),
+    ]
+    cells = summary["cells"]
     assert {cell["scenario"] for cell in cells} == {"long-tail", "power", "all"}
     assert all(cell["incidents"] and cell["lost_acknowledged_ci"] is not None for cell in cells)
     for measure in TITLES:

@@ -16,6 +16,7 @@ from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
 from console.operations.history.snapshot_series import Series, Taking
 from pipeline.exposure import exposure_job
+from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
 from pipeline.snapshot.manifest import SnapshotKind
 from pipeline.snapshot_sources import find
 from pipeline.storage import StoragePath, storage_path
@@ -85,6 +86,13 @@ DIRS = 2
 Part = tuple[int, int | None]
 """A broker and one of its log dirs, or None: the whole broker."""
 
+QUESTIONS: dict[str, frozenset[Part]] = {
+    "rack=b,broker=1": frozenset({(2, None), (5, None), (1, None)}),
+    "broker=2,broker=3,broker=4": frozenset({(2, None), (3, None), (4, None)}),
+    "dir=1:/kafka/0,rack=c": frozenset({(1, 0), (3, None), (6, None)}),
+}
+"""What is asked for, and what fails then."""
+
 
 class After(NamedTuple):
     """What of the partitions that were online is offline, and what has come under min ISR; ``already``: what was
@@ -130,10 +138,21 @@ def exposed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[
     """The failures that the job tells of, and its summary."""
     root = storage_path(str(tmp_path_factory.mktemp("lake")))
     _snapshot(root)
-    sources = find([root])
-    exposure_job.run(spark, sources, root / "out")
-    rows = spark.read.parquet((root / "out" / exposure_job.EXPOSURES).hadoop).collect()
-    return rows, exposure_job.summarise(spark, sources, root / "out")
+    done = exposure_job.outcome(spark, find([root]), root / "out", WhatIf(parsed_losses(QUESTIONS)))
+    rows = spark.read.parquet((root / "out" / exposure_job.EXPOSURES).hadoop)
+    return rows.where(f"kind <> '{WHAT_IF}'").collect(), dict(done.summary)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_what_if_question_is_answered_as_on_the_simulator(exposed: Any, question: str) -> None:
+    (answer,) = (row for row in exposed[1]["what_if"] if row["failed"] == [question])
+    told, one_less = _after(QUESTIONS[question]), _after(QUESTIONS[question], 1)
+    assert answer["offline"] == len(told.offline) > 0
+    # Counted are partitions with a leader of which a replica is lost.
+    assert answer["under_min_isr"] == len(told.under_min_isr)
+    assert answer["already_under_min_isr"] <= len(told.already)
+    writable = told.under_min_isr - told.offline - one_less.under_min_isr
+    assert answer["writable_with_min_isr_one_less"] == len(writable)
 
 
 def _kinds() -> dict[str, dict[str, frozenset[Part]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -34,6 +35,7 @@ Examples:
   ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
   ktriage pipeline drill --seeds 1000 --out results
   ktriage pipeline show results
+  ktriage pipeline report results --out report.html
 """
 
 OutOption = Annotated[
@@ -140,19 +142,43 @@ def plan(
 
 
 def exposure(
-    job: JobOptions, *, source: SourceOption, at: AtOption = None, cluster_id: ClusterIds = None
+    job: JobOptions,
+    *,
+    source: SourceOption,
+    at: AtOption = None,
+    cluster_id: ClusterIds = None,
+    lose: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lose",
+            metavar="WHAT",
+            help="Also answer: what if these fail together? broker=7, rack=b or dir=7:/kafka, joined by commas."
+            " May be repeated: each is a question of its own.",
+        ),
+    ] = None,
+    min_isr: Annotated[
+        int | None,
+        typer.Option(
+            "--min-isr",
+            min=1,
+            metavar="N",
+            help="Count as if min.insync.replicas of every topic were N. Default: what each topic has.",
+        ),
+    ] = None,
 ) -> int:
     """Shows which partitions the failure of each broker, rack or log dir would take offline or under min ISR;
     also for each pair (two brokers, two racks or two dirs) that shares a partition. Run it while everything
     works.
 
     \b
-    Example:
+    Examples:
       ktriage pipeline exposure --in lake --out results
+      ktriage pipeline exposure --in lake --out results --lose rack=b,broker=7 --lose broker=1,broker=2,broker=3
+      ktriage pipeline exposure --in lake --out results --min-isr 1
     """
     from console.cli.pipeline.run_exposure import run_exposure  # noqa: PLC0415  # not for --help
 
-    return run_exposure(job, source, cluster_id or (), at)
+    return run_exposure(job, source, cluster_id or (), at, lose=lose or (), min_isr=min_isr)
 
 
 def history(
@@ -269,6 +295,35 @@ def show(
         return show_results(ctx.obj, result, rows, json=output == Output.JSON)
 
 
+def report(
+    ctx: typer.Context,
+    *,
+    result: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RESULT...",
+            help="The directory of a result, or a directory above several (then the newest of each job).",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The new HTML file.", show_default=False)
+    ],
+    rows: ResultRows = 100,
+) -> int:
+    """Writes the newest result of each job as one HTML page with bar charts. The page holds everything that it
+    needs: it loads nothing from a network, and can be read on a phone and printed.
+
+    \b
+    Example:
+      ktriage pipeline report results --out report.html
+    """
+    with interruptible():
+        from console.cli.pipeline.show_result import write_report  # noqa: PLC0415  # not for --help
+
+        return write_report(ctx.obj, result, out, rows)
+
+
 def package(ctx: typer.Context, *, out: OutOption) -> int:
     """Writes the archive that Spark executors on other machines need: ktriage's own code, as a zip file.
 
@@ -299,5 +354,6 @@ VERBS = (
     ),
     Verb("drill", "Simulated incidents: what each recovery method loses.", _spark_job(drill)),
     Verb("show", "Show a result in the terminal.", show),
+    Verb("report", "Write the newest result of each job as one HTML page.", report),
     Verb("package", "Write the archive that executors on other machines need.", package),
 )

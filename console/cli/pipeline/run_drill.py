@@ -46,17 +46,9 @@ def run_drill(
     def body(spark: Any, directory: StoragePath) -> JobOutput:
         drill_job.run_grid(spark, grid, directory)
         sources = [*before, directory / drill_job.INCIDENTS]
-        cells = drill_job.compare(spark, sources, directory)
+        summary = drill_job.summarise(spark, sources, directory, FAILURES_LISTED)
         for measure in TITLES:
-            (directory / f"{measure}.png").write(picture(cells, measure))
-        failed = drill_job.failures(spark, sources, FAILURES_LISTED)
-        counted = sum(cell["incidents"] for cell in cells if cell["scenario"] == "all")
-        summary = {
-            "incidents": counted,
-            "failed": sum(cell["failed"] for cell in cells if cell["scenario"] == "all"),
-            "failures": failed,
-            "cells": cells,
-        }
+            (directory / f"{measure}.png").write(picture(summary["cells"], measure))
         return JobOutput((drill_job.INCIDENTS, drill_job.COMPARED), _grid_json(grid), summary)
 
     screen = job.program.screen

@@ -10,17 +10,30 @@ from console.cli.pipeline.spark_job import parsed_time, run_job, storage_paths
 from console.exit_status import Status
 from console.output.pipeline_report import show_result
 from pipeline.exposure import exposure_job
+from pipeline.exposure.what_if import WhatIf, parsed_losses
 from pipeline.results import JobOutput
 from pipeline.snapshot_sources import find
 from pipeline.storage import StoragePath
 
 
-def run_exposure(job: JobOptions, sources: Sequence[str], cluster_ids: Sequence[str], at: str | None) -> int:
-    """Computes the effect of each failure; returns the exit status. Raises InputError, PipelineError."""
+def run_exposure(
+    job: JobOptions,
+    sources: Sequence[str],
+    cluster_ids: Sequence[str],
+    at: str | None,
+    *,
+    lose: Sequence[str],
+    min_isr: int | None,
+) -> int:
+    """Computes the effect of each failure, and of the named ones that fail together; returns the exit status.
+
+    ``min_isr``: instead of the topics' own. Raises InputError, PipelineError.
+    """
+    what_if = WhatIf(parsed_losses(lose), min_isr)
     found = find(storage_paths(sources), cluster_ids, parsed_time(at, "--at"))
 
     def body(spark: Any, directory: StoragePath) -> JobOutput:
-        return exposure_job.outcome(spark, found, directory)
+        return exposure_job.outcome(spark, found, directory, what_if)
 
     result = run_job(job, "exposure", body)
     show_result(job.program.screen, result, job.rows, json=job.json)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
+from console.errors import InputError
 from console.exit_status import Status
+from console.new_files import write_new
+from console.output.pipeline_page import newest_of_each_job, results_page
 from console.output.pipeline_report import show_result
 from console.program import Program
 from pipeline.executor_archive import build
-from pipeline.results import read_result
+from pipeline.results import read_result, read_results
 from pipeline.storage import storage_path
 
 
@@ -17,6 +21,18 @@ def show_results(program: Program, results: Sequence[str], rows: int, *, json: b
     """Prints results; returns the exit status. Raises PipelineError."""
     for uri in results:
         show_result(program.screen, read_result(storage_path(uri)), rows, json=json)
+    return Status.DONE
+
+
+def write_report(program: Program, results: Sequence[str], out: Path, rows: int) -> int:
+    """Writes the newest result of each job to a new HTML page; returns the exit status. Raises InputError,
+    PipelineError.
+    """
+    found = newest_of_each_job(result for uri in results for result in read_results(storage_path(uri)))
+    if not found:
+        raise InputError(f"{', '.join(results)}: no finished result is here")
+    write_new(out, results_page(found, rows))
+    program.screen.out([f"{out}: {', '.join(result.job for result in found)}"])
     return Status.DONE
 
 

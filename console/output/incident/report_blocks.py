@@ -39,6 +39,13 @@ class ReportDrawing(NamedTuple):
     row: PlanRow
 
 
+class ReportBars(NamedTuple):
+    """A bar chart of the ``measure``; each row is a name, the number as text, and the bar's length from 0 to 1."""
+
+    measure: str
+    rows: tuple[tuple[str, str, float], ...]
+
+
 ReportBlock: TypeAlias = (
-    ReportHeading | ReportText | ReportList | ReportTable | ReportCommands | ReportDrawing
+    ReportHeading | ReportText | ReportList | ReportTable | ReportCommands | ReportDrawing | ReportBars
 )

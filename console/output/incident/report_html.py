@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from console.output.incident.html_text import Html, element
 from console.output.incident.report_blocks import (
+    ReportBars,
     ReportBlock,
     ReportCommands,
     ReportDrawing,
@@ -27,7 +28,8 @@ text-align: left; vertical-align: top; } th { background: #f2f4f6; }
 h1, p, li { overflow-wrap: anywhere; }
 pre { background: #f2f4f6; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 figure { margin: .7rem 0; } figcaption { font-size: .85rem; color: #555; } svg { max-width: 100%; height: auto; }
-svg text { font-family: ui-monospace, monospace; }
+.bars div { overflow-wrap: anywhere; font-size: .85rem; } .bars .bar { background: #2f6fab; height: .6rem;
+margin-bottom: .35rem; } svg text { font-family: ui-monospace, monospace; }
 @media print { body { margin: 0; max-width: none; font-size: 11px; } td { font-size: 10px; }
 .wide { overflow: visible; } figure, tr { break-inside: avoid; }
 h2, h3 { break-after: avoid; } * { print-color-adjust: exact; } }
@@ -65,6 +67,18 @@ def _block(block: ReportBlock) -> Html:
             return element("div", element("table", element("thead", head), rows_below), class_="wide")
         case ReportCommands(lines):
             return element("pre", Html("\n".join(element("code", line).markup for line in lines)))
-        case ReportDrawing(row):
-            caption = f"{row.tp}: the bar in bold was elected, hatched is what that cut off. {LEGEND}"
-            return element("figure", svg_drawing(row), element("figcaption", caption))
+        case ReportDrawing() | ReportBars():
+            return _figure(block)
+
+
+def _figure(block: ReportDrawing | ReportBars) -> Html:
+    if isinstance(block, ReportDrawing):
+        caption = f"{block.row.tp}: the bar in bold was elected, hatched is what that cut off. {LEGEND}"
+        return element("figure", svg_drawing(block.row), element("figcaption", caption))
+    parts = []
+    for name, value, length in block.rows:
+        # A long name goes on in the next line, as it would not in a drawing. What is not nothing is always visible.
+        parts.append(element("div", f"{name}: {value}"))
+        width = f"width: {max(length * 100, 0.5):.1f}%" if length > 0 else "width: 0"
+        parts.append(element("div", class_="bar", style=width))
+    return element("figure", *parts, element("figcaption", block.measure), class_="bars")

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import io
+from datetime import timedelta
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 from console.output.bar_table import bar, by_id, rendered, widths
+from console.output.pipeline_page import newest_of_each_job, results_page
 from console.output.pipeline_report import show_result
 from console.output.screen import Screen
 from pipeline.results import JobResult
 from pipeline.storage import storage_path
 from tests.pipeline.survey_strategies import NOON
 
+CELL = {"scenario": "all", "min_isr": 2, "arm": "last-record", "failed": 0, "incidents": 40, "losing": 3}
+MEANS = ("lost_acknowledged", "lost_other", "unavailable_s", "decisions", "waits", "offline_after")
+PAIRED = {"scenario": "all", "min_isr": 2, "arm": "last-record", "pairs": 40} | {
+    f"{name}{end}": value
+    for name in ("lost_acknowledged", "unavailable_s")
+    for end, value in (("", -12.3), ("_low", -14.1), ("_high", -10.2), ("_less", 37), ("_more", 3))
+}
 EXPOSED = {
     "cluster_id": "c",
     "partitions": 7,
@@ -26,9 +36,31 @@ EXPOSED = {
     "place": 1,
 }
 SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
-    "exposure": (
-        {"clusters": {"c": ["s"]}},
+    "drill": (
+        {},
         {
+            "incidents": 80,
+            "failed": 0,
+            "failures": [],
+            "cells": [CELL | dict.fromkeys(MEANS, 1.5)],
+            "paired": {
+                "baseline": "random-unclean",
+                "rows": [PAIRED, PAIRED | {"arm": "nobody", "unavailable_s_low": None}],
+                "worst": [{"lost_acknowledged": 1234, "replay": "ktriage pipeline drill --seed 7"}],
+            },
+        },
+        [
+            "compared with random-unclean on the same incidents, min ISR 2",
+            "-12.30 [-14.10, -10.20]",
+            "-12.30 [?]",
+            "37, 3",
+            "1,234 acks=all lost: ktriage pipeline drill --seed 7",
+        ],
+    ),
+    "exposure": (
+        {"clusters": {"c": ["s"]}, "what_if": {"lose": ["rack=b,broker=7"], "min_isr": 1}},
+        {
+            "what_if": [EXPOSED | {"kind": "what if", "failed": ["rack=b,broker=7"], "together": 1}],
             "worst": [
                 EXPOSED | {"kind": "rack", "failed": ["a"], "together": 1},
                 EXPOSED | {"kind": "broker", "failed": ["1", "2"], "together": 2},
@@ -37,7 +69,16 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
             "refused": [{"cluster_id": "d", "snapshot": "", "reason": "it is torn", "rows": -1}],
             "quarantined": [],
         },
-        ["one failure", "1 + 2", "orders", "left out: cluster d: it is torn", "new under min ISR", "?"],
+        [
+            "as if min ISR of every topic were 1",
+            "rack=b,broker=7",
+            "one failure",
+            "1 + 2",
+            "orders",
+            "left out: cluster d: it is torn",
+            "new under min ISR",
+            "?",
+        ],
     ),
     "history": (
         {"clusters": {"c": 4}},
@@ -114,6 +155,45 @@ def test_a_result_says_what_it_found(job: str, rows: int) -> None:
     for words in said:
         assert words in out.getvalue()
     assert err.getvalue() == "result: file:///results/run\n"
+
+
+class _PageText(HTMLParser):
+    """The texts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_a_page_says_what_the_terminal_says_with_plots_and_loads_nothing() -> None:
+    results = [
+        JobResult(
+            storage_path(f"/results/{job}-{day}"), job, NOON + timedelta(days=day), "0.1.0", (), asked, made
+        )
+        for job, (asked, made, _) in SUMMARIES.items()
+        for day in (0, 1)
+    ]
+    found = newest_of_each_job(reversed(results))
+    assert [result.place.name for result in found] == ["exposure-1", "history-1", "drill-1"]
+    page = results_page(found, 0)
+    shown = _PageText()
+    shown.feed(page)
+    texts = "".join(shown.texts)
+    for _, _, said in SUMMARIES.values():
+        assert all(words in texts for words in said)
+    # One plot for each table with bars: what if, one failure, two, topics; acknowledged records lost.
+    assert page.count('class="bars"') == 5
+    assert "rack a: 3" in texts and "<script" not in page and "http:" not in page and "https:" not in page
+
+
+def test_a_hostile_name_is_text_on_the_page() -> None:
+    asked, summary, _ = SUMMARIES["exposure"]
+    hostile = summary | {"topics": [EXPOSED | {"topic": "<script>alert(1)</script>", "broker": 1}]}
+    result = JobResult(storage_path("/results/run"), "exposure", NOON, "0.1.0", (), asked, hostile)
+    assert "<script" not in results_page([result], 0)
 
 
 def test_a_bar_shows_what_is_not_nothing() -> None:

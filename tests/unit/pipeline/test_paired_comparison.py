@@ -1,0 +1,76 @@
+"""Recovery methods are compared on the same incidents, and a difference is only claimed where there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.drills.paired_comparison import bootstrap_interval, compare_paired, read_incidents
+from pipeline.storage import storage_path
+
+
+def incident(arm: str, seed: int, lost: int, *, scenario: str = "kills", error: str = "") -> dict[str, Any]:
+    replay = f"ktriage pipeline drill --scenario {scenario} --arm {arm} --seed {seed}"
+    row = {"scenario": scenario, "min_isr": 1, "arm": arm, "seed": seed, "error": error, "replay": replay}
+    return row | {"lost_acknowledged": lost, "unavailable_s": lost / 2}
+
+
+def test_a_small_difference_that_is_always_there_is_seen_between_incidents_that_differ_much() -> None:
+    sizes = [int(size) for size in np.random.default_rng(3).integers(10, 10_000, 200)]
+    rows = [incident("random-unclean", seed, size) for seed, size in enumerate(sizes)]
+    rows += [incident("last-record", seed, size - 1 - seed % 2) for seed, size in enumerate(sizes)]
+    found = compare_paired(rows)
+    assert found.baseline == "random-unclean"
+    overall, kills = found.rows
+    assert (overall["scenario"], kills["scenario"], overall["arm"]) == ("all", "kills", "last-record")
+    assert (overall["pairs"], overall["lost_acknowledged"]) == (200, -1.5)
+    assert -1.6 < overall["lost_acknowledged_low"] < -1.5 < overall["lost_acknowledged_high"] < -1.4
+    assert (overall["lost_acknowledged_less"], overall["lost_acknowledged_more"]) == (200, 0)
+    assert overall["unavailable_s"] == -0.75
+
+
+def test_what_could_not_be_run_or_has_no_partner_is_no_pair(tmp_path: Any) -> None:
+    rows = [incident("nobody", seed, 5) for seed in range(4)]
+    rows += [
+        incident("balanced", 1, 7),
+        incident("balanced", 9, 0),
+        incident("balanced", 2, 0, error="it failed"),
+    ]
+    # The same incidents in two drills count once.
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name / "part.parquet")
+    read = read_incidents([storage_path(str(tmp_path / name)) for name in ("one", "two")])
+    assert len(read) == 6
+    found = compare_paired(read)
+    (cell, _) = found.rows
+    assert (found.baseline, cell["arm"], cell["pairs"], cell["lost_acknowledged"]) == (
+        "balanced",
+        "nobody",
+        1,
+        -2.0,
+    )
+    assert cell["lost_acknowledged_low"] is None
+
+
+def test_the_worst_incidents_of_each_method_come_with_their_replay() -> None:
+    rows = [incident("last-record", seed, seed % 7) for seed in range(20)]
+    worst = compare_paired([*rows, incident("nobody", 1, 0)]).worst
+    assert [(row["seed"], row["lost_acknowledged"]) for row in worst] == [(6, 6), (13, 6), (5, 5)]
+    assert worst[0]["replay"].endswith("--seed 6")
+
+
+@pytest.mark.parametrize("shape", ["many alike", "all different"])
+def test_the_interval_covers_the_true_mean_as_often_as_it_says(shape: str) -> None:
+    random = np.random.default_rng(5)
+    covered = 0
+    for _ in range(200):
+        values = random.poisson(0.3, 150) if shape == "many alike" else random.normal(0.3, 2, 150)
+        low, high = bootstrap_interval(values.astype(float), random)
+        assert low is not None and high is not None
+        covered += low <= 0.3 <= high
+    assert 180 <= covered <= 199
