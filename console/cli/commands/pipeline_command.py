@@ -324,6 +324,47 @@ def report(
         return write_report(ctx.obj, result, out, rows)
 
 
+def compare(
+    ctx: typer.Context,
+    *,
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="BEFORE",
+            help="The earlier result of exposure, or a directory above it (then the newest in it).",
+            show_default=False,
+        ),
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="AFTER", help="The later result, in the same way.", show_default=False)
+    ],
+    max_more_offline: Annotated[
+        int | None,
+        typer.Option(
+            "--max-more-offline",
+            min=0,
+            metavar="N",
+            help="Exit with status 1 if a failure takes more than N partitions more offline than before.",
+        ),
+    ] = None,
+    rows: ResultRows = 20,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Compares two results of exposure: which failures of a broker, rack or log dir would take more partitions
+    offline than before, and which fewer. Clusters that only one of the results has are named, and not compared.
+
+    \b
+    Example:
+      ktriage pipeline compare results/last-week results/today --max-more-offline 0
+    """
+    with interruptible():
+        from console.cli.pipeline.compare_exposures import compare_exposures  # noqa: PLC0415  # not for --help
+
+        return compare_exposures(
+            ctx.obj, before, after, rows, at_most=max_more_offline, json=output == Output.JSON
+        )
+
+
 def package(ctx: typer.Context, *, out: OutOption) -> int:
     """Writes the archive that Spark executors on other machines need: ktriage's own code, as a zip file.
 
@@ -355,5 +396,6 @@ VERBS = (
     Verb("drill", "Simulated incidents: what each recovery method loses.", _spark_job(drill)),
     Verb("show", "Show a result in the terminal.", show),
     Verb("report", "Write the newest result of each job as one HTML page.", report),
+    Verb("compare", "Compare two results of exposure, with an exit status for a limit.", compare),
     Verb("package", "Write the archive that executors on other machines need.", package),
 )

@@ -1,0 +1,87 @@
+"""Compares two results of the exposure job: which failures take more partitions offline than before."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from pipeline.errors import PipelineError
+from pipeline.exposure.exposure_job import EXPOSURES
+from pipeline.exposure.what_if import WHAT_IF
+from pipeline.results import JobResult
+
+COMPARED_COUNTS = ("offline", "under_min_isr")
+_KEY = ["cluster_id", "kind", "failure"]
+
+
+class ExposureChange(NamedTuple):
+    """A failure: the counts ``before`` and ``after``, in the order of :data:`COMPARED_COUNTS`."""
+
+    cluster_id: str
+    kind: str
+    failure: str
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    @property
+    def more_offline(self) -> int:
+        """Partitions more that it takes offline; below 0: fewer."""
+        return self.after[0] - self.before[0]
+
+
+class ExposureChanges(NamedTuple):
+    """``changed``: the failures whose counts changed, the worst first; ``same``: how many did not. Clusters that
+    are in one result only are not compared: ``gone`` and ``new``.
+    """
+
+    changed: tuple[ExposureChange, ...]
+    same: int
+    gone: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def exposure_changes(before: JobResult, after: JobResult) -> ExposureChanges:
+    """Compares the failures of one broker, rack or log dir. A failure without a row takes no partition.
+
+    Raises PipelineError if a result cannot be read, or if they do not count with the same min ISR.
+    """
+    levels = [result.asked.get("what_if", {}).get("min_isr") for result in (before, after)]
+    if levels[0] != levels[1]:
+        texts = ["each topic's own min ISR" if level is None else f"min ISR {level}" for level in levels]
+        raise PipelineError(f"not comparable: the results count with {texts[0]} and with {texts[1]}")
+    clusters = [set(result.asked["clusters"]) for result in (before, after)]
+    both = pa.array(sorted(clusters[0] & clusters[1]), pa.string())
+    one, other = (_singles(result, both) for result in (before, after))
+    joined = one.join(other, _KEY, join_type="full outer", left_suffix="_before", right_suffix="_after")
+    rows = [_change(row) for row in joined.to_pylist()]
+    changed = [row for row in rows if row.before != row.after]
+    changed.sort(key=lambda row: (-row.more_offline, -(row.after[1] - row.before[1]), row[:3]))
+    return ExposureChanges(
+        tuple(changed),
+        len(rows) - len(changed),
+        tuple(sorted(clusters[0] - clusters[1])),
+        tuple(sorted(clusters[1] - clusters[0])),
+    )
+
+
+def _singles(result: JobResult, clusters: pa.Array) -> pa.Table:
+    place = result.table(EXPOSURES)
+    try:
+        found = ds.dataset(place.path, filesystem=place.files, format="parquet")
+        table = found.to_table(["cluster_id", "kind", "failed", *COMPARED_COUNTS])
+    except (pa.ArrowException, OSError) as error:
+        raise PipelineError(f"{place.uri}: {str(error).splitlines()[0]}") from None
+    table = table.filter(pc.equal(pc.list_value_length(table["failed"]), 1))
+    # A question may have been asked only once.
+    table = table.filter(pc.not_equal(table["kind"], WHAT_IF))
+    table = table.filter(pc.is_in(table["cluster_id"], clusters))
+    failure = pc.list_element(table["failed"], 0)
+    return table.append_column("failure", failure).drop_columns(["failed"])
+
+
+def _change(row: dict[str, Any]) -> ExposureChange:
+    counts = (tuple(row[f"{name}_{when}"] or 0 for name in COMPARED_COUNTS) for when in ("before", "after"))
+    return ExposureChange(row["cluster_id"], row["kind"], row["failure"], *counts)
