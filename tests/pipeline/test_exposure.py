@@ -138,7 +138,7 @@ def exposed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[
     """The failures that the job tells of, and its summary."""
     root = storage_path(str(tmp_path_factory.mktemp("lake")))
     _snapshot(root)
-    done = exposure_job.outcome(spark, find([root]), root / "out", WhatIf(parsed_losses(QUESTIONS)))
+    done = exposure_job.outcome(spark, find([root]), root / "out", WhatIf(parsed_losses(list(QUESTIONS))))
     rows = spark.read.parquet((root / "out" / exposure_job.EXPOSURES).hadoop)
     return rows.where(f"kind <> '{WHAT_IF}'").collect(), dict(done.summary)
 

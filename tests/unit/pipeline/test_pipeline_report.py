@@ -18,7 +18,16 @@ from pipeline.storage import storage_path
 from tests.pipeline.survey_strategies import NOON
 
 CELL = {"scenario": "all", "min_isr": 2, "arm": "last-record", "failed": 0, "incidents": 40, "losing": 3}
-MEANS = ("lost_acknowledged", "lost_other", "unavailable_s", "decisions", "waits", "offline_after")
+MEANS = (
+    "lost_acknowledged",
+    "lost_other",
+    "rescuable",
+    "lost_for_good",
+    "unavailable_s",
+    "decisions",
+    "waits",
+    "offline_after",
+)
 PAIRED = {"scenario": "all", "min_isr": 2, "arm": "last-record", "pairs": 40} | {
     f"{name}{end}": value
     for name in ("lost_acknowledged", "unavailable_s")
