@@ -36,7 +36,7 @@ def result_parts(result: JobResult, rows: int) -> Iterator[ResultPart]:
 
 def mean(cell: Mapping[str, Any], name: str) -> str:
     """A mean with its interval, such as 12.3 ± 0.4; "?" if it is unknown."""
-    value, spread = cell[name], cell.get(f"{name}_ci")
+    value, spread = cell.get(name), cell.get(f"{name}_ci")
     if value is None:
         return "?"
     return f"{value:,.2f}" if spread is None else f"{value:,.2f} ± {spread:,.2f}"

@@ -66,3 +66,17 @@ def test_tasks_cover_the_grid_once(size: int) -> None:
         for seed in range(task.first, task.first + task.seeds)
     ]
     assert len(cases) == len(set(cases)) == GRID.incidents
+
+
+def test_a_drill_of_an_earlier_version_is_merged_without_the_columns_that_it_lacks(
+    spark: Any, tmp_path: Path
+) -> None:
+    out = storage_path(str(tmp_path))
+    for name, first in (("old", 1), ("new", 3)):
+        grid = Grid(("kills",), (Arm.LAST_RECORD.value,), (1,), first, 2)
+        drill_job.run_grid(spark, grid, out / name)
+    whole = spark.read.parquet((out / "old" / drill_job.INCIDENTS).hadoop)
+    whole.drop("rescuable", "lost_for_good").write.parquet((out / "older").hadoop)
+    cells = drill_job.compare(spark, [out / "older", out / "new" / drill_job.INCIDENTS], out)
+    (cell,) = [cell for cell in cells if cell["scenario"] == "kills"]
+    assert cell["incidents"] == 4 and cell["rescuable"] is not None
