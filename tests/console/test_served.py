@@ -115,6 +115,49 @@ async def test_another_sites_page_and_another_name_are_turned_away(port: int) ->
             assert not page.closed
 
 
+GARBAGE = (
+    b"\0" * 1_000,
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\xff" * 64,
+    b"GET /" + b"A" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nX: \x1b[2J\x00\r\n\r\n",
+    b"POST /ws HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\nx",
+)
+"""What anybody on this machine can send to the port: no HTTP, TLS, a long line, a body that never comes."""
+MESSAGES = (
+    "no JSON",
+    "[]",
+    '["stdin", 7]',
+    '["resize", {"width": "x", "height": -1}]',
+    json.dumps(["stdin", "\x1b]52;c;cm0gLXJm\x07\x1b[2J\0\u202e"]),
+)
+
+
+async def test_whatever_another_page_or_program_sends_a_page_that_is_open_goes_on(port: int) -> None:
+    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
+        while not listening(port):  # noqa: ASYNC110  # another process
+            await asyncio.sleep(0.05)
+        address = f"http://127.0.0.1:{port}/ws?width=100&height=30"
+        async with session.ws_connect(address) as page:
+            browser = Browser(page)
+            await browser.sees("payments-0")
+            for garbage in GARBAGE:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(garbage)
+                writer.close()
+            for message in MESSAGES:
+                async with session.ws_connect(address) as other:
+                    await other.send_str(message)
+            async with session.ws_connect(f"http://127.0.0.1:{port}/ws?width=x&height=-1") as other:
+                assert not other.closed
+            for path in ("../../../etc/passwd", "static/..%2f..%2f..%2fetc/passwd", "download/%1b%5b2J"):
+                async with session.get(f"http://127.0.0.1:{port}/{path}") as answer:
+                    assert "root:" not in await answer.text()
+            browser.shown = ""
+            await browser.types("2")
+            await browser.sees("LAST")
+
+
 def test_a_port_that_somebody_has_is_one_line(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         number = other.getsockname()[1]
