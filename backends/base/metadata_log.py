@@ -46,6 +46,10 @@ class MetadataLogReader(Protocol):
 
 
 _NOT_READ = Unknown(Why.NOT_ANSWERED, "the metadata log was not read")
+_NOT_IN_TIME = (
+    f"the metadata log was not read within {SECONDS:g} s: no controller leads, or the log is long."
+    " ktriage timeline reads for as long as it takes, and --metadata-dir a copy of the log"
+)
 
 
 class MetadataLogSource:
@@ -71,7 +75,7 @@ class MetadataLogSource:
             async with asyncio.timeout(SECONDS):
                 await self.read_on(backend)
         except TimeoutError:
-            self.unread = Unknown(Why.NOT_ANSWERED, f"the metadata log was not read within {SECONDS:g} s")
+            self.unread = Unknown(Why.NOT_ANSWERED, _NOT_IN_TIME)
         except BackendError:
             pass  # unread says why
         return self.unread
