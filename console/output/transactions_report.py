@@ -58,11 +58,16 @@ def transaction_table(
         yield f"… and {len(rows) - len(shown):,} more (--rows 0, or --output json, shows all)"
 
 
-def _summary(found: PartitionsTransactions) -> Iterator[str]:
+def endings_text(rows: Sequence[JudgedTransaction]) -> str:
+    """How many ended in each way, "2 open and alive, 1 hanging, was committed"; empty without transactions."""
     endings = Counter(
-        "not known" if isinstance(row.judgement, Unknown) else str(row.judgement.ending) for row in found.rows
+        "not known" if isinstance(row.judgement, Unknown) else str(row.judgement.ending) for row in rows
     )
-    reported = ", ".join(f"{number:,} {ending}" for ending, number in endings.items()) or "none is open"
+    return ", ".join(f"{number:,} {ending}" for ending, number in endings.items())
+
+
+def _summary(found: PartitionsTransactions) -> Iterator[str]:
+    reported = endings_text(found.rows) or "none is open"
     yield f"transactions in {counted(len(found.partitions), 'partition')}: {reported}"
     if found.unread:
         tp, why = next(iter(found.unread.items()))

@@ -41,7 +41,7 @@ class EndingEvidence(StrEnum):
     ANOTHER_SINCE = "the producer has begun another transaction since"
     DECISIONS_DIFFER = "several transactions of this producer in this partition ended differently"
     COORDINATOR_CUT_OFF = (
-        "its coordinator has it in progress, but this election cut off the end of that one's log"
+        "the coordinator has it in progress, but an unclean election may have cut off the end of its log"
     )
     FORGOTTEN = "no coordinator knows this producer any more"
 

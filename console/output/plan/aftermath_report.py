@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from console.operations.consumers.election_aftermath import ElectionAftermath
 from console.output.groups_report import group_table, offset_json
-from console.output.transactions_report import transaction_json, transaction_table
+from console.output.transactions_report import endings_text, transaction_json, transaction_table
 from recovery.model import Unknown
 from recovery.wording.quantity_text import counted, printable
 
@@ -27,7 +27,7 @@ def aftermath_lines(aftermath: ElectionAftermath, limit: int) -> Iterator[str]:
     yield from _unread(aftermath.groups_unread, "other groups may be affected")
     if not isinstance(transactions, Unknown) and transactions.rows:
         hanging = aftermath.hanging
-        yield f"{counted(len(transactions.rows), 'open transaction')}: {len(hanging):,} hanging"
+        yield f"{counted(len(transactions.rows), 'open transaction')}: {endings_text(transactions.rows)}"
         if hanging:
             yield from transaction_table(hanging, transactions, limit)
     yield from _unread(aftermath.transactions_unread, "other transactions may hang")
