@@ -87,6 +87,7 @@ class Why(StrEnum):
     NOT_ALLOWED = "not allowed"
     NOT_OFFERED = "not offered by this cluster"
     FAILED = "failed"
+    NO_LEADER = "the partition has no leader"
 
 
 class Unknown(NamedTuple):

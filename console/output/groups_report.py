@@ -116,6 +116,8 @@ def prepared_fix_lines(prepared: PreparedGroupFix, limit: int) -> Iterator[str]:
         yield ""
     yield f"{counted(len(prepared.fixes), 'offset')} of {counted(prepared.groups, 'group')} to be committed"
     yield from _fix_table(prepared.fixes, limit)
+    if prepared.undone:
+        yield f"{counted(prepared.undone, 'offset')} already undone: as before the fix"
     if prepared.after_stopping:
         yield ""
         yield "of groups that have members: Kafka refuses these until the members are stopped"

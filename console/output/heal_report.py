@@ -53,6 +53,8 @@ def heal_summary_lines(reading: HealReading) -> Iterator[str]:
             f"{brokers_are(plan.gone, 'gone')}: new replicas for {counted(len(plan.moves), 'partition')},"
             f" {len(plan.not_healed):,} left as they are; to be copied: {human_bytes(plan.bytes_copied)}"
         )
+    if reading.unheard_of:
+        yield f"no broker {both(reading.unheard_of)} is registered, or has a replica: check the number"
     shared = sum(move.shares_rack for move in plan.moves)
     if shared:
         count = counted(shared, "partition")

@@ -134,8 +134,9 @@ def fix(
         uncertain=uncertain,
         undo=undo,
         dry_run=quiet,
+        export=export,
     )
-    return fix_groups(run, change, plan, ask=not yes, export=export, rows=rows)
+    return fix_groups(run, change, plan, ask=not yes, rows=rows)
 
 
 def _selection(plan: Path | None, groups: list[str] | None, topics: list[str] | None) -> GroupSelection:

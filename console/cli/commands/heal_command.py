@@ -200,7 +200,8 @@ def unregister(
     from console.cli.recovery.heal import unregister_broker  # noqa: PLC0415  # not for --help
     from console.operations.replication.unregister_broker import UnregisterBroker  # noqa: PLC0415
 
-    return unregister_broker(run, UnregisterBroker(broker_id, run.target.title, why, dry_run), ask=not yes)
+    change = UnregisterBroker(broker_id, run.target.title, why, run.target.command, dry_run)
+    return unregister_broker(run, change, ask=not yes)
 
 
 def _limits(throttle: str, batch_size: int) -> HealLimits:

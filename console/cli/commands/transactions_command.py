@@ -84,7 +84,9 @@ def fix(
     ] = None,
     producer_id: Annotated[
         int | None,
-        typer.Option("--producer-id", metavar="N", min=0, help="The producer that --outcome is for."),
+        typer.Option(
+            "--producer-id", metavar="N", min=0, help="Only this producer's transactions; with --outcome."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be written, and send nothing.")
@@ -128,7 +130,10 @@ def fix(
         dry_run,
         rescue_of(rescue, parsed),
     )
-    return fix_transactions(run, change, selection_words(plan, topic or (), rescue), ask=not yes, rows=rows)
+    words = selection_words(plan, topic or (), rescue)
+    if outcome is not None:
+        words = (*words, "--producer-id", str(producer_id), "--outcome", outcome.value)
+    return fix_transactions(run, change, words, ask=not yes, rows=rows)
 
 
 DEFAULT_VERB = "show"

@@ -10,8 +10,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.exit_status import Status
-from console.new_files import write_new
-from console.operations.consumers.fix_groups import FixGroups, PreparedGroupFix, reset_file
+from console.operations.consumers.fix_groups import FixGroups, PreparedGroupFix
 from console.operations.consumers.group_offsets import GroupOffsets, GroupSelection, read_group_offsets
 from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.output.groups_report import (
@@ -45,10 +44,8 @@ def show_groups(
     return Status.DONE if offsets.complete and not offsets.concerned else Status.PARTLY
 
 
-def fix_groups(
-    run: Run, change: FixGroups, path: Path | None, *, ask: bool, export: Path | None, rows: int
-) -> int:
-    """Commits the offsets, or writes them to ``export`` for Kafka's own tool; returns the exit status."""
+def fix_groups(run: Run, change: FixGroups, path: Path | None, *, ask: bool, rows: int) -> int:
+    """Commits the offsets, or writes them to a file for Kafka's own tool; returns the exit status."""
     run.refuse_if_read_only()
     if ask and not change.dry_run:
         run.refuse_unless_interactive("--yes and --reason TEXT, --dry-run, or --export FILE")
@@ -58,13 +55,11 @@ def fix_groups(
 
     fixed = run.change(change, TerminalOperator(run, lines, ask=ask))
     prepared = fixed.prepared
-    if export is not None:
-        write_new(export, reset_file(prepared))
     run.screen.out(fixed_document(fixed) if run.json else fixed_lines(fixed))
     for failure in fixed.failures:
         run.screen.say(printable(f"not committed: group {failure.group}, {failure.tp}: {failure.why}"))
-    if export is not None:
-        run.screen.say(f"the offsets are in {export}", _kafkas_command(export, prepared))
+    if change.export is not None:
+        run.screen.say(f"the offsets are in {change.export}", _kafkas_command(run, change.export, prepared))
     elif path is not None and ((change.dry_run and prepared.fixes) or prepared.after_stopping):
         names = sorted({fix.group.name for fix in prepared.after_stopping})
         if names and not change.dry_run:
@@ -75,11 +70,13 @@ def fix_groups(
     return change.conclusion(fixed).status
 
 
-def _kafkas_command(export: Path, prepared: PreparedGroupFix) -> str:
+def _kafkas_command(run: Run, export: Path, prepared: PreparedGroupFix) -> str:
     """The words of Kafka's own tool that take the file; it wants every group of the file by name."""
     names = sorted({fix.group.name for fix in (*prepared.fixes, *prepared.after_stopping)})
     if len(names) > NAMED_GROUPS:
         groups = "--group NAME (once for each group of the file)"
     else:
         groups = " ".join(f"--group {shlex.quote(name)}" for name in names)
-    return printable(f"kafka-consumer-groups {groups} --reset-offsets --from-file {export} --execute")
+    server = run.target.bootstrap or "HOST:PORT"
+    tool = f"kafka-consumer-groups --bootstrap-server {server}"
+    return printable(f"{tool} {groups} --reset-offsets --from-file {export} --execute")

@@ -34,7 +34,8 @@ from recovery.wording.quantity_text import printable
 def show_heal(
     run: Run, selection: HealSelection, path: Path | None, export: Path | None, *, batch: int, rows: int
 ) -> int:
-    """Prints the plan, and writes it to ``export``; returns the exit status: 1 if a partition is not healed.
+    """Prints the plan, and writes it to ``export``; returns the exit status: 1 if a partition is not healed,
+    or if nobody knows a broker.
     ``path`` is the plan file of the elections, if one was given.
     """
 
@@ -50,7 +51,7 @@ def show_heal(
     if not reading.plan.moves and not reading.plan.not_healed:
         for broker in reading.registered:
             run.next("heal", "unregister", "--broker-id", str(broker), "--gone-for-good")
-    return Status.PARTLY if reading.plan.not_healed else Status.DONE
+    return Status.PARTLY if reading.plan.not_healed or reading.unheard_of else Status.DONE
 
 
 def _words(path: Path | None, gone: Iterable[int]) -> list[str]:

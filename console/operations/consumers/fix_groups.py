@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.base.errors import BackendError
@@ -15,6 +16,7 @@ from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import COMMIT_OFFSETS
+from console.new_files import write_new
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.consumers.group_offsets import (
@@ -23,6 +25,7 @@ from console.operations.consumers.group_offsets import (
     GroupSelection,
     StayingLog,
     read_group_offsets,
+    refuse_unknown,
 )
 from console.operations.elections.plan_file_checks import refuse_other_cluster
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup
@@ -55,7 +58,8 @@ class NotFixed(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class PreparedGroupFix:
     """What would be committed. ``after_stopping`` are those of groups that have members: Kafka refuses them until
-    the members are stopped. ``offsets`` is None where a fix is undone.
+    the members are stopped. ``offsets`` is None where a fix is undone; ``undone`` counts what is as it was before
+    the fix already.
     """
 
     cluster_id: str
@@ -63,6 +67,7 @@ class PreparedGroupFix:
     left: tuple[NotFixed, ...]
     offsets: GroupOffsets | None = None
     after_stopping: tuple[OffsetFix, ...] = ()
+    undone: int = 0
 
     @property
     def groups(self) -> int:
@@ -83,7 +88,8 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
     """Commits the divergence for groups on the branch that was cut off.
 
     ``uncertain``: also where it is not certain which branch the group has read. ``undo``: restores what the newest
-    run of this command replaced. ``title`` names the cluster in the question.
+    run of this command replaced. ``title`` names the cluster in the question. ``export``: nothing is sent, and the
+    offsets are written to this file.
     """
 
     selection: GroupSelection
@@ -93,6 +99,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
     uncertain: bool = False
     undo: bool = False
     dry_run: bool = False
+    export: Path | None = None
 
     def without_lock(self, cluster_id: str) -> None:
         if self.selection.plan is not None:
@@ -110,6 +117,9 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
         return prepared_fix(cluster_id, offsets, uncertain=self.uncertain)
 
     def unsent(self, prepared: PreparedGroupFix) -> FixedGroups | None:
+        if self.export is not None:
+            write_new(self.export, reset_file(prepared))
+            return FixedGroups(prepared)
         return FixedGroups(prepared) if self.dry_run or not prepared.fixes else None
 
     def question(self, prepared: PreparedGroupFix) -> Question:
@@ -256,12 +266,16 @@ async def _undone(cluster: Backend, cluster_id: str, only: tuple[str, ...]) -> P
     """What the newest run committed, the other way round, where nobody has committed since."""
     entries = _newest_fix(cluster_id)
     listed = {group.name: group for group in (await cluster.consumer_groups().listed()).groups}
+    refuse_unknown(
+        "group", only, {line["group"] for line in entries}, "in the newest fix of this host's journal"
+    )
     wanted = [line for line in entries if not only or line["group"] in only]
     groups = [listed[name] for name in dict.fromkeys(line["group"] for line in wanted) if name in listed]
     partitions = {TopicPartition(line["topic"], line["partition"]) for line in wanted}
     found = await cluster.consumer_groups().committed(groups, partitions)
     fixes: list[OffsetFix] = []
     left: list[NotFixed] = []
+    undone = 0
     for line in wanted:
         name, tp = line["group"], TopicPartition(line["topic"], line["partition"])
         group, commits = listed.get(name), found.get(name)
@@ -271,14 +285,14 @@ async def _undone(cluster: Backend, cluster_id: str, only: tuple[str, ...]) -> P
                 NotFixed(name, tp, f"its offsets cannot be read: {commits or 'the group is not listed'}")
             )
         elif commits.get(tp) == before:
-            continue
+            undone += 1
         elif commits.get(tp) != after:
             left.append(NotFixed(name, tp, "the group has committed another offset since"))
         elif not group.empty:
             left.append(NotFixed(name, tp, f"the group is {group.state}: stop its members first"))
         else:
             fixes.append(OffsetFix(group, tp, after, before, None))
-    return PreparedGroupFix(cluster_id, tuple(fixes), tuple(left))
+    return PreparedGroupFix(cluster_id, tuple(fixes), tuple(left), undone=undone)
 
 
 def _newest_fix(cluster_id: str) -> list[Mapping[str, Any]]:

@@ -13,11 +13,12 @@ from typing import NamedTuple
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.base.transactions import Marker
-from console.errors import NotDone
+from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.journal.unfinished_entries import WRITE_MARKERS
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
+from console.operations.consumers.group_offsets import refuse_unknown
 from console.operations.consumers.hanging_transactions import (
     JudgedTransaction,
     PartitionsTransactions,
@@ -72,7 +73,7 @@ class WrittenMarkers:
 
 
 class NamedOutcome(NamedTuple):
-    """The outcome that an operator names for a transaction of which it is not certain."""
+    """The outcome that an operator names for a producer's transactions; no others are ended then."""
 
     producer_id: int
     commit: bool
@@ -108,7 +109,17 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         found = await read_transactions(
             cluster, partitions, self.topics, operator.progress, self.rescue, plan=self.plan
         )
+        if self.outcome is not None:
+            self._refuse_absent_producer(found, self.outcome.producer_id)
         return prepared_markers(cluster_id, found, self.outcome)
+
+    def _refuse_absent_producer(self, found: PartitionsTransactions, producer_id: int) -> None:
+        if any(row.transaction.producer_id == producer_id for row in found.rows):
+            return
+        where = ", ".join(self.topics) or "the plan's partitions"
+        unread = counted(len(found.unread), "partition")
+        gap = f" ({unread} could not be read)" if found.unread else ""
+        raise InputError(f"no open transaction of producer {producer_id} on {where}{gap}; nothing was sent")
 
     def unsent(self, prepared: PreparedMarkers) -> WrittenMarkers | None:
         return WrittenMarkers(prepared) if self.dry_run or not prepared.markers else None
@@ -166,17 +177,23 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
 
 
 def plan_partitions(plan: Plan | BarePlan, topics: Sequence[str]) -> tuple[TopicPartition, ...]:
-    """The plan's partitions, of the topics named or of all."""
+    """The plan's partitions, of the topics named or of all. Raises InputError for a topic that it has not."""
+    refuse_unknown("topic", topics, {row.tp.topic for row in plan.rows}, "in the plan")
     return tuple(row.tp for row in plan.rows if not topics or row.tp.topic in topics)
 
 
 def prepared_markers(
     cluster_id: str, found: PartitionsTransactions, outcome: NamedOutcome | None
 ) -> PreparedMarkers:
-    """Which markers are written, and why the other hanging transactions are left."""
+    """Which markers are written, and why other transactions are left: the hanging ones, or all those of the
+    producer that ``outcome`` names, and nobody else's.
+    """
     markers: list[MissingMarker] = []
     left: list[NotEnded] = []
-    for row in found.hanging:
+    rows = found.hanging
+    if outcome is not None:
+        rows = tuple(row for row in found.rows if row.transaction.producer_id == outcome.producer_id)
+    for row in rows:
         transaction = row.transaction
         commit = _outcome(row, outcome)
         if isinstance(commit, str):
@@ -197,16 +214,18 @@ def prepared_markers(
 
 def _outcome(row: JudgedTransaction, named: NamedOutcome | None) -> bool | str:
     """True a COMMIT, False an ABORT; else why nothing is written."""
-    judgement, mine = row.judgement, named is not None and named.producer_id == row.transaction.producer_id
+    judgement = row.judgement
     if isinstance(judgement, Unknown):
         return f"what became of it is not known: {judgement}"
+    if not judgement.hanging:
+        return f"{judgement.ending} ({judgement.evidence}): no marker is missing"
     evident = judgement.committed
     if evident is not None and judgement.certain:
-        if named is not None and mine and named.commit is not evident:
+        if named is not None and named.commit is not evident:
             was = "committed" if evident else "aborted"
             return f"it was {was} ({judgement.evidence}); the other outcome is not written"
         return evident
-    if named is not None and mine:
+    if named is not None:
         return named.commit
     return (
         f"{judgement.ending}, not certain ({judgement.evidence}): name the outcome with --producer-id"

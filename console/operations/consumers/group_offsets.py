@@ -10,6 +10,7 @@ from backends.base.answers import Depth, SurveyRequest
 from backends.base.consumer_groups import Commits, GroupListing
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
+from console.errors import InputError
 from console.operations.elections.election_batches import described
 from recovery.groups.group_values import (
     CommittedOffset,
@@ -23,8 +24,9 @@ from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, Sur
 from recovery.loss import divergence, loss
 from recovery.model import EpochSpan, Survey, TopicPartition, Unknown, Why
 from recovery.plan.values import BarePlan, Plan, PlanRow
+from recovery.wording.quantity_text import printable, some_of
 
-NO_LEADER_YET = Unknown(Why.NOT_OFFERED, "the partition has no leader, and no plan says which log stays")
+NO_LEADER_YET = Unknown(Why.NO_LEADER, "a plan file says which log stays: ktriage groups show PLAN")
 
 
 class StayingLog(NamedTuple):
@@ -105,6 +107,15 @@ async def read_group_offsets(
     """Lists the groups, reads their offsets, and surveys the partitions concerned. Raises BackendError."""
     api = cluster.consumer_groups()
     listing = await api.listed()
+    if not listing.not_listed:
+        refuse_unknown(
+            "consumer group", selection.groups, {g.name for g in listing.groups}, "on this cluster"
+        )
+    if selection.plan is not None:
+        of_plan = {row.tp.topic for row in selection.plan.rows}
+        refuse_unknown("topic", selection.topics, of_plan, "in the plan")
+    elif selection.topics:
+        await refuse_unknown_topics(cluster, selection.topics)
     groups = [
         g
         for g in listing.groups
@@ -130,6 +141,19 @@ async def read_group_offsets(
     return GroupOffsets(
         listing, rows, unread, logs, members, {name: use for name, use in uses.items() if use is not None}
     )
+
+
+def refuse_unknown(what: str, names: Sequence[str], known: Container[str], where: str) -> None:
+    """Raises InputError for a name that is not among those known."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f"no {what} {printable(some_of(unknown))} {where}; nothing was sent")
+
+
+async def refuse_unknown_topics(cluster: Backend, names: Sequence[str]) -> None:
+    """Raises InputError for a topic that is not in the cluster, or may not be seen; BackendError."""
+    known = {state.topic for state in (await cluster.partitions()).states}
+    refuse_unknown("topic", names, known, "on this cluster that may be seen")
 
 
 async def _topics(cluster: Backend) -> list[str]:

@@ -11,6 +11,7 @@ from backends.base.answers import Partitions
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.protocol import Backend, Progress
 from backends.base.transactions import CoordinatorAnswers, Transactions
+from console.operations.consumers.group_offsets import refuse_unknown
 from console.operations.consumers.transaction_decisions import Decisions, read_decisions
 from console.operations.elections.election_batches import described
 from console.rescue.rescued_branch import RescueContents
@@ -166,6 +167,9 @@ async def _states(
     if partitions is not None:
         return (await described(cluster, partitions)).states if partitions else ()
     found: Partitions = await cluster.partitions(tuple(topics) or None)
+    refuse_unknown(
+        "topic", topics, {state.topic for state in found.states}, "on this cluster that may be seen"
+    )
     return found.states
 
 

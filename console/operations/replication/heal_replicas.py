@@ -183,7 +183,9 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         counts = Counter(str(one.end) for one in result.ended)
         wanted = MoveEnd.CANCELLED if result.prepared.cancelled else MoveEnd.MOVED
         failed = [one for one in not_moved(result.ended) if one.end is not wanted]
-        whole = not failed and not result.prepared.left and not result.open
+        reading = result.prepared.reading
+        known = reading is None or not reading.unheard_of
+        whole = known and not failed and not result.prepared.left and not result.open
         status = Status.DONE if whole else Status.PARTLY
         return Conclusion(status, counts, result.open, ("resume",) if result.open else ())
 

@@ -42,7 +42,8 @@ class HealReading:
     """The plan, and what else was seen: ``notes`` are one line each. ``registered`` are those of the gone brokers
     that the cluster still lists, ``voters`` those that are voters of the quorum (Unknown: it did not tell).
     ``states`` are the partitions of the plan's moves as they were read, ``cruise_control`` the topic that shows
-    that Cruise Control runs.
+    that Cruise Control runs. ``unheard_of``: gone brokers that are neither registered nor hold a replica; empty
+    where the release lists no fenced brokers.
     """
 
     cluster_id: str
@@ -52,6 +53,7 @@ class HealReading:
     notes: tuple[str, ...]
     states: Mapping[TopicPartition, PartitionState]
     cruise_control: str = ""
+    unheard_of: tuple[int, ...] = ()
 
 
 async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReading:
@@ -92,7 +94,17 @@ async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReadi
         tuple(_notes(found, dirs, cluster)),
         {move.tp: by_name[move.tp] for move in plan.moves},
         next((topic for topic in CRUISE_CONTROL if topic in seen), ""),
+        _unheard_of(cluster, found.states, gone),
     )
+
+
+def _unheard_of(
+    cluster: ClusterInfo, states: Iterable[PartitionState], gone: frozenset[int]
+) -> tuple[int, ...]:
+    if any(broker.fenced is None for broker in cluster.brokers):
+        return ()
+    known = {broker.id for broker in cluster.brokers}
+    return tuple(sorted(gone - known.union(*(state.replicas for state in states))))
 
 
 def _selected(states: Iterable[PartitionState], plan: Plan | BarePlan | None) -> list[PartitionState]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from backends.base.errors import BackendError
@@ -41,11 +42,15 @@ class UnregisteredBroker:
 
 @dataclass(frozen=True, slots=True)
 class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroker]):
-    """Refused while the broker is up, has a replica or a vote, and where one of these is not known."""
+    """Refused while the broker is up, has a replica or a vote, and where one of these is not known.
+
+    ``command`` makes a line for the shell of a command's words, with the cluster's name.
+    """
 
     broker: int
     title: str
     reason: str
+    command: Callable[..., str]
     dry_run: bool = False
 
     async def settle(self, access: Access[Backend], run: ChangeRun[PreparedUnregistration]) -> None:
@@ -57,7 +62,7 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
         info = await cluster.open()
         refuse_without_quorum(await cluster.quorum())
         refuse_up(info, {self.broker})
-        await _refuse_used(cluster, self.broker)
+        await _refuse_used(cluster, self.broker, self.command)
         known = info.broker(self.broker) is not None
         tells = all(broker.fenced is not None for broker in info.brokers)
         return PreparedUnregistration(cluster_id, self.broker, known if known or tells else None)
@@ -105,7 +110,7 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
         return Conclusion(Status.DONE if done else Status.PARTLY, counts)
 
 
-async def _refuse_used(cluster: Backend, broker: int) -> None:
+async def _refuse_used(cluster: Backend, broker: int, command: Callable[..., str]) -> None:
     """Raises NotDone while a replica, a reassignment or a vote of the broker stands, or if that is not known."""
     found = await cluster.partitions()
     if found.hidden or found.not_compared is not None:
@@ -116,9 +121,10 @@ async def _refuse_used(cluster: Backend, broker: int) -> None:
         )
     held: list[TopicPartition] = [state.tp for state in found.states if broker in state.replicas]
     if held:
+        heal = command("heal", "apply", "--broker-id", str(broker), "--gone-for-good")
         raise NotDone(
             f"broker {broker} still has replicas of {len(held):,} partitions ({some_of(held)}): heal them first"
-            f" (ktriage heal apply --broker-id {broker} --gone-for-good); nothing was sent"
+            f" ({heal}); nothing was sent"
         )
     moving = await cluster.reassignments()
     if isinstance(moving, Unknown):
@@ -130,9 +136,9 @@ async def _refuse_used(cluster: Backend, broker: int) -> None:
     if isinstance(voters, Unknown):
         raise NotDone(f"whether node {broker} is a voter is not known ({voters}); nothing was sent")
     if voters:
+        replace = command("quorum", "replace", str(broker), "--why", "host")
         raise NotDone(
-            f"node {broker} is a voter of the metadata quorum: replace it first (ktriage quorum replace {broker}"
-            " --why host); nothing was sent"
+            f"node {broker} is a voter of the metadata quorum: replace it first ({replace}); nothing was sent"
         )
 
 

@@ -87,6 +87,28 @@ def test_exported_for_kafkas_tool_and_never_written_over(elected: Caller, tmp_pa
     assert lines == ["audit,payments,0,1000", "billing,payments,0,1000"]
     again = elected("ktriage", *words, *HERE)
     assert again.status == 2 and "never overwritten" in again.err
+    recorded = elected("ktriage", "journal", *HERE).out
+    assert recorded.count("ended with status 2") == 1, recorded
+
+
+def test_a_line_for_kafkas_tool_names_a_cluster(elected: Caller) -> None:
+    ended = elected("ktriage", "groups", "fix", "plan.json", "--export", "offsets.csv", *HERE)
+    assert "kafka-consumer-groups --bootstrap-server HOST:PORT --group audit --group billing" in ended.err
+
+
+def test_a_fix_that_is_undone_already_is_said_to_be(elected: Caller) -> None:
+    assert elected("ktriage", "groups", "fix", "plan.json", *AGREED, *HERE).status == 0
+    assert elected("ktriage", "groups", "fix", "--undo", *AGREED, *HERE).status == 0
+    again = elected("ktriage", "groups", "fix", "--undo", *AGREED, *HERE)
+    assert "2 offsets already undone: as before the fix" in again.out, again
+    other = elected("ktriage", "groups", "fix", "--undo", "--group", "nobody", *AGREED, *HERE)
+    assert other.status == 2 and "no group nobody in the newest fix" in other.err, other
+
+
+def test_before_an_election_a_plan_is_asked_for(planned: Caller) -> None:
+    ended = planned("ktriage", "groups", *HERE)
+    asked = "the partition has no leader: a plan file says which log stays: ktriage groups show PLAN"
+    assert asked in " ".join(ended.out.split()) and "not offered" not in ended.out, ended
 
 
 def test_without_a_plan_the_epochs_alone_tell(elected: Caller) -> None:
@@ -109,6 +131,8 @@ def test_a_question_declined_sends_nothing(elected: Caller) -> None:
         (("missing.json", "--dry-run"), "missing.json"),
         (("--undo", *AGREED), "has no fix of consumer groups"),
         (("plan.json", "--yes"), "--yes needs --reason"),
+        (("plan.json", "--group", "nobody", "--dry-run"), "no consumer group nobody on this cluster"),
+        (("plan.json", "--topic", "nope", "--dry-run"), "no topic nope in the plan"),
     ],
 )
 def test_bad_input_is_one_line_and_sends_nothing(planned: Caller, words: tuple[str, ...], why: str) -> None:

@@ -5,16 +5,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from backends.base.answers import LogPosition, Partitions, RawBatches
 from backends.base.transactions import LEADERLESS, CoordinatorAnswers, Marker
-from console.operations.consumers.fix_transactions import NamedOutcome, PreparedMarkers, prepared_markers
+from console.errors import InputError
+from console.operations.consumers.fix_transactions import (
+    FixTransactions,
+    NamedOutcome,
+    PreparedMarkers,
+    prepared_markers,
+)
 from console.operations.consumers.hanging_transactions import read_transactions
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
+from recovery.transactions.transaction_judgement import (
+    EndingEvidence,
+    TransactionEnding,
+    TransactionJudgement,
+)
 from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
     OpenTransaction,
@@ -98,7 +111,9 @@ COMMITTED = known(TransactionState.COMPLETE_COMMIT)
 
 async def test_one_that_is_alive_is_left_alone() -> None:
     told = await prepared(Cluster(known(TransactionState.ONGOING, HERE)), NamedOutcome(4001, False))
-    assert not told.markers and not told.left, "not even if its outcome is named"
+    (left,) = told.left
+    assert not told.markers, "not even if its outcome is named"
+    assert left.why == "open and alive (the coordinator has it in progress): no marker is missing"
     assert told.found.complete
 
 
@@ -119,9 +134,26 @@ async def test_the_named_outcome_is_written(commit: bool) -> None:
     assert one.marker == Marker(HERE, 4001, 5, commit, 7), "no older than the coordinator's last marker"
 
 
-async def test_an_outcome_for_another_producer_does_not_count() -> None:
-    told = await prepared(Cluster(COMMITTED), NamedOutcome(9, True))
-    assert not told.markers and told.left
+async def test_a_producer_that_has_no_open_transaction_is_refused() -> None:
+    change = FixTransactions(None, ("payments",), "test", "", NamedOutcome(9999, False), dry_run=True)
+    with pytest.raises(
+        InputError, match="no open transaction of producer 9999 on payments; nothing was sent"
+    ):
+        await change.prepare(Cluster(COMMITTED), "id", SimpleNamespace(progress=None))  # type: ignore[arg-type]  # as above
+
+
+async def test_a_named_producer_limits_the_run_to_it() -> None:
+    """The other one hangs, and would be ended if no producer were named."""
+    cluster = Cluster(COMMITTED)
+    found = await read_transactions(cluster, [HERE])  # type: ignore[arg-type]  # as above
+    (row,) = found.rows
+    certain = row._replace(
+        judgement=TransactionJudgement(TransactionEnding.COMMITTED, EndingEvidence.DECISION_RECORD)
+    )
+    found = replace(found, rows=(certain,))
+    assert prepared_markers("id", found, None).markers
+    other = prepared_markers("id", found, NamedOutcome(9999, False))
+    assert not other.markers and not other.left
 
 
 async def test_a_coordinator_that_did_not_answer_may_know_that_it_is_alive() -> None:

@@ -40,6 +40,10 @@ def test_a_broker_that_nobody_knows_has_nothing_to_heal(call: Caller) -> None:
     words = ("heal", "--broker-id", "5", "--gone-for-good", *TAIL)
     told = json.loads(call("ktriage", *words, "--output", "json").out)
     assert (told["moves"], told["registered"], told["files"]) == ([], [], [])
+    ended = call("ktriage", *words)
+    assert ended.status == 1 and "no broker 5 is registered, or has a replica: check the number" in ended.out
+    applied = call("ktriage", "heal", "apply", *words[1:], "--dry-run")
+    assert applied.status == 1 and "check the number" in applied.out, applied
 
 
 GONE_FOR_GOOD = ("--broker-id", "3", "--gone-for-good", "--simulate", "broker-gone-for-good")
@@ -51,6 +55,12 @@ def test_a_rehearsal_heals_every_partition(call: Caller) -> None:
     after = call("ktriage", "heal", *GONE_FOR_GOOD)
     assert "no partition that may be seen has a replica on broker 3" in after.out
     assert "ktriage heal unregister --broker-id 3 --gone-for-good" in after.err
+
+
+def test_what_is_to_be_done_first_is_a_command_for_this_cluster(call: Caller) -> None:
+    ended = call("ktriage", "heal", "unregister", *GONE_FOR_GOOD, *AGREED)
+    first = "(ktriage heal apply --broker-id 3 --gone-for-good --simulate broker-gone-for-good)"
+    assert ended.status != 0 and first in ended.err, ended
 
 
 def test_a_plan_file_names_the_partitions_and_by_them_the_broker(call: Caller) -> None:

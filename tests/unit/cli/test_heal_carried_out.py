@@ -264,7 +264,7 @@ def test_a_voter_is_not_unregistered(cluster: CopyingCluster) -> None:
     """Its vote would stay, for a node that nobody can start any more."""
     cluster.states.clear()
     cluster.voters = (1, 3, 4)
-    change = UnregisterBroker(3, "in memory", "a test")
+    change = UnregisterBroker(3, "in memory", "a test", lambda *words: " ".join(words))
     with pytest.raises(NotDone, match=r"node 3 is a voter of the metadata quorum: replace it first"):
         run(change, cluster)
     cluster.voters = None

@@ -52,6 +52,24 @@ def test_each_is_ended_as_it_was_decided_and_stays_so(elected: Caller) -> None:
     assert again.status == 0 and "nothing was sent" in again.out, again
 
 
+def test_a_named_producer_or_topic_that_is_not_there_ends_nothing(elected: Caller) -> None:
+    dry = ("--outcome", "abort", "--dry-run", *HERE)
+    for words, why in (
+        (
+            ("--topic", "payments", "--producer-id", "9999"),
+            "no open transaction of producer 9999 on payments",
+        ),
+        (("--topic", "nope", "--producer-id", "1001"), "no topic nope on this cluster that may be seen"),
+        (("plan.json", "--topic", "nope", "--producer-id", "1001"), "no topic nope in the plan"),
+    ):
+        ended = elected("ktriage", "transactions", "fix", *words, *dry)
+        assert (ended.status, ended.out) == (2, "") and why in ended.err, ended
+    named = ("--topic", "payments", "--producer-id", "1001", "--outcome", "commit")
+    right = elected("ktriage", "transactions", "fix", *named, "--dry-run", *HERE)
+    assert right.status == 0, right
+    assert f"next: ktriage transactions fix {' '.join(named)} --simulate" in right.err, right
+
+
 def test_a_coordinator_whose_log_was_cut_off_proves_nothing_by_what_it_has_in_progress(
     call: Caller, tmp_path: Path
 ) -> None:
