@@ -73,7 +73,7 @@ class RecordRestorer:
             self._say("not confirmed: nothing was sent", Tone.WARN)
             return
         session.safety.refuse()
-        await self._send(replace(change, reason=answer.reason, compared=prepared), cluster_id)
+        await self._send(replace(change, reason=answer.reason, compared=prepared, again=True), cluster_id)
 
     async def _directory(self) -> Path | None:
         rescue = self._session.draft.rescue

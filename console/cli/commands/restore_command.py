@@ -86,6 +86,13 @@ def restore(
         bool,
         typer.Option("--incomplete", help="Also what there is of branches that could not be read whole."),
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again",
+            help="With --yes: write also what was written to the same target before, from another rescue.",
+        ),
+    ] = False,
     rate: RateOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what goes where, and send nothing.")
@@ -137,6 +144,7 @@ def restore(
         why,
         bytes_per_second(rate),
         dry_run,
+        again=again,
     )
     return restore_rescue(run, change, ask=not yes, rows=rows)
 

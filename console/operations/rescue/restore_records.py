@@ -13,6 +13,8 @@ from pathlib import Path
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError, NotDone
 from console.exit_status import Status
+from console.journal.recorded_restores import RestorePlace, recorded_restores, spans_detail
+from console.journal.run_records import RunRecord, read_runs
 from console.journal.unfinished_entries import RESTORE_RECORDS, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
@@ -35,13 +37,17 @@ from recovery.wording.quantity_text import counted
 
 @dataclass(frozen=True, slots=True)
 class PreparedRestore:
-    """What would be written. An earlier run of the same selection has written ``written_before`` of it."""
+    """What would be written. An earlier run of the same selection has written ``written_before`` of it.
+
+    ``repeated``: what restores of other directories wrote to the same places, one line each.
+    """
 
     contents: RescueContents
     to: RestoreTarget
     rows: tuple[TargetPartition, ...]
     notes: tuple[str, ...]
     written_before: int
+    repeated: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -93,7 +99,8 @@ class RestoredRecords:
 class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     """Writes what is in ``directory`` to ``to_topic``, or to the source's own partitions where that is None.
 
-    ``dry_run``: only shows what would be written. ``title`` names the cluster in the question. ``compared``: as a
+    ``dry_run``: only shows what would be written. ``again``: nobody is asked and it writes all the same where
+    restores of other directories wrote some of it. ``title`` names the cluster in the question. ``compared``: as a
     screen prepared it before it asked.
     """
 
@@ -105,6 +112,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     rate: int | None = None
     dry_run: bool = False
     compared: PreparedRestore | None = None
+    again: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -135,6 +143,10 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedRestore]
     ) -> PreparedRestore:
         now = await self.read(cluster, cluster_id, operator.progress)
+        agreed = operator.asks or self.again or self.dry_run
+        # Who goes on with a restore agreed when it began.
+        if now.repeated and not agreed and now.records > 0 and not now.written_before:
+            raise NotDone(f"{now.repeated[0]}; nothing was sent. To write them all the same, give --again")
         return now if self.compared is None else _unchanged(self.compared, now)
 
     async def read(self, cluster: Backend, cluster_id: str, progress: Progress | None) -> PreparedRestore:
@@ -156,8 +168,15 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             rows.append(TargetPartition(rescued, target.partition(rescued), counts, limits))
         positions = (journal.position(key_of(one)) for one in branches)
         before = sum(position.records for position in positions if position is not None)
-        notes = (*target.notes, *_too_old(rows), *_other_runs(self.directory, journal, target.name))
-        return PreparedRestore(contents, target, tuple(rows), notes, before)
+        others = await asyncio.to_thread(read_runs, cluster_id)
+        repeated = tuple(_other_directories(self.directory, rows, others))
+        notes = (
+            *target.notes,
+            *_too_old(rows),
+            *_other_runs(self.directory, journal, target.name),
+            *repeated,
+        )
+        return PreparedRestore(contents, target, tuple(rows), notes, before, repeated)
 
     async def _target(self, cluster: Backend, branches: Sequence[RescuedBranch]) -> RestoreTarget:
         missing_keys = self.selection.only.missing_keys
@@ -255,6 +274,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             "topics": sorted({row.tp.topic for row in prepared.rows}),
             "records": prepared.records,
             "options": self.words,
+            "branches": spans_detail((row.rescued.branch, row.tp.topic) for row in prepared.rows),
         }
 
     def conclusion(self, result: RestoredRecords) -> Conclusion:
@@ -297,6 +317,25 @@ def _other_runs(directory: Path, journal: RestoreJournal, target: str) -> tuple[
         f"{sum(others):,} records were written to the same target with other options: those that both select will"
         " stand there twice",
     )
+
+
+def _other_directories(
+    directory: Path, rows: Sequence[TargetPartition], runs: Sequence[RunRecord]
+) -> Iterator[str]:
+    """What the journal knows of the same offsets, written to the same places from other directories."""
+    for restore in recorded_restores(runs):
+        if restore.directory == str(directory.absolute()):
+            continue
+        branches = ((row.rescued.branch, row.tp.topic) for row in rows)
+        same = sum(
+            restore.same_offsets(RestorePlace(branch.tp, branch.topic_id, to_topic), branch.spans)
+            for branch, to_topic in branches
+        )
+        if same:
+            yield (
+                f"{counted(same, 'offset')} of this rescue were written to the same target before, from"
+                f" {restore.directory} ({restore.at}): records that both select will stand there twice"
+            )
 
 
 def _selection_words(selection: RestoreSelection) -> tuple[str, ...]:

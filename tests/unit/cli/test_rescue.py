@@ -200,6 +200,31 @@ def test_a_killed_write_back_whose_rescue_is_gone_is_closed(elected: Caller, tmp
     assert "rescued records" not in open_items(elected)[0]
 
 
+@pytest.fixture
+def saved_twice(planned: Caller) -> Caller:
+    """The same records in two rescues; those of the first are in the source again."""
+    assert planned("ktriage", "rescue", "read", "plan.json", "--to", "first", *TAIL).status == 0
+    assert planned("ktriage", "apply", "plan.json", "--rescue", "saved", *AGREED, *TAIL).status == 0
+    assert planned("ktriage", "restore", "saved", "--to-source", *AGREED, *TAIL).status == 0
+    return planned
+
+
+def test_the_same_records_of_another_rescue_are_written_again_only_when_that_is_wanted(
+    saved_twice: Caller, tmp_path: Path
+) -> None:
+    words = ("restore", "first", "--to-source")
+    told = f"500 offsets of this rescue were written to the same target before, from {tmp_path}/saved"
+    dry = saved_twice("ktriage", *words, "--dry-run", *TAIL)
+    assert dry.status == 0 and told in dry.out, dry
+    refused = saved_twice("ktriage", *words, *AGREED, *TAIL)
+    assert refused.status == 1 and told in refused.err and "give --again" in refused.err, refused
+    assert max(log_ends(saved_twice, "payments")) == 1800
+    assert saved_twice("ktriage", *words, "--again", *AGREED, *TAIL).status == 0
+    assert max(log_ends(saved_twice, "payments")) == 2300
+    elsewhere = saved_twice("ktriage", "restore", "first", "--to-topic", "kept", *AGREED, *TAIL)
+    assert elsewhere.status == 0, "no restore wrote to that topic"
+
+
 def test_chosen_records_are_written_back_once_and_go_on_after_a_kill(elected: Caller, tmp_path: Path) -> None:
     words = ("restore", "saved", "--to-source", "--after-offset", "1299", "--mark", *AGREED, *TAIL)
     assert elected("ktriage", *words).status == 0

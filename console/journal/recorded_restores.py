@@ -1,0 +1,94 @@
+"""What the runs of a journal wrote back, and which offsets it was taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
+from console.journal.unfinished_entries import RESTORE_RECORDS
+from recovery.loss import count, union
+from recovery.model import EpochSpan, TopicPartition
+from recovery.rescue_branches import RescueBranch
+
+
+class RestorePlace(NamedTuple):
+    """Records of one partition, and the topic that they are written to (the partition's number stays)."""
+
+    tp: TopicPartition
+    topic_id: str
+    to_topic: str
+
+
+class RecordedRestore(NamedTuple):
+    """One command that wrote records back, with all of its runs; ``at`` is when the last one began.
+
+    ``records`` stand in the target after it; None: its last run did not record how many. ``spans`` are the
+    offsets of the rescue that it chose from, empty in journals of earlier versions.
+    """
+
+    at: str
+    directory: str
+    words: tuple[str, ...]
+    target: str
+    records: int | None
+    spans: Mapping[RestorePlace, tuple[EpochSpan, ...]]
+
+    def same_offsets(self, place: RestorePlace, spans: Iterable[EpochSpan]) -> int:
+        """How many of the offsets in ``spans`` it chose from too, for the same place."""
+        return shared(spans, self.spans.get(place, ()))
+
+
+def shared(spans: Iterable[EpochSpan], others: Iterable[EpochSpan]) -> int:
+    """How many offsets of the same epochs are in both."""
+    one, other = union(spans), union(others)
+    return count(one) + count(other) - count(union((*one, *other)))
+
+
+def spans_detail(branches: Iterable[tuple[RescueBranch, str]]) -> list[dict[str, object]]:
+    """For the journal: the offsets of each branch, and the topic that its records are written to."""
+    return [
+        {
+            "topic": branch.tp.topic,
+            "partition": branch.tp.partition,
+            "topicId": branch.topic_id,
+            "toTopic": to_topic,
+            "epochs": [list(span) for span in branch.spans],
+        }
+        for branch, to_topic in branches
+    ]
+
+
+def recorded_restores(runs: Iterable[RunRecord]) -> tuple[RecordedRestore, ...]:
+    """Every restore that those runs, oldest first, recorded; one that was not sent or wrote nothing is left out."""
+    found: dict[tuple[str, ...], RecordedRestore] = {}
+    for run in runs:
+        ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
+        for event in run.events:
+            if isinstance(event, EntryBegun) and event.action == RESTORE_RECORDS:
+                restore = _restore(event, ends.get(event.entry))
+                found[(restore.directory, *restore.words)] = restore
+    return tuple(one for one in found.values() if one.records != 0)
+
+
+def _restore(begun: EntryBegun, ended: EntryEnded | None) -> RecordedRestore:
+    detail = begun.detail
+    records = None if ended is None else ended.result.get("records")
+    return RecordedRestore(
+        begun.at,
+        str(detail.get("directory", "")),
+        tuple(map(str, detail.get("options", ()))),
+        str(detail.get("target", "")),
+        records if isinstance(records, int) else None,
+        _spans(detail.get("branches", ())),
+    )
+
+
+def _spans(branches: Iterable[Mapping[str, Any]]) -> dict[RestorePlace, tuple[EpochSpan, ...]]:
+    found: dict[RestorePlace, tuple[EpochSpan, ...]] = {}
+    for one in branches:
+        tp = TopicPartition(str(one["topic"]), int(one["partition"]))
+        place = RestorePlace(tp, str(one["topicId"]), str(one["toTopic"]))
+        spans = (EpochSpan(*map(int, span)) for span in one["epochs"])
+        found[place] = union((*found.get(place, ()), *spans))
+    return found
