@@ -9,12 +9,14 @@ from backends.disk_scan.checkpoint_files import CheckpointError, read_offsets, r
 from backends.disk_scan.partition_scan import (
     LogCheckpoints,
     PartitionFolder,
+    has_segment,
     partition_folder,
     scan_partition,
 )
 from backends.disk_scan.scan_values import LIVE, DiskScan, ScannedDir, ScannedLog
 from backends.log_segments.segment_source import reason_of
 
+META = "meta.properties"
 CHECKSUMS = ("unflushed", "all", "none")
 """Which batches' checksums are checked: those that the broker had not flushed for certain (what Kafka itself checks
 after an unclean stop), all, or none."""
@@ -41,12 +43,19 @@ def _scan_dir(path: Path, checksums: str, progress: Callable[[int, int], None] |
         names = sorted(entry.name for entry in path.iterdir())
         folders = [found for found in map(partition_folder, names) if found is not None]
         folders = [found for found in folders if (path / found.name).is_dir()]
-        inside = [] if folders else [name for name in names if (path / name / "meta.properties").exists()]
+        # Many a folder that is no log dir holds names such as "dbus-1".
+        is_log_dir = META in names or any(has_segment(path / found.name) for found in folders)
+        inside = [] if is_log_dir else [name for name in names if (path / name / META).exists()]
     except (OSError, ValueError) as error:
         return _bad_dir(path, f"cannot be listed: {reason_of(error)}")
-    if "meta.properties" not in names and not folders:
-        hint = f"; did you mean {path / inside[0]}?" if inside else ""
-        return _bad_dir(path, f"is no log dir: it has no meta.properties and no partition{hint}")
+    if not is_log_dir:
+        below = ", ".join(str(path / name) for name in inside)
+        hint = (
+            f"; {'a log dir lies' if len(inside) == 1 else 'log dirs lie'} below it: {below}"
+            if inside
+            else ""
+        )
+        return _bad_dir(path, f"is no log dir: it has no {META} and no partition with a segment{hint}")
     remarks: list[str] = []
     properties = _properties(path, remarks)
     checkpoints = _Checkpoints(path, remarks)
@@ -72,12 +81,12 @@ def _scan_dir(path: Path, checksums: str, progress: Callable[[int, int], None] |
 
 def _properties(path: Path, remarks: list[str]) -> dict[str, str]:
     try:
-        found = read_properties(path / "meta.properties")
+        found = read_properties(path / META)
     except CheckpointError as error:
         remarks.append(str(error))
         return {}
     if found is None:
-        remarks.append("it has no meta.properties: which broker it belongs to is not known")
+        remarks.append(f"it has no {META}: which broker it belongs to is not known")
     return found or {}
 
 

@@ -17,6 +17,7 @@ _SEGMENT = re.compile(r"(\d{20})\.log")
 _LOG = re.compile(r"([a-zA-Z0-9._-]+)-(\d{1,10})")
 _MARKED = re.compile(r"([a-zA-Z0-9._-]+)-(\d{1,10})\.[0-9a-f]{32}-(delete|future|stray)")
 _KINDS = {"delete": DELETED, "future": FUTURE, "stray": STRAY}
+_NO_SEGMENT = "it has no segment: what it held is not known"
 _MOST_TRIES = 3
 """How often a folder is read whose segments a running broker deletes meanwhile."""
 
@@ -45,6 +46,14 @@ def partition_folder(name: str) -> PartitionFolder | None:
         return PartitionFolder(name, marked[1], int(marked[2]), _KINDS[marked[3]])
     plain = _LOG.fullmatch(name)
     return PartitionFolder(name, plain[1], int(plain[2]), LIVE) if plain else None
+
+
+def has_segment(folder: Path) -> bool:
+    """Whether a segment lies in it; False too where it cannot be listed."""
+    try:
+        return any(_SEGMENT.fullmatch(entry.name) for entry in folder.iterdir())
+    except OSError:
+        return False
 
 
 def scan_partition(
@@ -104,7 +113,7 @@ class _FolderScan:
             segments=len(self._segments),
             may_be_tiered=0 <= self._checkpoints.log_start < first,
             defect=self._walk.defect,
-            lost_tail=self._lost_tail(start, epochs),
+            lost_tail=self._lost_tail(start, epochs) or (None if self._segments else _NO_SEGMENT),
             remarks=tuple(self._remarks),
         )
 

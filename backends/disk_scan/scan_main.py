@@ -12,7 +12,7 @@ from backends.disk_scan.scan_values import scan_lines
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0: every dir was read; 1: some were not; 2: wrong usage; 130: stopped by Ctrl-C."""
+    """Exit status 0: every dir was read; 1: some were not; 2: none was, or wrong usage; 130: stopped by Ctrl-C."""
     try:
         return _scan(arguments)
     except KeyboardInterrupt:
@@ -47,10 +47,11 @@ def _scan(arguments: list[str]) -> int:
         given.checksums,
         progress if sys.stderr.isatty() else None,
     )
-    for line in scan_lines(scan):
-        sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-    for found in scan.dirs:
-        if found.problem is not None:
-            sys.stderr.write(f"{found.path}: {found.problem}\n")
-    return 1 if any(found.problem is not None for found in scan.dirs) else 0
+    bad = [found for found in scan.dirs if found.problem is not None]
+    if len(bad) < len(scan.dirs):
+        for line in scan_lines(scan):
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    for found in bad:
+        sys.stderr.write(f"{found.path}: {found.problem}\n")
+    return 2 if len(bad) == len(scan.dirs) else 1 if bad else 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_script import scan_script
 from backends.disk_scan.scan_values import DiskScan, scan_lines
+from console.errors import InputError
 from console.exit_status import Status
 from console.output.survey.disk_scan_report import advice_lines, scan_table
 from console.program import Program
@@ -19,7 +20,7 @@ from recovery.wording.quantity_text import printable
 
 
 def scan_disks(program: Program, dirs: Sequence[Path], checksums: str, rows: int, *, json: bool) -> int:
-    """Scans and shows it; returns the exit status. Raises Stopped."""
+    """Scans and shows it; returns the exit status. Raises Stopped, and InputError where no dir could be read."""
     screen, stop = program.screen, program.supervisor.stop
 
     def progress(done: int, of: int) -> None:
@@ -29,13 +30,16 @@ def scan_disks(program: Program, dirs: Sequence[Path], checksums: str, rows: int
 
     now_ms = int(time.time() * 1000)
     scan = scan_log_dirs([str(path) for path in dirs], socket.gethostname(), now_ms, checksums, progress)
+    bad = [found for found in scan.dirs if found.problem is not None]
+    problems = [printable(f"{found.path}: {found.problem}") for found in bad]
+    if len(bad) == len(scan.dirs):
+        raise InputError("\n".join(problems))
     if json:
         screen.out(scan_lines(scan))
     else:
         screen.out(scan_table(scan, rows))
-    bad = [found for found in scan.dirs if found.problem is not None]
-    screen.say(*(printable(f"{found.path}: {found.problem}") for found in bad))
-    if not json and len(bad) < len(scan.dirs):
+    screen.say(*problems)
+    if not json:
         screen.say(*advice_lines(scan), *_next(scan, checksums))
     return Status.PARTLY if bad else Status.DONE
 

@@ -65,3 +65,22 @@ def test_a_bad_dir_gets_one_line_and_status_1(tmp_path: Path, data: Path) -> Non
     assert ended.status == 1
     assert f"{tmp_path}/nothing: cannot be listed: No such file or directory" in ended.err
     assert "orders-0" in ended.out
+
+
+def test_where_no_dir_is_a_log_dir_nothing_is_written_by_the_scan_or_the_script(
+    tmp_path: Path, data: Path
+) -> None:
+    (data.parent / "dbus-1").mkdir(exist_ok=True)
+    told = f"{data.parent}: is no log dir: it has no meta.properties"
+    for more in ((), ("--output", "json")):
+        ended = invoke(tmp_path, "ktriage", "disk", "scan", str(data.parent), *more)
+        assert (ended.status, ended.out) == (2, "") and told in ended.err, ended
+    piped = subprocess.run(
+        [sys.executable, "-I", "-S", "-", str(data.parent)],
+        input=invoke(tmp_path, "ktriage", "disk", "script").out,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (piped.returncode, piped.stdout) == (2, "") and told in piped.stderr, piped

@@ -219,11 +219,28 @@ def test_future_deleted_and_stray_copies_are_named(tmp_path: Path) -> None:
     assert all(log.high_watermark == -1 for log in logs if log.kind != "log")
 
 
-def test_a_folder_without_a_segment_is_an_empty_log(tmp_path: Path) -> None:
+def test_a_folder_without_a_segment_is_no_empty_log(tmp_path: Path) -> None:
     log_dir(tmp_path / "data")
     add_partition(tmp_path / "data", "t-0", {}, epochs=None)
     log = only_log(tmp_path / "data")
-    assert (log.log_start, log.log_end, log.last_epoch, log.lost_tail) == (0, 0, -1, None)
+    assert (log.log_start, log.log_end, log.last_epoch) == (0, 0, -1)
+    assert log.lost_tail == "it has no segment: what it held is not known"
+
+
+def test_a_log_dir_that_lost_its_identity_is_read_and_other_folders_are_not_taken_for_partitions(
+    tmp_path: Path,
+) -> None:
+    for name in ("dbus-1", "log-dir-1"):
+        (tmp_path / "d3" / name).mkdir(parents=True)
+    path = stale_long_tail(tmp_path / "d3" / "log-dir-0")
+    (above,) = scan(tmp_path / "d3").dirs
+    assert not above.logs and above.problem == (
+        "is no log dir: it has no meta.properties and no partition with a segment; a log dir lies below it:"
+        f" {path}"
+    )
+    (path / "meta.properties").unlink()
+    (found,) = scan(path).dirs
+    assert found.problem is None and [log.log_end for log in found.logs] == [1300]
 
 
 def test_bad_dirs_get_one_clear_line_and_do_not_stop_the_others(tmp_path: Path) -> None:
@@ -237,10 +254,10 @@ def test_bad_dirs_get_one_clear_line_and_do_not_stop_the_others(tmp_path: Path) 
     assert problems[:3] == [
         "cannot be listed: No such file or directory",
         "cannot be listed: Not a directory",
-        "is no log dir: it has no meta.properties and no partition",
+        "is no log dir: it has no meta.properties and no partition with a segment",
     ]
     assert problems[3] is not None
-    assert f"did you mean {good}?" in problems[3]
+    assert f"a log dir lies below it: {good}" in problems[3]
 
 
 def test_a_dir_whose_folders_may_not_be_looked_into_gets_one_line(
