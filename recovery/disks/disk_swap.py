@@ -9,7 +9,8 @@ unfenced for the first time, and elects it later, for example at the next restar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from recovery.controller.prediction import if_back
 from recovery.disks.values import DiskCluster, LogDirPlace, PartitionsByDir
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
+from recovery.wording.quantity_text import counted
 
 
 class EmptyDiskElection(NamedTuple):
@@ -45,8 +47,11 @@ class MovedReplica(NamedTuple):
 
 
 class SwapStepKind(StrEnum):
-    """The steps of a swap, in their order. METADATA only where the metadata log was on the disk."""
+    """The steps of a swap, in their order. METADATA only where the metadata log was on the disk. READ comes after
+    STOP where the disk still works and nothing has to be recovered from it.
+    """
 
+    READ = "read"
     RECOVER = "recover"
     STOP = "stop"
     DISK = "disk"
@@ -58,14 +63,23 @@ class SwapStepKind(StrEnum):
 
 
 class SwapStep(NamedTuple):
-    """What is done, and the command for it, "" where there is none."""
+    """What is done, and the command for it: ``command`` on the host, or the ``words`` after ``ktriage``, to which
+    the options that name the cluster are added.
+    """
 
     kind: SwapStepKind
     what: str
     command: str = ""
+    words: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        return f"{self.what}: {self.command}" if self.command else self.what
+    def command_line(self, target: Sequence[str]) -> str:
+        """To be copied; "" where there is none. ``target`` are the options that name the cluster."""
+        return shlex.join(("ktriage", *self.words, *target)) if self.words else self.command
+
+    def text(self, target: Sequence[str]) -> str:
+        """The step in one line, with its command."""
+        command = self.command_line(target)
+        return f"{self.what}: {command}" if command else self.what
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +97,10 @@ class DiskSwap:
 def swap(cluster: DiskCluster, place: LogDirPlace, held: Iterable[TopicPartition]) -> DiskSwap:
     """The steps of replacing that disk; ``held`` are the replicas that were on it."""
     names = frozenset(held)
-    dangers = tuple(
-        danger
-        for state in cluster.states
-        if state.tp in names and (danger := _danger(cluster, state, place.broker)) is not None
-    )
-    return DiskSwap(
-        place, tuple(sorted(names)), dangers, tuple(_steps(cluster, place, any(d.others for d in dangers)))
-    )
+    states = [state for state in cluster.states if state.tp in names]
+    found = (_danger(cluster, state, place.broker) for state in states)
+    dangers = tuple(danger for danger in found if danger is not None)
+    return DiskSwap(place, tuple(sorted(names)), dangers, tuple(_steps(cluster, place, states, dangers)))
 
 
 def waiting(
@@ -133,29 +143,72 @@ def _danger(cluster: DiskCluster, state: PartitionState, broker: int) -> EmptyDi
         why = f"{broker} is the last known leader: it is elected once it is unfenced with a disk that works"
     else:
         why = "unclean elections are on, and it would be the first replica that returns"
-    others = tuple(
-        b for b in state.replicas if b != broker and view.standings[b] is not Standing.OFFLINE_REPLICA
+    return EmptyDiskElection(state, why, _others(cluster, state, broker))
+
+
+def _others(cluster: DiskCluster, state: PartitionState, broker: int) -> tuple[int, ...]:
+    """The other replicas that may hold a copy."""
+    standings = cluster.view(state).standings
+    return tuple(b for b in state.replicas if b != broker and standings[b] is not Standing.OFFLINE_REPLICA)
+
+
+def _read(
+    cluster: DiskCluster, place: LogDirPlace, states: Sequence[PartitionState]
+) -> tuple[SwapStep | None, bool]:
+    """The step that reads the old disk, None where nothing depends on it; and whether it comes first: a partition
+    is offline, and only the disk shows what its replica there holds.
+    """
+    broker = place.broker
+    hidden = [state for state in leaderless(states) if broker in state.offline_replicas]
+    alone = [s for s in states if broker in s.replicas and not _others(cluster, s, broker)]
+    decides = len({state.tp for state in hidden} - {state.tp for state in alone})
+    why = [f"it holds the only copy of {counted(len(alone), 'partition')}"] if alone else []
+    why += [f"it may decide whom to elect for {counted(decides, 'offline partition')}"] if decides else []
+    if not why:
+        return None, False
+    return SwapStep(
+        SwapStepKind.READ,
+        f"read the old disk, here or mounted on another host, and keep it: {' and '.join(why)}",
+        f"ktriage disk scan --output json {shlex.quote(place.path)} > {_evidence(place)}",
+    ), bool(hidden)
+
+
+def _evidence(place: LogDirPlace) -> str:
+    return f"disk-{place.broker}.json"
+
+
+def _recover(place: LogDirPlace, *, read: bool) -> SwapStep:
+    evidence = f" --evidence {_evidence(place)}" if read else ""
+    return SwapStep(
+        SwapStepKind.RECOVER,
+        "recover first the partitions named above, or the empty disk is elected to lead them and every other"
+        " copy truncates to it",
+        f"ktriage plan{evidence}, review, apply",
     )
-    return EmptyDiskElection(state, why, others)
 
 
-def _steps(cluster: DiskCluster, place: LogDirPlace, dangers: bool) -> Iterator[SwapStep]:
+def _steps(
+    cluster: DiskCluster,
+    place: LogDirPlace,
+    states: Sequence[PartitionState],
+    dangers: Iterable[EmptyDiskElection],
+) -> Iterator[SwapStep]:
     node = place.broker
-    if dangers:
-        yield SwapStep(
-            SwapStepKind.RECOVER,
-            "recover first the partitions named above, or the empty disk is elected to lead them and every other"
-            " copy truncates to it",
-            "ktriage plan, review, apply",
-        )
+    read, first = _read(cluster, place, states)
+    if read is not None and first:
+        yield read
+    if any(danger.others for danger in dangers):
+        yield _recover(place, read=first)
     yield SwapStep(
         SwapStepKind.STOP,
         f"stop broker {node}",
         f"kafka-server-stop.sh --process-role=broker --node-id={node}",
     )
-    yield SwapStep(
-        SwapStepKind.DISK, f"put the new, empty disk at {place.path}, mounted and writable for Kafka"
-    )
+    if read is not None and not first:
+        yield read
+    remove = "" if read is None else "remove the old disk and keep it, "
+    new = f"put the new, empty disk at {place.path}, mounted and writable for Kafka"
+    yield SwapStep(SwapStepKind.DISK, remove + new)
     yield SwapStep(
         SwapStepKind.FORMAT,
         "format it, the other dirs are left alone",
@@ -165,7 +218,7 @@ def _steps(cluster: DiskCluster, place: LogDirPlace, dangers: bool) -> Iterator[
     if (cluster.metadata_dirs or {}).get(node) == place.path:
         reported = "the metadata log was on it: the broker fetches a snapshot before it is unfenced"
         yield SwapStep(SwapStepKind.METADATA, reported)
-    wait = f"ktriage log-dirs --swap {node}:{place.path} --wait"
-    yield SwapStep(SwapStepKind.WAIT, "wait until every replica is back in the ISR", wait)
-    preferred = "ktriage elect --election-type preferred --all-topic-partitions"
-    yield SwapStep(SwapStepKind.LEADERS, "move leaders back", preferred)
+    wait = ("log-dirs", "--swap", str(place), "--wait")
+    yield SwapStep(SwapStepKind.WAIT, "wait until every replica is back in the ISR", words=wait)
+    preferred = ("elect", "--election-type", "preferred", "--all-topic-partitions")
+    yield SwapStep(SwapStepKind.LEADERS, "move leaders back", words=preferred)

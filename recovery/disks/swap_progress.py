@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from recovery.disks.disk_swap import SwapStep, SwapStepKind
 
-SAID = (SwapStepKind.DISK, SwapStepKind.FORMAT, SwapStepKind.LEADERS)
+SAID = (SwapStepKind.READ, SwapStepKind.DISK, SwapStepKind.FORMAT, SwapStepKind.LEADERS)
 """The cluster does not show these steps: the operator says that they are done."""
 
 
@@ -43,7 +43,7 @@ def _done(kind: SwapStepKind, now: SwapSituation) -> bool:
             return not now.dangers
         case SwapStepKind.STOP:
             return now.stopped
-        case SwapStepKind.DISK | SwapStepKind.FORMAT:
+        case SwapStepKind.READ | SwapStepKind.DISK | SwapStepKind.FORMAT:
             return now.swapped or kind in now.said
         case SwapStepKind.START | SwapStepKind.METADATA:
             return now.swapped

@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from recovery.acknowledged.verdict import ConditionKind, SelfElection, SelfElectionKind
 from recovery.advice import Advice, AdviceKind, FirstStep
+from recovery.strategy import Decision, WhyNot
 from recovery.wording.quantity_text import both, either
 from recovery.wording.verdict_text import decider_text
+
+ACCEPT_LOSS = "only if what stands above can never be done, accept the loss:"
+"""Before a command that elects by the aggressive strategy."""
 
 
 def steps_lines(steps: Sequence[FirstStep], shown: int = 3) -> Iterator[str]:
@@ -34,6 +38,18 @@ def advice_lines(advice: Advice) -> tuple[str, ...]:
 def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:
     action, warnings = _action(advice, count), tuple(_warnings(advice))
     return (*warnings, action) if advice.kind is AdviceKind.CHOOSE else (action, *warnings)
+
+
+def short_reason(decision: Decision) -> str:
+    """Why nobody is elected, in a few words where the evidence speaks against it."""
+    returning = () if decision.judged is None else decision.judged.self_elections
+    failed = sorted(one.broker for one in returning if one.failed_disk)
+    if decision.why_not is WhyNot.FAILED_DISK and failed:
+        disks = f"broker {failed[0]}'s disk" if len(failed) == 1 else f"the disks of brokers {both(failed)}"
+        return f"read {disks} first"
+    if decision.why_not is WhyNot.BRANCHES:
+        return "rescue both branches first"
+    return decision.reason
 
 
 def _action(advice: Advice, count: int) -> str:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from console.app.session.cluster_refresh import ClusterRefresh
+from console.app.session.view import View
 from recovery.model import TopicPartition, Unknown
 from tests.console.robot import console
 from widgets.dialogs.glossary_screen import GlossaryScreen
@@ -83,8 +90,28 @@ async def test_a_word_is_searched_and_means_something_now() -> None:
 async def test_the_strategy_dialog_says_who_is_elected_who_waits_and_what_is_lost() -> None:
     async with console("offline-2000", size=(120, 40)) as robot:
         await robot.press("T")
-        await robot.sees("Now: 2,000 offline partitions", "elects 0, 2,000 wait (2,000 for 3)")
+        await robot.sees("Now: 2,000 offline partitions", "elects 0; 2,000 wait, all for broker 3")
         await robot.sees("elects 2,000", "acknowledged records: in doubt for 2,000")
+
+
+async def test_the_strategy_is_not_asked_while_the_first_picture_is_still_being_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, quorum = threading.Event(), ClusterRefresh._quorum
+
+    async def later(*asked: Any) -> View:
+        await asyncio.to_thread(read.wait)
+        return await quorum(*asked)
+
+    monkeypatch.setattr(ClusterRefresh, "_quorum", later)
+    async with console("zone-power-loss", size=(80, 15), looked=False) as robot:
+        await robot.until(lambda: robot.session.view.partitions is not None, "a part of the picture")
+        await robot.press("2", "T")
+        await robot.sees("the cluster was not read yet")
+        read.set()
+        await robot.looked()
+        await robot.press("T")
+        await robot.sees(f"Now: {robot.session.view.offline} offline partitions")
 
 
 async def test_the_first_console_says_where_help_is_and_the_second_does_not(home: Path) -> None:

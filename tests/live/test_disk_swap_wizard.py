@@ -79,6 +79,9 @@ async def test_the_wizard_leads_through_a_disk_swap_and_the_empty_disk_leads_not
 
         await robot.arms()
         await opens_the_wizard(robot, path)
+        await step_is(robot, SwapStepKind.READ)
+        await robot.sees("ktriage disk scan --output json")
+        await robot.press("d")
         await step_is(robot, SwapStepKind.RECOVER)
         await robot.sees(f"it held {len(names)} replica", "do not start the broker before")
         await robot.press("enter")

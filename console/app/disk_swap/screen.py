@@ -74,7 +74,9 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
         """Looks again and again while the screen is open."""
         while True:
             try:
-                found = await self._session.run(lambda backend: read_swap(backend, self._place, self.last))
+                found = await self._session.run(
+                    lambda backend: read_swap(backend, self._place, self.last, self._session.target.arguments)
+                )
             except (ConsoleError, BackendError) as error:
                 self._say(f"not known just now: {error}", Tone.WARN)
             else:
@@ -94,7 +96,7 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
             keys += [Piece("Enter", Tone.KEY), Piece(" put them into the plan  ")]
         if step is not None and self.last is not None and may_say(step.kind, self.last.now):
             keys += [Piece("d", Tone.KEY), Piece(" step is done  ")]
-        if step is not None and _commands(step, ""):
+        if step is not None and _commands(step, self.last):
             keys += [Piece("c", Tone.KEY), Piece(" copy the command  ")]
         return [line(*keys, Piece("Esc", Tone.KEY), Piece(" back, M continues"))]
 
@@ -192,7 +194,7 @@ def _step(step: SwapStep, state: StepState, now: SwapPicture, rate: CatchUpRate)
         _title(step, now),
         state,
         host=f"broker {place.broker}",
-        commands=_commands(step, now.cluster_id),
+        commands=_commands(step, now),
         waits_for=waits,
         held=held,
         progress=progress,
@@ -206,15 +208,17 @@ def _title(step: SwapStep, now: SwapPicture) -> str:
     return f"recover {led} first: the empty disk would lead, and every other copy would truncate to it"
 
 
-def _commands(step: SwapStep, cluster_id: str) -> tuple[str, ...]:
-    """What is run on the host; the rest this console does."""
-    if not step.command or step.kind in (SwapStepKind.RECOVER, SwapStepKind.WAIT):
+def _commands(step: SwapStep, now: SwapPicture | None) -> tuple[str, ...]:
+    """What is run in a shell; the rest this console does."""
+    if now is None or step.kind in (SwapStepKind.RECOVER, SwapStepKind.WAIT):
         return ()
-    return (step.command.replace("CLUSTER", cluster_id),)
+    command = step.command_line(now.target)
+    return (command.replace("CLUSTER", now.cluster_id),) if command else ()
 
 
 SHOWN_DANGERS = 5
 _WAITS = {
+    SwapStepKind.READ: "you say so (d): it was read, or it can never be read",
     SwapStepKind.STOP: "the broker is fenced, or does not answer any more",
     SwapStepKind.DISK: "you say so (d), or the dir is back",
     SwapStepKind.FORMAT: "you say so (d), or the dir is back",

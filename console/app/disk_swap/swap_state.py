@@ -17,16 +17,19 @@ from recovery.model import Unknown
 
 class SwapPicture(NamedTuple):
     """``found`` has the steps, ``now`` how far they are. ``stuck`` says what to do for partitions that nobody
-    leads, one line each.
+    leads, one line each. ``target`` are the options that name the cluster.
     """
 
     found: DiskSwap
     now: SwapSituation
     stuck: tuple[str, ...]
     cluster_id: str
+    target: tuple[str, ...]
 
 
-async def read_swap(backend: Backend, place: LogDirPlace, before: SwapPicture | None) -> SwapPicture:
+async def read_swap(
+    backend: Backend, place: LogDirPlace, before: SwapPicture | None, target: tuple[str, ...]
+) -> SwapPicture:
     """Reads the cluster; what ``before`` saw stays seen. Raises BackendError and InputError."""
     disks = await read_log_dirs(backend, again=True)
     found = await disk_swap(backend, disks, place)
@@ -47,7 +50,7 @@ async def read_swap(backend: Backend, place: LogDirPlace, before: SwapPicture | 
     )
     led_empty = [danger.tp for danger in found.dangers]
     stuck = tuple(leaderless_lines(nobody_leads, place, led_empty)) if now.swapped else ()
-    return SwapPicture(replace(found, held=held), now, stuck, disks.cluster.cluster_id)
+    return SwapPicture(replace(found, held=held), now, stuck, disks.cluster.cluster_id, target)
 
 
 def _runs(disks: Disks, broker: int) -> bool:

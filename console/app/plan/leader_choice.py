@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from backends.base.judged_partitions import judged
@@ -24,17 +24,19 @@ from recovery.plan.plan_review import AcknowledgedLoss, acknowledged_loss
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
+from recovery.wording.advice_text import short_reason
 
 
 class StrategyOutcome(NamedTuple):
     """What a strategy decides for a selection: how many partitions by decision, for which brokers how many of them
-    wait, what the elections lose in offsets (``at_most`` None: no upper limit known), and what of the acknowledged
-    records.
+    wait, why others are not elected (each reason once), what the elections lose in offsets (``at_most`` None: no
+    upper limit known), and what of the acknowledged records.
     """
 
     strategy: Strategy
     decisions: Mapping[DecisionKind, int]
     waits_for: Mapping[int, int]
+    reasons: Mapping[DecisionKind, tuple[str, ...]]
     at_least: int
     at_most: int | None
     acknowledged: AcknowledgedLoss
@@ -68,7 +70,8 @@ def _outcome(
     return StrategyOutcome(
         strategy,
         Counter(one.verdict for _, one in decided),
-        Counter(broker for _, one in decided for broker in one.waits_for),
+        Counter(broker for _, one in decided if one.verdict is DecisionKind.WAIT for broker in one.waits_for),
+        _reasons(one for _, one in decided),
         sum(lost.at_least for lost in losses),
         None if unlimited else sum(lost.at_most or 0 for lost in losses),
         acknowledged_loss(
@@ -76,6 +79,14 @@ def _outcome(
             for survey, leader in elected
         ),
     )
+
+
+def _reasons(decided: Iterable[Decision]) -> Mapping[DecisionKind, tuple[str, ...]]:
+    reasons: dict[DecisionKind, dict[str, None]] = {}
+    for one in decided:
+        if one.verdict in (DecisionKind.REFUSED, DecisionKind.NO_CANDIDATE):
+            reasons.setdefault(one.verdict, {})[short_reason(one)] = None
+    return {kind: tuple(texts) for kind, texts in reasons.items()}
 
 
 async def choose_for(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,7 @@ from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import range_text
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import both, counted
 from widgets.plan import CandidatePicker, in_plan
 from widgets.table import RowTable
 from widgets.text import Tone
@@ -312,7 +312,10 @@ class Planner:
         return await asyncio.to_thread(leader_choice.strategy_outcomes, surveys, ranking, view.verdicts)
 
     async def _strategy(self) -> None:
-        offline = [survey for survey in self._session.view.surveys.values() if survey.state.offline]
+        view = self._session.view
+        if view.at is None:
+            raise NotDone("the cluster was not read yet")
+        offline = [survey for survey in view.surveys.values() if survey.state.offline]
         outcomes = await self._outcomes(offline)
         answers = [AnswerOption(str(one.strategy), strategy_text(one)) for one in outcomes]
         question = f"How much must be known? Now: {counted(len(offline), 'offline partition')}."
@@ -347,16 +350,28 @@ def strategy_text(found: StrategyOutcome) -> str:
     parts = [f"elects {found.elects:,}"]
     for decision, count in found.decisions.items():
         if decision is DecisionKind.WAIT:
-            brokers = "; ".join(f"{some:,} for {broker}" for broker, some in sorted(found.waits_for.items()))
-            parts.append(f"{count:,} wait ({brokers})" if brokers else f"{count:,} wait")
+            parts.append(_waiting(count, found.waits_for))
         elif decision is not DecisionKind.ELECT:
-            parts.append(f"{count:,} {decision}")
-    lines = [_STRATEGIES[found.strategy], ", ".join(parts)]
+            first, *others = found.reasons.get(decision, ("",))
+            more = f", or {counted(len(others), 'other reason')}" if others else ""
+            parts.append(f"{count:,} {decision}" + (f": {first}{more}" if first else ""))
+    lines = [_STRATEGIES[found.strategy], "; ".join(parts)]
     if found.elects:
         acknowledged = str(found.acknowledged) or "nobody judged"
         lost = range_text(found.at_least, found.at_most)
         lines += [f"offsets lost: {lost}", f"acknowledged records: {acknowledged}"]
     return "\n    ".join(lines)
+
+
+def _waiting(count: int, waits_for: Mapping[int, int]) -> str:
+    """``1 waits for broker 2``, ``8 wait, all for broker 2``, ``8 wait: 5 for broker 2, 3 for broker 4``."""
+    if count == 1:
+        brokers = "broker" if len(waits_for) == 1 else "brokers"
+        return f"1 waits for {brokers} {both(sorted(waits_for))}" if waits_for else "1 waits"
+    if len(waits_for) == 1 and count in waits_for.values():
+        return f"{count:,} wait, all for broker {next(iter(waits_for))}"
+    brokers = ", ".join(f"{some:,} for broker {broker}" for broker, some in sorted(waits_for.items()))
+    return f"{count:,} wait: {brokers}" if brokers else f"{count:,} wait"
 
 
 def _why_nothing(found: Sequence[Survey]) -> str:

@@ -14,10 +14,11 @@ from console.operations.survey.log_dir_survey import Disks
 from console.output.survey.log_dirs_report import swap_document, swap_lines
 from console.paths import unused
 from console.signals import StopRequest
-from recovery.disks.disk_swap import DiskSwap, leaderless, waiting
+from recovery.disks.disk_swap import DiskSwap, SwapStepKind, leaderless, waiting
 from recovery.disks.values import LogDirPlace
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import PartitionState, TopicPartition
+from recovery.wording.advice_text import ACCEPT_LOSS
 
 POLL = 0.5
 PATIENCE = 24 * 3600.0
@@ -33,23 +34,25 @@ def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
         found = await disk_swap(backend, disks, where)
         if not wait:
             return found, disks
-        run.screen.out([] if run.json else swap_lines(found, disks, rows))
+        run.screen.out([] if run.json else swap_lines(found, disks, rows, run.target.arguments))
         with stop.in_flight():
             return found, await _wait(run, backend, where, found.held, stop)
 
     found, disks = run.read(job)
     left = waiting(disks.partitions.states, where, found.held)
     if run.json:
-        run.screen.out(swap_document(found, disks))
+        run.screen.out(swap_document(found, disks, run.target.arguments))
     elif wait:
         run.screen.out([f"{len(found.held) - len(left):,} of {len(found.held):,} replicas are in the ISR"])
     else:
-        run.screen.out(swap_lines(found, disks, rows))
+        run.screen.out(swap_lines(found, disks, rows, run.target.arguments))
     if wait:
         return _waited(run, where, left)
     first = [danger.tp for danger in found.dangers if danger.others]
     if first:
-        run.next("plan", *_named(first), "--strategy", "aggressive", unused())
+        if found.steps[0].kind is SwapStepKind.READ:
+            run.screen.say("first read the old disk (step 1): plan takes what was read as --evidence")
+        run.next("plan", *_named(first), unused())
     return Status.PARTLY if left or found.dangers else Status.DONE
 
 
@@ -67,6 +70,7 @@ def _waited(run: Run, where: LogDirPlace, left: list[PartitionState]) -> int:
             why = "no other replica has a copy: its records are only on the old disk, or in a backup"
         run.screen.say(f"not back: {state.tp}: it has no leader, and {why}")
     if elect:
+        run.screen.say("read the old disk first (ktriage disk scan): it may hold more", ACCEPT_LOSS)
         run.next("plan", *_named(elect), "--strategy", "aggressive", unused())
     return Status.PARTLY if left else Status.DONE
 

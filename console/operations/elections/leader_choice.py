@@ -21,7 +21,7 @@ from recovery.plan.successors import at_risk
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
-from recovery.wording.advice_text import steps_lines
+from recovery.wording.advice_text import ACCEPT_LOSS, steps_lines
 
 
 class LeaderChoice(NamedTuple):
@@ -77,9 +77,7 @@ class Choices:
                 "strategy balanced elects now; what it rests on stands above:", Strategy.BALANCED
             )
         if chosen is not Strategy.AGGRESSIVE and self._elects(Strategy.AGGRESSIVE):
-            return NextChoice(
-                "only if what stands above can never be done, accept the loss:", Strategy.AGGRESSIVE
-            )
+            return NextChoice(ACCEPT_LOSS, Strategy.AGGRESSIVE)
         return NextChoice(
             "no strategy elects a leader now; plan again when what stands above is done:", chosen
         )

@@ -85,8 +85,8 @@ def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
         yield f"… and {left:,} more (--rows 0, or --output json, shows all)"
 
 
-def swap_lines(found: DiskSwap, disks: Disks, limit: int) -> Iterator[str]:
-    """What must be recovered first, the steps, and the progress."""
+def swap_lines(found: DiskSwap, disks: Disks, limit: int, target: Sequence[str]) -> Iterator[str]:
+    """What must be recovered first, the steps, and the progress. ``target``: the options that name the cluster."""
     left = waiting(disks.partitions.states, found.place, found.held)
     yield (
         f"{found.place}: {counted(len(found.held), 'replica')} known to belong there, {len(left):,} of them not"
@@ -107,8 +107,12 @@ def swap_lines(found: DiskSwap, disks: Disks, limit: int) -> Iterator[str]:
         )
         yield from _some([f"  {d.tp}: {d.why}" for d in gone], limit)
     yield ""
-    for number, step in enumerate(found.steps, 1):
-        yield printable(f"{number}. {step}".replace("CLUSTER", disks.cluster.cluster_id))
+    for number, step in enumerate(_swap_steps(found, disks, target), 1):
+        yield printable(f"{number}. {step}")
+
+
+def _swap_steps(found: DiskSwap, disks: Disks, target: Sequence[str]) -> list[str]:
+    return [step.text(target).replace("CLUSTER", disks.cluster.cluster_id) for step in found.steps]
 
 
 def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
@@ -174,8 +178,8 @@ def fails_document(found: FailurePreview) -> Iterator[str]:
     )
 
 
-def swap_document(found: DiskSwap, disks: Disks) -> Iterator[str]:
-    """``ktriage.log-dirs-swap/1``."""
+def swap_document(found: DiskSwap, disks: Disks, target: Sequence[str]) -> Iterator[str]:
+    """``ktriage.log-dirs-swap/1``; ``target`` as above."""
     left = waiting(disks.partitions.states, found.place, found.held)
     return document(
         "log-dirs-swap",
@@ -190,7 +194,7 @@ def swap_document(found: DiskSwap, disks: Disks) -> Iterator[str]:
                 if d.others
             ],
             "noOtherCopy": [{**_tp_json(d.tp), "reason": d.why} for d in found.dangers if not d.others],
-            "steps": [str(step) for step in found.steps],
+            "steps": _swap_steps(found, disks, target),
         },
     )
 

@@ -112,6 +112,18 @@ def test_the_steps_of_a_swap_are_told(call: Caller, broken: tuple[str, ...]) -> 
     assert call("ktriage", "log-dirs", "--swap", "1:/kafka/1/", *broken).out == ended.out
 
 
+def test_the_disk_is_read_before_anybody_is_elected_and_each_command_names_the_cluster(call: Caller) -> None:
+    ended = call("ktriage", "log-dirs", "--swap", "2:/kafka/1", "--simulate", "disk-failure")
+    read, recover, *_, wait, leaders = [line for line in ended.out.splitlines() if line[:1].isdigit()][1:]
+    assert "only copy of 2 partitions and it may decide whom to elect for 2 offline partitions" in read
+    assert read.endswith("ktriage disk scan --output json /kafka/1 > disk-2.json")
+    assert recover.startswith("2. recover first")
+    assert wait.endswith("--wait --simulate disk-failure") and leaders.endswith("--simulate disk-failure")
+    assert "aggressive" not in ended.err
+    assert "first read the old disk (step 1)" in ended.err
+    assert "next: ktriage plan --topic archive recovery.json --simulate disk-failure" in ended.err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
