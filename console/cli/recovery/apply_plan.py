@@ -11,6 +11,7 @@ from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import StalePlan
 from console.operations.elections.apply_plan import ApplyPlan
 from console.operations.elections.plan_comparison import PreparedPlan
+from console.operations.rescue.rescue_first import rescue_notes
 from console.output.plan.apply_report import applied_document, applied_lines, prepared_lines
 
 
@@ -24,7 +25,9 @@ def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: in
         run.refuse_unless_interactive("--yes and --reason TEXT")
 
     def lines(prepared: PreparedPlan) -> Iterable[str]:
-        return prepared_lines(prepared, rows)
+        yield from prepared_lines(prepared, rows)
+        if not ask:  # whoever is asked reads it with the question
+            yield from rescue_notes(prepared.holding, change.rescue)
 
     applied = run.change(change, TerminalOperator(run, lines, ask=ask))
     if run.json:

@@ -11,6 +11,7 @@ from console.errors import InputError
 from console.exit_status import Status
 from console.operations.elections.plan_comparison import PreparedPlan, prepare
 from console.operations.elections.plan_file_checks import refuse_other_cluster
+from console.operations.rescue.rescue_first import rescue_words
 from console.output.plan.review_report import review_document, review_lines
 from console.plan_files import read
 from console.signals import StopRequest
@@ -30,7 +31,8 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
     prepared, native = (
         _compare(run, plan, path) if run.named is not None else (None, simulated is not None or None)
     )
-    command = _next_command(run, path, simulated)
+    holding = plan if prepared is None else prepared.holding
+    command = _next_command(run, ("apply", str(path), *rescue_words(holding)), simulated)
     if markdown_wanted:
         run.screen.out(markdown(plan, str(path), command, native=native).splitlines())
     elif run.json:
@@ -60,10 +62,10 @@ def _compare(run: Run, plan: Plan, path: Path) -> tuple[PreparedPlan, bool]:
     return run.read(job)
 
 
-def _next_command(run: Run, path: Path, simulated: tuple[str, ...] | None) -> str:
+def _next_command(run: Run, words: tuple[str, ...], simulated: tuple[str, ...] | None) -> str:
     if run.named is not None:
-        return run.named.command("apply", str(path))
-    return shlex.join(("ktriage", "apply", str(path), *(simulated or ("--bootstrap-server", "HOST:PORT"))))
+        return run.named.command(*words)
+    return shlex.join(("ktriage", *words, *(simulated or ("--bootstrap-server", "HOST:PORT"))))
 
 
 def rehearsed(cluster_id: str) -> tuple[str, ...] | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from backends.base.protocol import Backend
+from console.errors import InputError
 from console.journal.unfinished_entries import NO_RESCUE, RESCUE
 from console.operations.change import ChangeRun
 from console.operations.elections.plan_comparison import PreparedPlan, still_holding
 from console.operations.rescue.rescue_read import Rescued, RescueRequest, rescue_plan
+from console.paths import unused
+from console.rescue.manifest import INDEX, read_index
 from recovery.model import TopicPartition
 from recovery.plan.judgement import Judgement, Reason, RowDecision
 from recovery.plan.values import Plan
@@ -40,6 +44,20 @@ def rescue_notes(plan: Plan, request: RescueRequest | None) -> tuple[str, ...]:
     return (
         "what the elections cut off is not read first, and cannot be had afterwards (--rescue DIR reads it)",
     )
+
+
+def rescue_words(plan: Plan) -> tuple[str, ...]:
+    """The options of ``ktriage apply`` that read first what the elections cut off; empty where nothing can be lost.
+
+    The directory ``rescue``, where it holds a rescue of this plan or is not there; else one with a number.
+    """
+    if all(row.loss.none for row in plan.rows):
+        return ()
+    try:
+        ours = read_index(Path("rescue", INDEX)).header.plan_id == plan.header.plan_id
+    except InputError:
+        ours = False
+    return "--rescue", "rescue" if ours else unused("rescue")
 
 
 def note_no_rescue(prepared: PreparedPlan, run: ChangeRun[PreparedPlan]) -> None:

@@ -108,6 +108,26 @@ def test_without_a_rescue_the_journal_says_so(planned: Caller) -> None:
     assert "Z no-rescue" in planned("ktriage", "journal", *TAIL).out
 
 
+def test_a_review_leads_to_an_election_that_reads_first_what_it_cuts_off(planned: Caller) -> None:
+    review = planned("ktriage", "review", "plan.json")
+    assert "next: ktriage apply plan.json --rescue rescue --simulate stale-long-tail" in review.err
+    assert planned("ktriage", "rescue", "read", "plan.json", "--to", "rescue", *TAIL).status == 0
+    assert "--rescue rescue " in planned("ktriage", "review", "plan.json").err, (
+        "it holds a rescue of this plan"
+    )
+    again = planned("ktriage", "plan", "--strategy", "aggressive", "other.json", *TAIL)
+    assert again.status == 0
+    assert "--rescue rescue-2 " in planned("ktriage", "review", "other.json").err, (
+        "that one is of another plan"
+    )
+
+
+def test_who_is_not_asked_reads_that_nothing_is_read_first(planned: Caller) -> None:
+    ended = planned("ktriage", "apply", "plan.json", *AGREED, *TAIL)
+    assert ended.status == 0
+    assert "what the elections cut off is not read first, and cannot be had afterwards" in ended.out
+
+
 def test_after_the_election_there_is_nothing_left_to_read(planned: Caller) -> None:
     assert planned("ktriage", "apply", "plan.json", *AGREED, *TAIL).status == 0
     ended = planned("ktriage", "rescue", "read", "plan.json", "--to", "saved", *TAIL)
