@@ -23,8 +23,9 @@ class RestorePlace(NamedTuple):
 class RecordedRestore(NamedTuple):
     """One command that wrote records back, with all of its runs; ``at`` is when the last one began.
 
-    ``records`` stand in the target after it; None: its last run did not record how many. ``spans`` are the
-    offsets of the rescue that it chose from, empty in journals of earlier versions.
+    ``records`` stand in the target after it; None: its last run did not record how many. ``whole``: it selected
+    everything, and everything was written. ``spans`` are the offsets of the rescue that it chose from, empty in
+    journals of earlier versions.
     """
 
     at: str
@@ -32,6 +33,7 @@ class RecordedRestore(NamedTuple):
     words: tuple[str, ...]
     target: str
     records: int | None
+    whole: bool
     spans: Mapping[RestorePlace, tuple[EpochSpan, ...]]
 
     def same_offsets(self, place: RestorePlace, spans: Iterable[EpochSpan]) -> int:
@@ -74,12 +76,15 @@ def recorded_restores(runs: Iterable[RunRecord]) -> tuple[RecordedRestore, ...]:
 def _restore(begun: EntryBegun, ended: EntryEnded | None) -> RecordedRestore:
     detail = begun.detail
     records = None if ended is None else ended.result.get("records")
+    words, target = tuple(map(str, detail.get("options", ()))), str(detail.get("target", ""))
+    everything = words in (("--to-source",), ("--to-topic", target))
     return RecordedRestore(
         begun.at,
         str(detail.get("directory", "")),
-        tuple(map(str, detail.get("options", ()))),
-        str(detail.get("target", "")),
+        words,
+        target,
         records if isinstance(records, int) else None,
+        everything and ended is not None and not ended.refused,
         _spans(detail.get("branches", ())),
     )
 

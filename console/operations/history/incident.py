@@ -12,8 +12,9 @@ from console.errors import InputError
 from console.journal.cluster_lock import LockHolder
 from console.journal.journal import cluster_directory, running
 from console.journal.planned_elections import PLANNED, PlannedElection, planned_elections
+from console.journal.recorded_restores import RecordedRestore, recorded_restores
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
-from console.journal.unfinished_entries import RESCUE, Unfinished, left_open
+from console.journal.unfinished_entries import RESCUE, RESTORE_RECORDS, Unfinished, left_open
 from console.operations.history.timeline import TimelineSource
 from console.operations.survey.overview import Overview
 from console.plan_files import read, read_regular
@@ -103,6 +104,7 @@ class Incident:
     rounds: tuple[ElectionRound, ...]
     plans: tuple[PlanFile, ...]
     rescues: tuple[RescueState, ...]
+    restores: tuple[RecordedRestore, ...]
     events: tuple[ClusterEvent, ...]
     outages: tuple[Outage, ...]
     unfinished: Unfinished
@@ -129,6 +131,7 @@ def collect(sources: IncidentSources) -> Incident:
         rounds,
         tuple(files.used()),
         tuple(_rescue(path) for path in _rescue_directories(runs, sources.rescues)),
+        recorded_restores(runs),
         events,
         tuple(outage for outage in outages(reported) if _lasted(outage, sources, of_plan)),
         left_open(recorded),
@@ -223,9 +226,11 @@ def _rescue_directories(runs: Iterable[RunRecord], named: Iterable[Path]) -> lis
         Path(str(event.detail["directory"]))
         for run in runs
         for event in run.events
-        if isinstance(event, EntryBegun) and event.action == RESCUE and "directory" in event.detail
+        if isinstance(event, EntryBegun)
+        and event.action in (RESCUE, RESTORE_RECORDS)
+        and "directory" in event.detail
     ]
-    return list(dict.fromkeys((*named, *found)))
+    return list({path.absolute(): path for path in (*found, *named)}.values())
 
 
 def _rescue(directory: Path) -> RescueState:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from console.operations.history.affected_groups import IncidentGroup, affected_groups, groups_unread
 from console.operations.history.incident import ElectionRound, Incident, RescueState
 from console.output.incident.incident_open import next_commands, open_items
+from console.output.incident.incident_restores import repeated_offsets, repeated_text
 from console.output.journal_report import run_json
 from console.output.json_document import document
 from console.output.timeline_report import event_fields
@@ -38,6 +39,17 @@ def report_document(incident: Incident) -> Iterator[str]:
             "affectedGroups": [_group_json(one) for one in affected_groups(incident)],
             "groupsUnread": list(groups_unread(incident)),
             "rescues": [_rescue_json(rescue) for rescue in incident.rescues],
+            "restores": [
+                {
+                    "at": one.at,
+                    "directory": one.directory,
+                    "options": one.words,
+                    "target": one.target,
+                    "records": one.records,
+                }
+                for one in incident.restores
+            ],
+            "repeated": list(map(repeated_text, repeated_offsets(incident))),
             "runs": [run_json(sources.cluster_id, run) for run in incident.runs],
             "events": []
             if timeline is None

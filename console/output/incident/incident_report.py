@@ -17,6 +17,14 @@ from console.operations.history.incident import ElectionRound, Incident
 from console.operations.history.timeline import VIRTUAL
 from console.output.incident.incident_fixes import fix_blocks
 from console.output.incident.incident_open import next_commands, open_items
+from console.output.incident.incident_restores import (
+    repeated_offsets,
+    repeated_text,
+    restore_rows,
+    restored_records_in_all,
+    saved_offsets,
+    saved_text,
+)
 from console.output.incident.journal_elections import election_text, plan_name, worst_elections
 from console.output.incident.report_blocks import (
     ReportBlock,
@@ -104,11 +112,11 @@ def _in_short(incident: Incident) -> Iterator[str]:
         outcomes = Counter(election.outcome or "result not known" for election in elections)
         counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
         yield f"Elections requested in {runs}, by partition: {counts}."
-        yield from _losses_in_short([one for one in elections if one.outcome == Outcome.ELECTED])
-    offsets = sum(b.offsets for rescue in incident.rescues for b in rescue.branches if b.whole)
-    back = sum(records for rescue in incident.rescues for _, records in rescue.restored)
+        yield from _losses_in_short(incident, [one for one in elections if one.outcome == Outcome.ELECTED])
     if incident.rescues:
+        offsets, back = saved_offsets(incident), restored_records_in_all(incident)
         yield f"Read before elections and saved: {offsets:,} offsets. Restored: {back:,} records."
+    yield from map(repeated_text, repeated_offsets(incident))
     if groups := affected_groups(incident):
         names = dict.fromkeys(one.group.group for one in groups)
         left = {one.group.group for one in groups if not one.put_right}
@@ -142,7 +150,7 @@ def _outages_in_short(found: Sequence[Outage]) -> Iterator[str]:
         yield f"{counted(unclean, 'unclean election')}: acknowledged records of before may be gone."
 
 
-def _losses_in_short(elected: Sequence[PlannedElection]) -> Iterator[str]:
+def _losses_in_short(incident: Incident, elected: Sequence[PlannedElection]) -> Iterator[str]:
     planned = [one for one in elected if one.planned_leader != NO_LEADER]
     if not planned:
         return
@@ -152,7 +160,7 @@ def _losses_in_short(elected: Sequence[PlannedElection]) -> Iterator[str]:
     yield f"Offsets that these elections cut off, as planned: {loss}."
     verdicts = Counter(one.acknowledged or "not judged" for one in planned)
     reported = ", ".join(f"{verdict}: {counted(count, 'partition')}" for verdict, count in verdicts.items())
-    yield f"Acknowledged records lost by them: {reported}."
+    yield f"Acknowledged records lost by them: {reported}.{saved_text(incident, planned)}"
 
 
 def _length(outage: Outage) -> int:
@@ -329,6 +337,10 @@ def _rescued(incident: Incident) -> Iterator[ReportBlock]:
             )
         )
     yield ReportTable(("directory", "branches", "offsets", "size", "restored"), tuple(rows))
+    if incident.restores:
+        yield ReportText("Restores of this journal:")
+        header = ("last begun", "from", "to", "records there after it")
+        yield ReportTable(header, tuple(restore_rows(incident)))
 
 
 def _sources(incident: Incident) -> Iterator[str]:

@@ -241,8 +241,16 @@ def test_the_same_records_of_another_rescue_are_written_again_only_when_that_is_
     assert max(log_ends(saved_twice, "payments")) == 1800
     assert saved_twice("ktriage", *words, "--again", *AGREED, *TAIL).status == 0
     assert max(log_ends(saved_twice, "payments")) == 2300
+    reported = saved_twice("ktriage", "report", *TAIL).out
+    assert "saved: 500 offsets. Restored: 1,000 records." in reported
+    assert "The same records were written to payments-0 more than once: 500 offsets" in reported
+    assert "500 were saved before, and all of these written back." in reported
     elsewhere = saved_twice("ktriage", "restore", "first", "--to-topic", "kept", *AGREED, *TAIL)
     assert elsewhere.status == 0, "no restore wrote to that topic"
+    told = json.loads(saved_twice("ktriage", "report", *TAIL, "--output", "json").out)
+    restores = [(Path(one["directory"]).name, one["target"], one["records"]) for one in told["restores"]]
+    assert restores == [("saved", "source", 500), ("first", "source", 500), ("first", "kept", 500)]
+    assert len(told["rescues"]) == 2 and len(told["repeated"]) == 1
 
 
 def test_chosen_records_are_written_back_once_and_go_on_after_a_kill(elected: Caller, tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""What was saved and written back in an incident: the sums, each restore, and what stands somewhere twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from console.journal.planned_elections import PlannedElection
+from console.journal.recorded_restores import RestorePlace, shared
+from console.operations.history.incident import Incident
+from recovery.loss import count, union
+from recovery.model import EpochSpan, TopicPartition
+from recovery.rescue_branches import RescueBranch
+from recovery.wording.quantity_text import counted
+
+
+class RepeatedOffsets(NamedTuple):
+    """Offsets of a rescue that were written to the same topic by more than one restore."""
+
+    place: RestorePlace
+    offsets: int
+    directories: tuple[str, ...]
+
+
+def restored_records_in_all(incident: Incident) -> int:
+    """By the journal; of a rescue that no restore of the journal names, by the record that lies beside it."""
+    named = {restore.directory for restore in incident.restores}
+    elsewhere = (one for one in incident.rescues if str(one.directory.absolute()) not in named)
+    beside = sum(records for one in elsewhere for _, records in one.restored)
+    return beside + sum(restore.records or 0 for restore in incident.restores)
+
+
+def saved_offsets(incident: Incident) -> int:
+    """What several rescues hold counts once."""
+    return sum(map(count, _saved(_whole_branches(incident)).values()))
+
+
+def _whole_branches(incident: Incident) -> Iterator[RescueBranch]:
+    for rescue in incident.rescues:
+        for one in rescue.branches:
+            if one.manifest is not None and one.whole:
+                yield one.manifest.branch
+
+
+def _saved(branches: Iterable[RescueBranch]) -> Mapping[TopicPartition, tuple[EpochSpan, ...]]:
+    found: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
+    for branch in branches:
+        found[branch.tp] = union((*found.get(branch.tp, ()), *branch.spans))
+    return found
+
+
+def repeated_offsets(incident: Incident) -> tuple[RepeatedOffsets, ...]:
+    """By partition and target."""
+    found = []
+    for place in sorted({place for restore in incident.restores for place in restore.spans}):
+        mine = [restore for restore in incident.restores if place in restore.spans]
+        spans = [span for restore in mine for span in restore.spans[place]]
+        repeated = count(spans) - count(union(spans))
+        if repeated:
+            directories = tuple(dict.fromkeys(restore.directory for restore in mine))
+            found.append(RepeatedOffsets(place, repeated, directories))
+    return tuple(found)
+
+
+def repeated_text(repeated: RepeatedOffsets) -> str:
+    """One line; whether a record stands there twice depends on what each restore selected."""
+    place = repeated.place
+    directories = " and ".join(repeated.directories)
+    return (
+        f"The same records were written to {place.to_topic}-{place.tp.partition} more than once:"
+        f" {counted(repeated.offsets, 'offset')} of {place.tp}, from {directories}. Those that"
+        " each restore selected stand there twice."
+    )
+
+
+def restore_rows(incident: Incident) -> Iterator[tuple[str, ...]]:
+    """Every restore of the journal: when, from where, to where, how many records."""
+    for restore in incident.restores:
+        known = restore.records is not None
+        how_many = f"{restore.records:,}" if known else "not known: its end is not recorded"
+        target = "their source" if restore.target == "source" else f"topic {restore.target}"
+        yield restore.at, restore.directory, target, how_many
+
+
+def saved_text(incident: Incident, elected: Sequence[PlannedElection]) -> str:
+    """How much of what the elections cut off was saved, and written back; "" where nothing was saved."""
+    leaders = {one.tp: one.planned_leader for one in elected}
+    saved = _saved(branch for branch in _whole_branches(incident) if leaders.get(branch.tp) == branch.leader)
+    kept = sum(map(count, saved.values()))
+    if not kept:
+        return ""
+    written = _written(incident)
+    back = sum(shared(spans, written.get(tp, ())) for tp, spans in saved.items())
+    how_many = "none" if not back else "all" if back == kept else f"{back:,}"
+    return f" Of the offsets that they cut off, {kept:,} were saved before, and {how_many} of these written back."
+
+
+def _written(incident: Incident) -> Mapping[TopicPartition, tuple[EpochSpan, ...]]:
+    """The offsets of restores that left nothing out."""
+    found: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
+    for restore in incident.restores:
+        for place, spans in restore.spans.items() if restore.whole else ():
+            found[place.tp] = union((*found.get(place.tp, ()), *spans))
+    return found
