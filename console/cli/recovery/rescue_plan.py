@@ -12,6 +12,7 @@ from console.exit_status import Status
 from console.operations.elections.plan_file_checks import PlanPart, read_part, refuse_other_cluster
 from console.operations.rescue.rescue_read import RescueReading, RescueRequest, read_disks, read_plan
 from console.output.rescue.rescue_report import rescue_document, rescue_lines
+from console.paths import unused
 from console.signals import Stopped, StopRequest
 from recovery.plan.values import Plan
 
@@ -60,8 +61,17 @@ def _rescue(
     except Stopped:
         run.next(*again)
         raise
-    run.screen.out(rescue_document(reading) if run.json else rescue_lines(reading.rescued, rows))
+    if run.json:
+        run.screen.out(rescue_document(reading))
+    elif reading.rescued.results or not reading.leaderless:
+        run.screen.out(rescue_lines(reading.rescued, rows))
     for tp, problem in reading.problems.items():
         run.screen.say(f"not rescued: {tp}: {problem}")
-    run.next(*(again if reading.problems else then))
-    return Status.PARTLY if reading.problems else Status.DONE
+    if reading.leaderless:
+        topics = dict.fromkeys(tp.topic for tp in reading.leaderless)
+        words = (word for topic in topics for word in ("--topic", topic))
+        run.next("plan", *words, unused())
+    else:
+        run.next(*(again if reading.problems else then))
+    useless = any(one.useless for one in reading.rescued.disks)
+    return Status.PARTLY if reading.problems or useless else Status.DONE

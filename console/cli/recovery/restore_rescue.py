@@ -27,6 +27,6 @@ def restore_rescue(run: Run, change: RestoreRecords, *, ask: bool, rows: int) ->
     run.screen.out(restore_document(written) if run.json else restored_lines(written))
     for tp, why in written.failures:
         run.screen.say(f"not all written back: {tp}: {why}")
-    if change.dry_run or written.failures:
+    if (change.dry_run and written.prepared.records > 0) or written.failures:
         run.next("restore", str(change.directory), *change.words)
     return change.conclusion(written).status

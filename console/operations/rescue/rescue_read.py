@@ -45,6 +45,24 @@ class RescueRequest:
     log_dirs: tuple[Path, ...] = ()
 
 
+class DiskUse(NamedTuple):
+    """What of one broker's disks, given by their log dir, is in a rescue: ``offsets`` that no broker told.
+
+    ``partitions`` of those that were asked for are on them. ``answers``: the broker itself told its logs too.
+    """
+
+    broker: int
+    log_dir: str
+    partitions: int
+    offsets: int
+    answers: bool
+
+    @property
+    def useless(self) -> bool:
+        """Whether it may be the wrong disk."""
+        return not self.offsets and (self.answers or not self.partitions)
+
+
 @dataclass(frozen=True, slots=True)
 class Rescued:
     """What was read; ``read_before`` branches were there already. ``unread`` are replicas that cannot be read;
@@ -57,6 +75,7 @@ class Rescued:
     read_before: int
     seconds: float
     gone: tuple[UnreadReplica, ...] = ()
+    disks: tuple[DiskUse, ...] = ()
 
     @property
     def size(self) -> int:
@@ -82,11 +101,12 @@ class Rescued:
 
 class RescueReading(NamedTuple):
     """A rescue without elections. ``problems``: the partitions that are not rescued, each with why: their row is
-    stale, or a branch is not whole.
+    stale, a branch is not whole, or (``leaderless``) a plan has to say first who is to lead.
     """
 
     rescued: Rescued
     problems: Mapping[TopicPartition, str]
+    leaderless: tuple[TopicPartition, ...] = ()
 
 
 def readable(check: Judgement) -> bool:
@@ -135,7 +155,8 @@ async def rescue_plan(
         plan.header.cluster_id, plan.header.plan_id, digest(plan), moment(now()), made_by(), version()
     )
     rescued = await _read(backend, lost, disks, header=header, request=request, progress=progress)
-    return replace(rescued, gone=_answered_for_plan(plan, rescued.unread))
+    uses = _disk_uses(disks, surveys, rescued.results)
+    return replace(rescued, gone=_answered_for_plan(plan, rescued.unread), disks=uses)
 
 
 async def read_disks(
@@ -155,19 +176,23 @@ async def read_disks(
         raise InputError(f"{request.log_dirs[0]}: holds no partition of {', '.join(topics) or 'any topic'}")
     found = await described(backend, wanted)
     led = tuple(state for state in found.states if not state.offline)
+    leaderless = tuple(state.tp for state in found.states if state.offline)
+    problems = {one.tp: "it has no leader: make a plan for it, and give that plan" for one in found.states}
+    problems |= dict.fromkeys(set(wanted) - set(problems), "the cluster has no such partition, or hides it")
+    if not led:
+        return RescueReading(Rescued(request.directory, (), (), 0, 0.0), problems, leaderless)
     surveys = await _surveys(backend, led, disks, progress, leaders_only=True)
     lost = [_cut_off(_leader_alone(one), one.state.leader, disks) for one in surveys]
     header = RescueHeader(cluster_id, "", "", moment(now()), made_by(), version())
     rescued = await _read(backend, lost, disks, header=header, request=request, progress=progress)
-    problems = {one.tp: "it has no leader: make a plan for it, and give that plan" for one in found.states}
-    problems |= dict.fromkeys(set(wanted) - set(problems), "the cluster has no such partition, or hides it")
+    rescued = replace(rescued, disks=_disk_uses(disks, (), rescued.results))
     for survey in surveys:
         log = survey.log(survey.state.leader)
         if log is not None and not isinstance(log.lineage, Unknown):
             del problems[survey.tp]
         else:
             problems[survey.tp] = f"the log of its leader, broker {survey.state.leader}, is not known"
-    return RescueReading(rescued, problems | dict(rescued.problems))
+    return RescueReading(rescued, problems | dict(rescued.problems), leaderless)
 
 
 class _CutOff(NamedTuple):
@@ -224,6 +249,26 @@ async def _read(
         return Rescued(directory.path, results, unread, before, seconds)
     finally:
         directory.close()
+
+
+def _disk_uses(
+    disks: RescueDisks, surveys: Sequence[Survey], results: Sequence[BranchResult]
+) -> tuple[DiskUse, ...]:
+    """Without ``surveys``, all partitions of a disk are asked for, and of the brokers only the leaders' logs."""
+    return tuple(
+        DiskUse(
+            reading.broker,
+            reading.source,
+            len({one.tp for one in surveys} & set(reading.logs)) if surveys else len(reading.logs),
+            sum(
+                one.branch.end - one.branch.start
+                for one in results
+                if one.branch.log_dir and one.branch.broker == reading.broker
+            ),
+            any(one.log(reading.broker) is not None for one in surveys),
+        )
+        for reading in disks.readings
+    )
 
 
 def _by_broker(branches: Iterable[RescueBranch]) -> Mapping[int, tuple[RescueBranch, ...]]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +13,8 @@ from pathlib import Path
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError, NotDone
 from console.exit_status import Status
-from console.journal.recorded_restores import RestorePlace, recorded_restores, spans_detail
-from console.journal.run_records import RunRecord, read_runs
+from console.journal.recorded_restores import RecordedRestore, RestorePlace, recorded_restores, spans_detail
+from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import RESTORE_RECORDS, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
@@ -39,7 +39,8 @@ from recovery.wording.quantity_text import counted
 class PreparedRestore:
     """What would be written. An earlier run of the same selection has written ``written_before`` of it.
 
-    ``repeated``: what restores of other directories wrote to the same places, one line each.
+    It began at ``written_at`` ("": the journal does not say). ``repeated``: what restores of other directories
+    wrote to the same places, one line each.
     """
 
     contents: RescueContents
@@ -48,6 +49,7 @@ class PreparedRestore:
     notes: tuple[str, ...]
     written_before: int
     repeated: tuple[str, ...] = ()
+    written_at: str = ""
 
     @property
     def target(self) -> str:
@@ -168,15 +170,17 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             rows.append(TargetPartition(rescued, target.partition(rescued), counts, limits))
         positions = (journal.position(key_of(one)) for one in branches)
         before = sum(position.records for position in positions if position is not None)
-        others = await asyncio.to_thread(read_runs, cluster_id)
-        repeated = tuple(_other_directories(self.directory, rows, others))
+        recorded = recorded_restores(await asyncio.to_thread(read_runs, cluster_id))
+        own = str(self.directory.absolute())
+        repeated = tuple(_repeated((one for one in recorded if one.directory != own), rows))
+        at = "".join(one.at for one in recorded if (one.directory, one.words) == (own, self.words))
         notes = (
             *target.notes,
             *_too_old(rows),
             *_other_runs(self.directory, journal, target.name),
             *repeated,
         )
-        return PreparedRestore(contents, target, tuple(rows), notes, before, repeated)
+        return PreparedRestore(contents, target, tuple(rows), notes, before, repeated, at)
 
     async def _target(self, cluster: Backend, branches: Sequence[RescuedBranch]) -> RestoreTarget:
         missing_keys = self.selection.only.missing_keys
@@ -319,13 +323,9 @@ def _other_runs(directory: Path, journal: RestoreJournal, target: str) -> tuple[
     )
 
 
-def _other_directories(
-    directory: Path, rows: Sequence[TargetPartition], runs: Sequence[RunRecord]
-) -> Iterator[str]:
-    """What the journal knows of the same offsets, written to the same places from other directories."""
-    for restore in recorded_restores(runs):
-        if restore.directory == str(directory.absolute()):
-            continue
+def _repeated(restores: Iterable[RecordedRestore], rows: Sequence[TargetPartition]) -> Iterator[str]:
+    """What those restores of other directories took from the same offsets and wrote to the same places."""
+    for restore in restores:
         branches = ((row.rescued.branch, row.tp.topic) for row in rows)
         same = sum(
             restore.same_offsets(RestorePlace(branch.tp, branch.topic_id, to_topic), branch.spans)

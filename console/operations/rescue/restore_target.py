@@ -12,6 +12,8 @@ from console.rescue.restore_selection import LARGEST_BY_DEFAULT
 from recovery.model import PartitionState, TopicPartition, Unknown
 
 COMPACTED = "compact"
+INTERNAL = "__"
+"""So begin the names of Kafka's own topics."""
 RESCUE_TOPIC = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -79,7 +81,7 @@ async def source_target(
     for topic, config in configs.items():
         if isinstance(config, Unknown):
             raise InputError(f"{topic}: its cleanup.policy is not known ({config}); nothing was sent")
-        if topic.startswith("__"):
+        if topic.startswith(INTERNAL):
             raise InputError(
                 f"{topic}: it is internal; write it to another topic with --to-topic; nothing was sent"
             )
@@ -100,6 +102,10 @@ async def source_target(
 
 async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topic: str) -> RestoreTarget:
     """Raises InputError where the topic cannot take the records."""
+    if topic.startswith(INTERNAL):
+        raise InputError(
+            f"{topic}: it is internal to Kafka: give another topic with --to-topic; nothing was sent"
+        )
     sources = sorted({one.branch.tp.topic for one in branches})
     if len(sources) > 1:
         raise InputError(

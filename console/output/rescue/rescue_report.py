@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from console.operations.rescue.rescue_read import Rescued, RescueReading
+from console.operations.rescue.rescue_read import DiskUse, Rescued, RescueReading
 from console.operations.rescue.rescue_run import BranchResult
 from console.output.json_document import document
 from console.output.text_table import TextColumn, table
@@ -21,6 +21,7 @@ def rescue_lines(rescued: Rescued, rows: int) -> Iterator[str]:
         f" {rescued.directory}: {counted(rescued.offsets, 'offset')}, {human_bytes(rescued.size)}"
         f"{_read_before(rescued)} ({lasting(rescued.seconds)})"
     )
+    yield from map(disk_use_text, rescued.disks)
     yield from unread_lines(rescued.unread)
     if rescued.results:
         yield ""
@@ -40,6 +41,19 @@ def unread_lines(unread: Sequence[UnreadReplica]) -> Iterator[str]:
         yield "  what only they hold is not in the rescue"
 
 
+def disk_use_text(use: DiskUse) -> str:
+    """What a log dir that was given adds."""
+    if not use.partitions:
+        return f"{use.log_dir} is of broker {use.broker}, and holds none of these partitions: not used"
+    if use.offsets:
+        return f"{use.log_dir} is of broker {use.broker}: {counted(use.offsets, 'offset')} are only on it"
+    if use.answers:
+        return (
+            f"{use.log_dir} is of broker {use.broker}, which answers: it holds nothing more, and was not used"
+        )
+    return f"{use.log_dir} is of broker {use.broker}: it was read, and holds nothing more"
+
+
 def rescue_document(reading: RescueReading) -> Iterator[str]:
     """``ktriage.rescue-read/1``."""
     return document("rescue-read", {**rescued_fields(reading.rescued), "problems": _problems(reading)})
@@ -56,6 +70,10 @@ def rescued_fields(rescued: Rescued) -> dict[str, object]:
         "unread": [
             {"topic": one.tp.topic, "partition": one.tp.partition, "broker": one.broker, "why": one.why}
             for one in rescued.unread
+        ],
+        "disks": [
+            {"broker": one.broker, "logDir": one.log_dir, "offsets": one.offsets, "answers": one.answers}
+            for one in rescued.disks
         ],
     }
 

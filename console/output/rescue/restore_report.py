@@ -25,6 +25,11 @@ _COLUMNS = (
 
 def prepared_restore_lines(prepared: PreparedRestore, rows: int) -> Iterator[str]:
     """What goes where, and what is left out."""
+    if prepared.records <= 0 and prepared.written_before:
+        when = f" ({prepared.written_at})" if prepared.written_at else ""
+        everything = counted(prepared.written_before, "record")
+        yield f"everything was written back by an earlier run{when}: {everything}; nothing is left to do"
+        return
     before = (
         f" ({prepared.written_before:,} were written by an earlier run)" if prepared.written_before else ""
     )

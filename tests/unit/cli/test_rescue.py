@@ -158,6 +158,7 @@ def test_what_was_cut_off_is_written_back_once(elected: Caller, target: tuple[st
     assert ended.status == 0 and "500 records written back; 500 counted" in ended.out, ended
     again = elected("ktriage", *words)
     assert again.status == 0 and "nothing was sent" in again.out, again
+    assert "everything was written back by an earlier run" in again.out and "RECORDS" not in again.out
     topic, end = ("kept", 500) if "kept" in target else ("payments", 1800)
     assert end in log_ends(elected, topic) and max(log_ends(elected, topic)) == end
 
@@ -279,6 +280,7 @@ def test_a_dry_run_sends_nothing(elected: Caller) -> None:
         ((), "either --to-topic NAME or --to-source"),
         (("--to-topic", "x", "--to-source"), "either --to-topic NAME or --to-source"),
         (("--to-topic", "payments"), "this is the source"),
+        (("--to-topic", "__consumer_offsets"), "it is internal to Kafka"),
         (("--to-topic", "a b/c"), "a topic's name has at most 249 letters"),
         (("--to-source", "--topic", "other"), "holds no branch of other"),
         (("--to-source", "--key", "["), "is no regular expression"),

@@ -54,6 +54,24 @@ def test_what_an_election_cut_off_comes_back_from_a_copy_of_the_disk(run: Caller
     assert back.status == 0 and "500 records written back; 500 counted" in back.out, back
 
 
+def test_a_disk_that_adds_nothing_is_named(run: Caller) -> None:
+    wrong, right = disk_of(run, 2), disk_of(run, 3)
+    assert run("ktriage", "plan", "--strategy", "aggressive", "plan.json", *TAIL).status == 0
+    read = ("rescue", "read", "plan.json", *TAIL)
+    ended = run("ktriage", *read, "--to", "first", "--from-disk", wrong)
+    assert ended.status == 1 and "is of broker 2, which answers: it holds nothing more" in ended.out, ended
+    ended = run("ktriage", *read, "--to", "second", "--from-disk", right)
+    assert ended.status == 0 and "is of broker 3: it was read, and holds nothing more" in ended.out, ended
+
+
+def test_where_a_partition_has_no_leader_a_disk_needs_a_plan_first(run: Caller, tmp_path: Path) -> None:
+    copy = disk_of(run, 3)
+    ended = run("ktriage", "rescue", "read", "--to", "saved", "--from-disk", copy, *TAIL)
+    assert ended.status == 1 and "payments-0: it has no leader" in ended.err, ended
+    assert "next: ktriage plan --topic payments " in ended.err and ended.out == "", ended
+    assert not (tmp_path / "saved").exists()
+
+
 def test_a_silent_broker_whose_disk_told_the_plan_that_it_holds_nothing_else_is_not_missing(
     run: Caller, tmp_path: Path
 ) -> None:
