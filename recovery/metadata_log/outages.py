@@ -46,3 +46,17 @@ def outages(events: Iterable[ClusterEvent]) -> tuple[Outage, ...]:
                 deleted=move.after is None,
             )
     return tuple(found)
+
+
+def fenced_since(events: Iterable[ClusterEvent]) -> dict[int, int]:
+    """When each broker that is fenced at the end was fenced, in ms."""
+    found: dict[int, int] = {}
+    for event in events:
+        broker = getattr(event.row.change, "broker", None) if event.row is not None else None
+        if broker is None:
+            continue
+        if event.kind is EventKind.BROKER_FENCED:
+            found.setdefault(broker, event.time_ms)
+        elif event.kind in (EventKind.BROKER_UNFENCED, EventKind.BROKER_UNREGISTERED):
+            found.pop(broker, None)
+    return found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from dataclasses import replace
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress
 from console.app.session.session import Session
 from console.operations.history.incident import Incident, IncidentSources, collect
+from console.operations.history.plan_transactions import read_plan_transactions
 from console.operations.survey.overview import Overview, overview
 from console.output.incident.handover_report import handover_blocks
 from console.output.incident.report_markdown import plain_lines
@@ -39,5 +42,11 @@ async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...
         gaps=tuple(gaps),
     )
     incident: Incident = await asyncio.to_thread(collect, sources)
+    if present is not None:
+        with suppress(BackendError):
+            found = await session.run(
+                lambda backend: read_plan_transactions(backend, incident.plans, ANSWERS_SECONDS, progress)
+            )
+            incident = replace(incident, transactions=found)
     made = f"{time_text(at_ms)} by {made_by()}"
     return tuple(plain_lines(handover_blocks(incident, made, session.target.arguments)))

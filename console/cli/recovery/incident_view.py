@@ -17,8 +17,9 @@ from console.cli.recovery.timeline_view import moment_ms
 from console.errors import ConsoleError, InputError
 from console.exit_status import Status
 from console.journal.run_records import read_runs
-from console.operations.history.incident import IncidentSources, collect
+from console.operations.history.incident import Incident, IncidentSources, PlanTransactions, collect
 from console.operations.history.own_changes import OwnChanges
+from console.operations.history.plan_transactions import read_plan_transactions
 from console.operations.history.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
 from console.operations.survey.overview import Overview, overview
 from console.output.incident.handover_report import handover_blocks
@@ -52,7 +53,7 @@ class IncidentOptions:
 
 def write_report(run: Run, options: IncidentOptions, *, html: bool) -> int:
     """Prints the report; returns the exit status. Raises InputError, JournalError."""
-    incident = collect(_sources(run, options))
+    incident = _incident(run, options)
     blocks = list(report_blocks(incident, _title(run), _made(), _arguments(run)))
     if run.json:
         run.screen.out(report_document(incident))
@@ -67,13 +68,29 @@ def write_report(run: Run, options: IncidentOptions, *, html: bool) -> int:
 
 def write_handover(run: Run, options: IncidentOptions) -> int:
     """Prints the hand-over page; returns the exit status. Raises InputError, JournalError."""
-    incident = collect(_sources(run, options))
+    incident = _incident(run, options)
     if run.json:
         run.screen.out(report_document(incident))
     else:
         run.screen.out(plain_lines(handover_blocks(incident, _made(), _arguments(run))))
     run.screen.say(*incident.sources.gaps)
     return Status.DONE
+
+
+def _incident(run: Run, options: IncidentOptions) -> Incident:
+    incident = collect(_sources(run, options))
+    if incident.sources.now is None or not any(file.plan is not None for file in incident.plans):
+        return incident
+
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[PlanTransactions, ...]:
+        await backend.open()
+        return await read_plan_transactions(backend, incident.plans, ANSWERS_SECONDS, run.screen.progress)
+
+    try:
+        return replace(incident, transactions=run.read(job))
+    except BackendError as error:
+        gaps = (*incident.sources.gaps, f"Transactions were not read: {error}")
+        return replace(incident, sources=replace(incident.sources, gaps=gaps), transactions=None)
 
 
 def _title(run: Run) -> str:

@@ -9,6 +9,7 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, NotDone
 from console.exit_status import Status
+from console.operations.change import Conclusion
 from console.operations.elections.restore_orders import RestoreOrders, with_preconditions
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.operations.replication.finish_heals import FinishHeals
@@ -64,18 +65,23 @@ def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = Replacemen
         raise NotDone("this host's journal shows no unfinished controller replacement")
     if controllers:
         return _through_controllers(run, plan)
-    healed = Status.DONE if plan is not None else _heals(run)
-    return max(healed, _elections(run, plan))
+    healed = Conclusion(Status.DONE) if plan is not None else _heals(run)
+    settled = _elections(run, plan)
+    return max(healed.status, run.conclude(settled if settled.unfinished else _with_next_of(healed, settled)))
 
 
-def _heals(run: Run) -> int:
+def _with_next_of(healed: Conclusion, settled: Conclusion) -> Conclusion:
+    return settled._replace(next=healed.next) if healed.next else settled
+
+
+def _heals(run: Run) -> Conclusion:
     """Waits for the copies of heals that were killed, and removes their throttles; nothing is printed if there
     are none.
     """
     change = FinishHeals()
     finished = run.change(change, TerminalOperator(run, unfinished_lines))
     run.screen.say(*finished_heal_lines(finished))
-    return run.conclude(change.conclusion(finished))
+    return change.conclusion(finished)
 
 
 def _orders_first(run: Run, replacement: Path | None) -> SettledOrders:
@@ -89,12 +95,12 @@ def _orders_first(run: Run, replacement: Path | None) -> SettledOrders:
     )
 
 
-def _elections(run: Run, file: Path | None) -> int:
+def _elections(run: Run, file: Path | None) -> Conclusion:
     plan = None if file is None else with_preconditions(read(file), file)
     change = RestoreOrders(plan, file)
     settled = run.change(change, TerminalOperator(run, unfinished_lines))
     _report(run, settled)
-    return run.conclude(change.conclusion(settled))
+    return change.conclusion(settled)
 
 
 def _through_controllers(run: Run, plan: Path | None) -> int:

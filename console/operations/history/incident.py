@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from backends.base.transactions import LEADERLESS
 from console.errors import InputError
 from console.journal.cluster_lock import LockHolder
 from console.journal.journal import cluster_directory, running
@@ -15,14 +16,16 @@ from console.journal.planned_elections import PLANNED, PlannedElection, planned_
 from console.journal.recorded_restores import RecordedRestore, recorded_restores
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
 from console.journal.unfinished_entries import RESCUE, RESTORE_RECORDS, Unfinished, left_open
+from console.operations.consumers.hanging_transactions import PartitionsTransactions
 from console.operations.history.timeline import TimelineSource
 from console.operations.survey.overview import Overview
 from console.plan_files import read, read_regular
 from console.rescue.manifest import BranchManifest, RescueHeader
 from console.rescue.rescued_branch import open_rescue
 from console.rescue.restore_journal import restored_records
-from recovery.metadata_log.outages import Outage, outages
+from recovery.metadata_log.outages import Outage, fenced_since, outages
 from recovery.metadata_log.timeline import ClusterEvent
+from recovery.model import Unknown
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.write import digest
 
@@ -49,6 +52,21 @@ class ElectionRound(NamedTuple):
         plan = None if self.file is None else self.file.plan
         row = None if plan is None else plan.row(election.tp)
         return row if row is not None and row.leader == election.planned_leader else None
+
+
+class PlanTransactions(NamedTuple):
+    """What is open on the partitions of one plan; Unknown: why it was not read."""
+
+    file: PlanFile
+    found: PartitionsTransactions | Unknown
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Why there may be other hanging transactions, in partitions that somebody leads."""
+        if isinstance(self.found, Unknown):
+            return (str(self.found),)
+        reasons = (why for why in self.found.unread.values() if why != LEADERLESS)
+        return tuple(dict.fromkeys(map(str, (*self.found.not_asked, *reasons))))
 
 
 class RescuedBranchState(NamedTuple):
@@ -96,7 +114,9 @@ class IncidentSources:
 @dataclass(frozen=True, slots=True)
 class Incident:
     """Everything that is known of it. ``runs`` are those of the period, oldest first; ``unfinished`` is what any
-    run left open, and ``going_on`` the run that holds the lock now.
+    run left open, and ``going_on`` the run that holds the lock now. ``fenced``: since when brokers are, in ms, by
+    the whole metadata log. ``earlier`` are runs before the period that sent something: what they left is not looked
+    at, but for what ``unfinished`` has. ``transactions`` is None where nobody asked for them.
     """
 
     sources: IncidentSources
@@ -109,6 +129,9 @@ class Incident:
     outages: tuple[Outage, ...]
     unfinished: Unfinished
     going_on: LockHolder | None
+    fenced: Mapping[int, int] = field(default_factory=dict)
+    earlier: tuple[RunRecord, ...] = ()
+    transactions: tuple[PlanTransactions, ...] | None = None
 
 
 def collect(sources: IncidentSources) -> Incident:
@@ -136,16 +159,27 @@ def collect(sources: IncidentSources) -> Incident:
         tuple(outage for outage in outages(reported) if _lasted(outage, sources, of_plan)),
         left_open(recorded),
         running(sources.cluster_id),
+        fenced_since(event for event in reported if sources.virtual or event.time_ms <= sources.until_ms),
+        tuple(run for run in recorded if run.events and _before(run, sources)),
     )
 
 
 def _within(run: RunRecord, sources: IncidentSources) -> bool:
     """Whether it began in the period; a run that did not say when is never left out."""
+    at = _began_ms(run)
+    return at is None or sources.since_ms <= at <= sources.until_ms
+
+
+def _before(run: RunRecord, sources: IncidentSources) -> bool:
+    at = _began_ms(run)
+    return at is not None and at < sources.since_ms
+
+
+def _began_ms(run: RunRecord) -> float | None:
     try:
-        at = datetime.fromisoformat(str(run.header.get("at", ""))).timestamp() * 1000
+        return datetime.fromisoformat(str(run.header.get("at", ""))).timestamp() * 1000
     except ValueError:
-        return True
-    return sources.since_ms <= at <= sources.until_ms
+        return None
 
 
 def _tells(event: ClusterEvent, sources: IncidentSources, of_plan: Iterable[object]) -> bool:

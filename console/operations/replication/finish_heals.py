@@ -19,7 +19,8 @@ from recovery.wording.quantity_text import counted
 
 class FinishedHeal(NamedTuple):
     """One earlier heal: how many of its moves have ended now, how many were never begun or were changed, how many
-    are still copied, and what may still have its throttle, with the reason.
+    are still copied, and what may still have its throttle, with the reason. ``again`` are the words of the command
+    that does what was not done.
     """
 
     at: str
@@ -27,6 +28,7 @@ class FinishedHeal(NamedTuple):
     not_moved: int
     copying: int
     throttled: dict[str, str]
+    again: tuple[str, ...] = ()
 
     @property
     def open(self) -> bool:
@@ -61,7 +63,8 @@ class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
         still = any(one.open for one in result)
         whole = not still and not any(one.not_moved for one in result)
         status = Status.DONE if whole else Status.PARTLY
-        return Conclusion(status, unfinished=still, next=("resume",) if still else ())
+        again = next((one.again for one in reversed(result) if one.not_moved), ())
+        return Conclusion(status, unfinished=still, next=("resume",) if still else again)
 
 
 async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinished]) -> FinishedHeal:
@@ -86,7 +89,14 @@ async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinishe
         )
     )
     throttled = {} if copying else await throttle_left(cluster, journal_throttle(entry.detail))
-    finished = FinishedHeal(entry.at, done, len(moves) - done - copying, copying, throttled)
+    finished = FinishedHeal(entry.at, done, len(moves) - done - copying, copying, throttled, _again(entry))
     if not finished.open:
         run.journal.settle("its throttles are removed", entries=[entry.entry])
     return finished
+
+
+def _again(entry: OpenEntry) -> tuple[str, ...]:
+    if entry.detail.get("undo"):
+        return ("heal", "undo")
+    brokers = (word for broker in entry.detail.get("gone", ()) for word in ("--broker-id", str(broker)))
+    return ("heal", "apply", *brokers, "--gone-for-good")

@@ -71,6 +71,7 @@ class Overview:
     ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
     ``configs`` are those of topics with an offline partition. ``offline_times`` are in seconds since 1970.
     ``steps`` are what to do first. ``lost``: what the controllers tell where no leader described the quorum.
+    ``began`` is when the reading began, in seconds since 1970.
     """
 
     cluster: ClusterInfo
@@ -83,6 +84,7 @@ class Overview:
     offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
     steps: tuple[FirstStep, ...] = ()
     lost: QuorumWithoutLeader | None = None
+    began: float = 0.0
 
     @cached_property
     def totals(self) -> SurveyTotals:
@@ -147,6 +149,7 @@ async def overview(
         times.result(),
         await first_advice(backend, cluster, result.surveys, log_dirs.result(), source),
         quorum.result().lost,
+        now,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from console.journal.planned_elections import planned_entries
 from console.journal.run_records import RunRecord
 from console.operations.history.incident import Incident
-from console.output.incident.incident_open import next_commands, open_items
+from console.output.incident.incident_open import gap_lines, next_commands, open_items
 from console.output.incident.incident_report import journal_time, run_user
 from console.output.incident.report_blocks import (
     ReportBlock,
@@ -37,7 +37,7 @@ def handover_blocks(incident: Incident, made: str, arguments: Sequence[str]) -> 
     yield ReportList(tuple(map(_run_line, runs))) if runs else ReportText("Nothing was sent from this host.")
     yield ReportHeading(2, "Not known")
     yield ReportList(
-        (*incident.sources.gaps, "What other tools and other hosts sent, beside the metadata log.")
+        (*gap_lines(incident), "What other tools and other hosts sent, beside the metadata log.")
     )
 
 

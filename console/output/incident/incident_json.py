@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from console.operations.history.affected_groups import IncidentGroup, affected_groups, groups_unread
 from console.operations.history.incident import ElectionRound, Incident, RescueState
-from console.output.incident.incident_open import next_commands, open_items
+from console.output.incident.incident_open import gap_lines, next_commands, open_items
 from console.output.incident.incident_restores import repeated_offsets, repeated_text
 from console.output.journal_report import run_json
 from console.output.json_document import document
@@ -26,7 +26,7 @@ def report_document(incident: Incident) -> Iterator[str]:
             "sinceMs": sources.since_ms,
             "untilMs": sources.until_ms,
             "virtual": sources.virtual,
-            "gaps": list(sources.gaps),
+            "gaps": list(gap_lines(incident)),
             "open": list(open_items(incident)),
             "next": list(next_commands(incident)),
             "outages": [_outage_json(outage) for outage in incident.outages],

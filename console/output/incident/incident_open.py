@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from backends.base.answers import Outcome
+from console.journal.run_records import EntryBegun
+from console.journal.unfinished_entries import HEAL
 from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import Incident
+from console.operations.survey.overview import Overview
 from console.output.resume_report import open_lines
 from console.output.survey.overview_report import offline_lines
-from recovery.metadata_log.timeline import ClusterEvent, EventKind
+from console.output.transactions_report import endings_text
 from recovery.metadata_log.timeline_text import time_text
-from recovery.model import TopicPartition
+from recovery.model import TopicPartition, Unknown
 from recovery.plan.values import NotElected
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
-from recovery.wording.quantity_text import both, counted, some_of
+from recovery.wording.quantity_text import both, counted, printable, some_of
 
 
 def open_items(incident: Incident) -> Iterator[str]:
@@ -34,13 +37,67 @@ def open_items(incident: Incident) -> Iterator[str]:
         if health.current:
             yield from steps_lines(now.steps)
         offline = sum(survey.state.offline for survey in now.surveys)
-        yield from offline_lines(now.offline_times, offline, incident.sources.until_ms / 1000)
+        yield from offline_lines(now.offline_times, offline, _offline_until(incident, now))
     yield from _without_leader(incident)
     yield from _brokers_away(incident)
     yield from _waits(incident)
     yield from _not_elected(incident)
+    yield from _transactions(incident)
     yield from _groups(incident)
     yield from _rescues(incident)
+    yield from _out_of_isr(incident)
+
+
+def gap_lines(incident: Incident) -> Iterator[str]:
+    """What was not read or not looked at, one line each."""
+    yield from incident.sources.gaps
+    if incident.earlier:
+        newest = str(incident.earlier[-1].header.get("at"))
+        yield (
+            f"What {counted(len(incident.earlier), 'run')} before this period left open was not looked at"
+            f" (the newest began {newest}; --since)."
+        )
+    if not incident.transactions:
+        yield "Transactions were not read (ktriage transactions shows which are hanging)."
+    for one in incident.transactions or ():
+        yield from (f"Other transactions may hang, of {one.file.path}: {why}" for why in one.unread)
+
+
+def _offline_until(incident: Incident, now: Overview) -> float:
+    """Never before the reading: what is said to be a limit must not be shorter than the outage. Virtual time stands
+    still meanwhile.
+    """
+    return now.began if incident.sources.virtual else max(now.began, incident.sources.until_ms / 1000)
+
+
+def _transactions(incident: Incident) -> Iterator[str]:
+    for one in incident.transactions or ():
+        found = one.found
+        if isinstance(found, Unknown) or not found.hanging:
+            continue
+        names = some_of(list(dict.fromkeys(row.transaction.tp for row in found.hanging)))
+        groups = sorted({group for waiting in found.waiting.values() for group in waiting})
+        still = (
+            f" Standing still there, if they read committed records only: {some_of(groups)}."
+            if groups
+            else ""
+        )
+        yield (
+            f"{counted(len(found.hanging), 'transaction')} not ended ({endings_text(found.hanging)}):"
+            f" {printable(names)}.{printable(still)}"
+        )
+
+
+def _out_of_isr(incident: Incident) -> Iterator[str]:
+    """Of partitions that somebody leads."""
+    now = incident.sources.now
+    states = () if now is None else tuple(s.state for s in now.surveys if not s.state.offline)
+    short = [state for state in states if len(state.isr) < len(state.replicas)]
+    if short:
+        brokers = sorted({broker for state in short for broker in state.replicas if broker not in state.isr})
+        names = some_of([state.tp for state in short])
+        count = counted(len(short), "partition")
+        yield f"{count} led, but not fully replicated: {names}. Not in ISR: {both(brokers)}."
 
 
 def _offline_now(incident: Incident) -> frozenset[TopicPartition] | None:
@@ -64,22 +121,8 @@ def _without_leader(incident: Incident) -> Iterator[str]:
 
 
 def _brokers_away(incident: Incident) -> Iterator[str]:
-    for broker, since in sorted(fenced_since(incident.events).items()):
+    for broker, since in sorted(incident.fenced.items()):
         yield f"Broker {broker} is fenced since {time_text(since)}, as the metadata log has it."
-
-
-def fenced_since(events: tuple[ClusterEvent, ...]) -> dict[int, int]:
-    """When each broker that is fenced at the end was fenced, in ms."""
-    found: dict[int, int] = {}
-    for event in events:
-        broker = getattr(event.row.change, "broker", None) if event.row is not None else None
-        if broker is None:
-            continue
-        if event.kind is EventKind.BROKER_FENCED:
-            found.setdefault(broker, event.time_ms)
-        elif event.kind in (EventKind.BROKER_UNFENCED, EventKind.BROKER_UNREGISTERED):
-            found.pop(broker, None)
-    return found
 
 
 def _waits(incident: Incident) -> Iterator[str]:
@@ -145,8 +188,37 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
     for file in incident.plans:
         if file.plan is not None and file.plan.rows:
             yield line("verify", str(file.path))
-    for path in dict.fromkeys(one.file.path for one in affected_groups(incident) if not one.put_right):
-        yield line("groups", "fix", str(path), "--dry-run")
+    for words in _fix_commands(incident):
+        yield line(*words)
     for rescue in incident.rescues:
         if rescue.branches and not rescue.restored:
             yield shlex.join(("ktriage", "rescue", "show", str(rescue.directory)))
+    for broker, healed in _healed_brokers(incident):
+        yield line("heal", "unregister" if healed else "apply", "--broker-id", str(broker), "--gone-for-good")
+    if incident.earlier:
+        # The whole day of the newest one, not run by run.
+        day = str(incident.earlier[-1].header.get("at"))[:10]
+        yield line("handover", "--since", f"{day}T00:00")
+
+
+def _fix_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
+    for one in incident.transactions or ():
+        if not isinstance(one.found, Unknown) and one.found.hanging:
+            yield "transactions", "fix", str(one.file.path), "--dry-run"
+    for path in dict.fromkeys(one.file.path for one in affected_groups(incident) if not one.put_right):
+        yield "groups", "fix", str(path), "--dry-run"
+
+
+def _healed_brokers(incident: Incident) -> Iterator[tuple[int, bool]]:
+    """The brokers of the newest heal that are registered still and not up, and whether nothing has a replica on
+    them any more. None while a heal is unfinished, or where it was undone.
+    """
+    now = incident.sources.now
+    heals = [e for run in incident.runs for e in run.events if isinstance(e, EntryBegun) and e.action == HEAL]
+    if now is None or not heals or heals[-1].detail.get("undo") or incident.unfinished.heals:
+        return
+    held = {broker for survey in now.surveys for broker in survey.state.replicas}
+    for broker in heals[-1].detail.get("gone", ()):
+        listed = now.cluster.broker(broker)
+        if listed is not None and listed.fenced:
+            yield broker, broker not in held

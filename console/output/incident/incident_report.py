@@ -16,7 +16,7 @@ from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import ElectionRound, Incident
 from console.operations.history.timeline import VIRTUAL
 from console.output.incident.incident_fixes import fix_blocks
-from console.output.incident.incident_open import next_commands, open_items
+from console.output.incident.incident_open import gap_lines, next_commands, open_items
 from console.output.incident.incident_restores import (
     repeated_offsets,
     repeated_text,
@@ -351,5 +351,5 @@ def _sources(incident: Incident) -> Iterator[str]:
     if sources.timeline is not None:
         yield f"{sources.timeline.title}: {counted(len(incident.events), 'event')}."
         yield from sources.timeline.notes
-    yield from sources.gaps
+    yield from gap_lines(incident)
     yield "Runs of ktriage with another state directory, and other tools, are in the metadata log only."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from console.operations.consumers.election_aftermath import ElectionAftermath
+from console.operations.consumers.group_offsets import GroupOffset
 from console.output.groups_report import group_table, offset_json
 from console.output.transactions_report import endings_text, transaction_json, transaction_table
 from recovery.model import Unknown
@@ -18,10 +20,7 @@ def aftermath_lines(aftermath: ElectionAftermath, limit: int) -> Iterator[str]:
     groups, transactions = aftermath.groups, aftermath.transactions
     if not isinstance(groups, Unknown) and groups.rows:
         affected = aftermath.affected
-        yield (
-            f"{counted(len(groups.rows), 'committed offset')} of consumer groups:"
-            f" {len(affected):,} not known to read on where they should"
-        )
+        yield f"{counted(len(groups.rows), 'committed offset')} of consumer groups: {_affected_text(affected)}"
         if affected:
             yield from group_table(affected, groups, limit)
     yield from _unread(aftermath.groups_unread, "other groups may be affected")
@@ -31,6 +30,15 @@ def aftermath_lines(aftermath: ElectionAftermath, limit: int) -> Iterator[str]:
         if hanging:
             yield from transaction_table(hanging, transactions, limit)
     yield from _unread(aftermath.transactions_unread, "other transactions may hang")
+
+
+def _affected_text(affected: Sequence[GroupOffset]) -> str:
+    """Such as ``2 affected (last record read: 2 on the branch that is cut off), 1 not known``."""
+    places = Counter(str(row.judgement.place) for row in affected if not isinstance(row.judgement, Unknown))
+    number = sum(places.values())
+    where = ", ".join(f"{count:,} {place}" for place, count in places.items())
+    known = f"{number:,} affected{f' (last record read: {where})' if places else ''}"
+    return known if number == len(affected) else f"{known}, {len(affected) - number:,} not known"
 
 
 def _unread(reasons: tuple[str, ...], what: str) -> Iterator[str]:

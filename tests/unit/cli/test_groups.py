@@ -53,7 +53,7 @@ def test_before_the_election_it_is_said_who_has_read_what_goes(planned: Caller) 
 
 def test_fixed_after_the_election_and_undone(elected: Caller) -> None:
     verified = elected("ktriage", "verify", "plan.json", *HERE)
-    assert "2 not known to read on where they should" in verified.out
+    assert "2 affected (last record read: 2 on the branch that is cut off)" in verified.out
     assert "groups fix plan.json" in verified.err
     dry = elected("ktriage", "groups", "fix", "plan.json", "--dry-run", *HERE)
     assert (

@@ -347,6 +347,13 @@ def test_after_a_kill_resume_waits_for_the_copies_and_removes_the_throttle(clust
     cluster.looks = 5
     (finished,) = run(FinishHeals(), cluster)
     assert (finished.moved, finished.not_moved, finished.open) == (2, 2, False)
+    assert FinishHeals().conclusion((finished,)).next == (
+        "heal",
+        "apply",
+        "--broker-id",
+        "3",
+        "--gone-for-good",
+    )
     assert cluster.throttled == []
     assert unfinished(CLUSTER_ID).nothing
     assert run(FinishHeals(), cluster) == ()

@@ -1,0 +1,38 @@
+"""Transactions that the elections of an incident have left open, by the plans that were carried out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend, Progress
+from console.operations.consumers.hanging_transactions import PartitionsTransactions, read_transactions
+from console.operations.history.incident import PlanFile, PlanTransactions
+from recovery.model import TopicPartition, Unknown, Why
+
+
+async def read_plan_transactions(
+    cluster: Backend, files: Sequence[PlanFile], seconds: float, progress: Progress | None = None
+) -> tuple[PlanTransactions, ...]:
+    """Each partition once, by the newest plan (the last of ``files``) that has it; each plan takes at most
+    ``seconds``. Never raises BackendError.
+    """
+    read: list[PlanTransactions] = []
+    seen: set[TopicPartition] = set()
+    for file in reversed(files):
+        plan = file.plan
+        partitions = [row.tp for row in plan.rows if row.tp not in seen] if plan is not None else []
+        if not partitions:
+            continue
+        seen.update(partitions)
+        found: PartitionsTransactions | Unknown
+        try:
+            async with asyncio.timeout(seconds):
+                found = await read_transactions(cluster, partitions, progress=progress, plan=plan)
+        except TimeoutError:
+            found = Unknown(Why.NOT_ANSWERED, f"not read within {seconds:g} s")
+        except BackendError as error:
+            found = Unknown(Why.FAILED, str(error))
+        read.append(PlanTransactions(file, found))
+    return tuple(read)

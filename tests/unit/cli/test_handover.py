@@ -1,0 +1,57 @@
+"""The hand-over page: nothing that is open is left out, whatever came before."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.unit.cli.command_process import Caller
+
+AGREED = ("--yes", "--reason", "a test")
+HANGING = ("--simulate", "hanging-transactions")
+GONE = ("--simulate", "broker-gone-for-good")
+BROKER = ("--broker-id", "3", "--gone-for-good")
+
+
+@pytest.fixture
+def elected(call: Caller) -> Caller:
+    planned = call("ktriage", "plan", "--strategy", "aggressive", "plan.json", *HANGING)
+    assert planned.status == 0, planned
+    assert call("ktriage", "apply", "plan.json", *AGREED, *HANGING).status == 0
+    return call
+
+
+@pytest.mark.parametrize("page", ["handover", "report"])
+def test_transactions_that_hang_and_replicas_out_of_the_isr_are_open(elected: Caller, page: str) -> None:
+    told = elected("ktriage", page, *HANGING).out
+    assert "2 transactions not ended (1 hanging, was committed, 1 hanging, was aborted)" in told, told
+    assert "Standing still there, if they read committed records only: auditor." in told, told
+    assert "3 partitions led, but not fully replicated" in told and "Not in ISR: " in told, told
+    assert "ktriage transactions fix plan.json --dry-run --simulate hanging-transactions" in told, told
+
+
+def test_what_runs_before_the_period_left_is_said_to_be_left_out(elected: Caller) -> None:
+    (journal,) = elected.home.rglob("*.jsonl")
+    journal.write_text(re.sub(r'"at":"\d{4}-\d\d-\d\d', '"at":"2020-05-04', journal.read_text()))
+    told = elected("ktriage", "handover", *HANGING)
+    assert "What 1 run before this period left open was not looked at" in told.out, told
+    assert "ktriage handover --since 2020-05-04T00:00 --simulate" in told.out, told
+    assert "Transactions were not read" in told.out, told
+    assert "Broker 3 is fenced since" in told.out, told
+
+
+def test_an_outage_is_never_said_to_be_shorter_than_it_is(call: Caller) -> None:
+    """Virtual time stands still; the pages are made one after the other."""
+    status = call("ktriage", "status", *HANGING).out
+    (limit,) = re.findall(r"offline for .* at the most", status)
+    for page in (("handover",), ("report",), ("report", "--until", "1m")):
+        assert limit in call("ktriage", *page, *HANGING).out
+
+
+def test_after_a_heal_the_last_step_is_next(call: Caller) -> None:
+    assert call("ktriage", "heal", "apply", *BROKER, *AGREED, *GONE).status == 0
+    told = call("ktriage", "handover", *GONE).out
+    assert "ktriage heal unregister --broker-id 3 --gone-for-good --simulate broker-gone-for-good" in told, (
+        told
+    )
