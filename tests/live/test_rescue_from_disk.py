@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
@@ -54,10 +55,14 @@ def elect(console: CommandRunner) -> None:
 
 
 def accept_one_replica(cluster: KafkaCluster, topic: str) -> None:
-    """min.insync.replicas=1: of three replicas one is alive."""
+    """min.insync.replicas=1: of three replicas one is alive.
+
+    By a client of its own: one that was connected to the dead brokers may not find the controller in time.
+    """
     entry = ConfigEntry("min.insync.replicas", "1", incremental_operation=AlterConfigOpType.SET)
     change = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    for done in cluster.admin.incremental_alter_configs([change]).values():
+    admin = AdminClient(dict(cluster.superuser_config()))
+    for done in admin.incremental_alter_configs([change]).values():
         done.result(15)
 
 
