@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from console.errors import InputError
@@ -54,6 +55,15 @@ def summarise_branch(rescued: RescuedBranch) -> BranchSummary:
             times = [min([first, *times[:1]]), max([header.max_timestamp, *times[1:]])]
     first_ms, last_ms = times or (None, None)
     return BranchSummary(batches, endings, codecs, control, len(producers), first_ms, last_ms)
+
+
+def bytes_there(rescued: RescuedBranch) -> int:
+    """The bytes of the branch's segments as they are now; a file that is missing has none."""
+    size = 0
+    for segment in rescued.segments:
+        with suppress(OSError):
+            size += (rescued.directory / segment.name).stat().st_size
+    return size
 
 
 def check_segments(rescued: RescuedBranch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from console.output.rescue.rescue_show_report import (
     show_lines,
     verified_line,
 )
-from console.rescue.branch_summary import check_segments, first_records, summarise_branch
+from console.rescue.branch_summary import bytes_there, check_segments, first_records, summarise_branch
 from console.rescue.rescued_branch import RescuedBranch, open_rescue
 
 
@@ -36,15 +37,32 @@ def show_rescue(run: Run, directory: Path, *, records: int, rows: int, check: bo
     for one in problems:
         branch = one.rescued.branch
         run.screen.say(f"not whole: {branch.tp}, {branch.part} of broker {branch.broker}: {one.problem}")
+    run.screen.say(*_what_next(problems, directory))
     return Status.PARTLY if problems else Status.DONE
 
 
+def _what_next(problems: Sequence[BranchShown], directory: Path) -> Iterator[str]:
+    """How the records of damaged branches, and of those that were not read to their end, can still be had."""
+    if any(one.rescued.problem is None for one in problems):
+        yield (
+            "read what is damaged again into another directory: before the election with ktriage rescue read"
+            " PLAN --to NEW; after it from a copy of the broker's disk, with"
+            " ktriage rescue read --to NEW --from-disk DIR"
+        )
+    if any(one.rescued.problem is not None for one in problems):
+        yield (
+            f"what is not complete: ktriage rescue read PLAN --to {directory} reads it again while the partition"
+            " has no leader; ktriage restore --incomplete writes back what there is of those with a manifest"
+        )
+
+
 def _shown(rescued: RescuedBranch, records: int, *, check: bool) -> BranchShown:
+    size = bytes_there(rescued)
     try:
         if check:
             check_segments(rescued)
         summary = summarise_branch(rescued)
         first = tuple(first_records(rescued, records)) if records else ()
     except InputError as error:
-        return BranchShown(rescued, None, str(error))
-    return BranchShown(rescued, summary, rescued.problem, first)
+        return BranchShown(rescued, None, str(error), size)
+    return BranchShown(rescued, summary, rescued.problem, size, first)

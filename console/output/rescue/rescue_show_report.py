@@ -13,23 +13,31 @@ from console.output.text_table import TextColumn, table
 from console.rescue.branch_summary import BranchSummary
 from console.rescue.record_fields import Record
 from console.rescue.rescued_branch import Ending, RescueContents, RescuedBranch
-from recovery.wording.quantity_text import counted, human_bytes, printable
+from recovery.wording.quantity_text import counted, human_bytes, printable, simulated_time
 
+_SIMULATED = "simulated."
+"""So begin the ids of simulated clusters; those of real ones have no dot."""
 MOST_TEXT = 200
 """Characters of a key or a value that are shown."""
 
 
 class BranchShown(NamedTuple):
-    """A branch and what it holds; ``summary`` is None if it cannot be read. ``records`` are its first ones."""
+    """A branch and what it holds; ``summary`` is None if it cannot be read. ``size`` are the bytes that are there
+    now. ``records`` are its first ones.
+    """
 
     rescued: RescuedBranch
     summary: BranchSummary | None
     problem: str | None
+    size: int
     records: tuple[Record | str, ...] = ()
 
     @property
-    def size(self) -> int:
-        return sum(segment.size for segment in self.rescued.segments)
+    def size_text(self) -> str:
+        """With the bytes that were written, where they are others."""
+        written = sum(segment.size for segment in self.rescued.segments)
+        there = human_bytes(self.size)
+        return there if self.size == written else f"{there} of {human_bytes(written)}"
 
 
 _COLUMNS = (
@@ -61,6 +69,7 @@ def verified_line(shown: Sequence[BranchShown]) -> str:
 def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int) -> Iterator[str]:
     """Counts first, then the branches, then their first records where those are wanted."""
     header = contents.index.header
+    simulated = header.cluster_id.startswith(_SIMULATED)
     records = sum(one.summary.records for one in shown if one.summary is not None)
     broken = sum(one.problem is not None for one in shown)
     yield (
@@ -70,7 +79,7 @@ def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int
     )
     yield from unread_lines(contents.index.unread)
     yield ""
-    yield from table(_COLUMNS, [_row(one) for one in shown[: rows or None]])
+    yield from table(_COLUMNS, [_row(one, simulated=simulated) for one in shown[: rows or None]])
     if rows and len(shown) > rows:
         yield f"… and {len(shown) - rows:,} more"
     for one in shown:
@@ -78,7 +87,7 @@ def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int
             yield ""
             yield f"{one.rescued.branch.tp}, broker {one.rescued.branch.broker}:"
             for record in one.records:
-                yield f"  {record if isinstance(record, str) else record_line(record)}"
+                yield f"  {record if isinstance(record, str) else record_line(record, simulated=simulated)}"
 
 
 def show_document(contents: RescueContents, shown: Sequence[BranchShown]) -> Iterator[str]:
@@ -143,12 +152,11 @@ def _record_fields(record: Record) -> dict[str, object]:
     }
 
 
-def record_line(record: Record) -> str:
-    """Offset, time, key, value and headers of a record."""
+def record_line(record: Record, *, simulated: bool = False) -> str:
+    """Offset, time, key, value and headers of a record. The time of a simulated cluster begins at 0."""
     headers = "".join(f"  {_short(name)}={_short(value)}" for name, value in record.headers)
-    return (
-        f"{record.offset:,}  {_time(record.timestamp)}  {_short(record.key)}  {_short(record.value)}{headers}"
-    )
+    at = _time(record.timestamp, simulated=simulated)
+    return f"{record.offset:,}  {at}  {_short(record.key)}  {_short(record.value)}{headers}"
 
 
 def _short(data: bytes | None) -> str:
@@ -179,7 +187,7 @@ def _text(data: bytes | None) -> str | None:
         return f"0x{data.hex()}"
 
 
-def _row(one: BranchShown) -> tuple[str, ...]:
+def _row(one: BranchShown, *, simulated: bool) -> tuple[str, ...]:
     branch, summary = one.rescued.branch, one.summary
     place = (
         str(branch.tp),
@@ -189,16 +197,15 @@ def _row(one: BranchShown) -> tuple[str, ...]:
         epochs_text(branch.spans),
     )
     if summary is None:
-        return (*place, "?", human_bytes(one.size), "", "", "", one.problem or "")
+        return (*place, "?", one.size_text, "", "", "", one.problem or "")
     endings = (f"{n:,} {ending}" for ending, n in summary.endings.items() if ending is not Ending.NONE)
-    written = (
-        "" if summary.first_ms is None else f"{_time(summary.first_ms)} to {_time(summary.last_ms or 0)}"
-    )
+    times = () if summary.first_ms is None else (summary.first_ms, summary.last_ms or 0)
+    written = " to ".join(_time(ms, simulated=simulated) for ms in times)
     codecs = ", ".join(sorted(summary.codecs))
     return (
         *place,
         f"{summary.records:,}",
-        human_bytes(one.size),
+        one.size_text,
         codecs,
         ", ".join(endings),
         written,
@@ -206,7 +213,9 @@ def _row(one: BranchShown) -> tuple[str, ...]:
     )
 
 
-def _time(ms: int) -> str:
+def _time(ms: int, *, simulated: bool) -> str:
+    if simulated and (virtual := simulated_time(ms)):
+        return virtual
     try:
         return (
             datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

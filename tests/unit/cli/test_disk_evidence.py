@@ -128,6 +128,7 @@ def test_the_simulator_gives_the_evidence_for_a_rehearsal(tmp_path: Path) -> Non
     ended = simulated(tmp_path, "plan", "--strategy", "aggressive", "--evidence", str(file), "plan.json")
     assert ended.status == 0
     assert "1 log of broker 3 counts as answered" in ended.out
+    assert "3 replicas: 2 answered, 1 read from the disk, 0 did not" in ended.out
     (row,) = json.loads((tmp_path / "plan.json").read_text())["partitions"]
     assert row["candidates"][0]["loss"]["atMost"] is not None
     missing = invoke(tmp_path, "ktriage", "simulate", "disk", "stale-long-tail", "9")

@@ -317,6 +317,27 @@ def test_what_was_read_can_be_looked_at_without_a_cluster(elected: Caller) -> No
     assert branch["firstRecords"][0]["value"] == "record 1000 of epoch 0"
 
 
+def test_times_of_a_simulated_cluster_are_not_of_1970(elected: Caller) -> None:
+    shown = elected("ktriage", "rescue", "show", "saved", "--records", "1").out
+    assert "T+" in shown and "1970-" not in shown
+
+
+@pytest.mark.parametrize("left", ["half", "nothing"])
+def test_of_a_damaged_rescue_the_bytes_that_are_there_are_told_and_what_to_do(
+    elected: Caller, tmp_path: Path, left: str
+) -> None:
+    (segment,) = (tmp_path / "saved").glob("*/*/*.log")
+    if left == "half":
+        segment.write_bytes(segment.read_bytes()[:1024])
+    else:
+        segment.unlink()
+    for verb in ("show", "verify"):
+        ended = elected("ktriage", "rescue", verb, "saved")
+        there = "1.0 KiB of 14.6 KiB" if left == "half" else "0 B of 14.6 KiB"
+        assert ended.status == 1 and there in ended.out, ended
+        assert "ktriage rescue read --to NEW --from-disk DIR" in ended.err
+
+
 @pytest.mark.parametrize("changed", ["segment", "manifest", "missing"])
 def test_verify_finds_what_is_not_as_it_was_written(elected: Caller, tmp_path: Path, changed: str) -> None:
     whole = elected("ktriage", "rescue", "verify", "saved")
