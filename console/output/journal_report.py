@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from console.journal.planned_elections import planned_entries
@@ -18,8 +19,10 @@ from console.journal.unfinished_entries import (
     WRITE_MARKERS,
 )
 from console.output.incident.journal_elections import elections_lines
+from console.output.incident.journal_fixes import fix_lines
 from console.output.json_document import document
 from recovery.membership.voters import ReplicaKey
+from recovery.metadata_log.timeline_text import time_text
 from recovery.wording.quantity_text import counted, printable
 
 
@@ -46,8 +49,7 @@ def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
 
 def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
     header = run.header
-    who = f"{header.get('user', '?')}@{header.get('host', '?')}"
-    yield printable(f"{header.get('at', '?')} {who} {end_text(run, going_on=going_on)}")
+    yield printable(f"{header.get('at', '?')} {run_user(run)} {end_text(run, going_on=going_on)}")
     yield printable(f"  {shlex.join(header.get('command', ()))}")
     if header.get("reason"):
         yield printable(f"  reason: {header['reason']}")
@@ -60,6 +62,8 @@ def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
             yield from elections_lines(event, ends.get(event.entry))
         elif not (isinstance(event, EntryEnded) and event.entry in planned):
             yield printable(f"  {event.at} {event_text(event)}")
+            if isinstance(event, EntryBegun):
+                yield from fix_lines(event, ends.get(event.entry))
 
 
 def end_text(run: RunRecord, *, going_on: bool) -> str:
@@ -69,6 +73,19 @@ def end_text(run: RunRecord, *, going_on: bool) -> str:
     status = "-" if run.status is None else run.status
     counts = ", ".join(f"{count:,} {name}" for name, count in run.counts.items())
     return f"ended with status {status}{f': {counts}' if counts else ''}"
+
+
+def run_user(run: RunRecord) -> str:
+    return f"{run.header.get('user', '?')}@{run.header.get('host', '?')}"
+
+
+def journal_time(at: object) -> str:
+    """A time of the journal as the metadata log's are shown."""
+    try:
+        moment = datetime.fromisoformat(str(at))
+        return time_text(round(moment.timestamp() * 1000))
+    except (ValueError, OverflowError):
+        return str(at)
 
 
 def event_text(event: Event) -> str:

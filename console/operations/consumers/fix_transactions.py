@@ -149,16 +149,17 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
     async def carry_out(
         self, cluster: Backend, prepared: PreparedMarkers, run: ChangeRun[PreparedMarkers]
     ) -> WrittenMarkers:
-        by_leader: dict[int, list[Marker]] = defaultdict(list)
+        by_leader: dict[int, list[MissingMarker]] = defaultdict(list)
         for one in prepared.markers:
-            by_leader[one.leader].append(one.marker)
+            by_leader[one.leader].append(one)
         failures: list[NotEnded] = []
         with run.stop.in_flight():
-            for leader, markers in by_leader.items():
+            for leader, missing in by_leader.items():
                 if run.stop:
+                    markers = [one.marker for one in missing]
                     failures.extend(NotEnded(m.tp, m.producer_id, "stopped before its turn") for m in markers)
                     continue
-                failures.extend(await _write(cluster, leader, markers, run))
+                failures.extend(await _write(cluster, leader, missing, run))
         written = [one.marker for one in prepared.markers]
         after = await _read_back(cluster, written)
         # A leader may have done it without an answer.
@@ -234,17 +235,20 @@ def _outcome(row: JudgedTransaction, named: NamedOutcome | None) -> bool | str:
 
 
 async def _write(
-    cluster: Backend, leader: int, markers: Sequence[Marker], run: ChangeRun[PreparedMarkers]
+    cluster: Backend, leader: int, missing: Sequence[MissingMarker], run: ChangeRun[PreparedMarkers]
 ) -> list[NotEnded]:
+    markers = [one.marker for one in missing]
+    ids = [None if one.row.coordinated is None else one.row.coordinated.transactional_id for one in missing]
     lines = [
         {
+            "transactionalId": name,
             "topic": m.tp.topic,
             "partition": m.tp.partition,
             "producerId": m.producer_id,
             "producerEpoch": m.epoch,
             "result": "COMMIT" if m.commit else "ABORT",
         }
-        for m in markers
+        for name, m in zip(ids, markers, strict=True)
     ]
     entry = run.journal.before(WRITE_MARKERS, {"leader": leader, "markers": lines})
     try:

@@ -9,7 +9,6 @@ from console.journal.planned_elections import planned_entries
 from console.journal.run_records import RunRecord
 from console.operations.history.incident import Incident
 from console.output.incident.incident_open import gap_lines, next_commands, open_items
-from console.output.incident.incident_report import journal_time, run_user
 from console.output.incident.report_blocks import (
     ReportBlock,
     ReportCommands,
@@ -17,7 +16,7 @@ from console.output.incident.report_blocks import (
     ReportList,
     ReportText,
 )
-from console.output.journal_report import end_text
+from console.output.journal_report import end_text, journal_time, run_user
 
 LAST_RUNS = 5
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 from backends.base.answers import Outcome
 from console.journal.planned_elections import PlannedElection, planned_entries
@@ -35,7 +34,7 @@ from console.output.incident.report_blocks import (
     ReportTable,
     ReportText,
 )
-from console.output.journal_report import end_text, event_text
+from console.output.journal_report import end_text, event_text, journal_time, run_user
 from recovery.metadata_log.outages import Outage
 from recovery.metadata_log.timeline import ClusterEvent, EventKind
 from recovery.metadata_log.timeline_text import event_text as metadata_event_text
@@ -243,19 +242,6 @@ def _run_rows(run: RunRecord) -> Iterator[tuple[str, str, str]]:
     if run.ended:
         last = run.events[-1].at if run.events else run.header.get("at")
         yield journal_time(last), who, f"the run {end_text(run, going_on=False)}"
-
-
-def run_user(run: RunRecord) -> str:
-    return f"{run.header.get('user', '?')}@{run.header.get('host', '?')}"
-
-
-def journal_time(at: object) -> str:
-    """A time of the journal as the metadata log's are shown."""
-    try:
-        moment = datetime.fromisoformat(str(at))
-        return time_text(round(moment.timestamp() * 1000))
-    except (ValueError, OverflowError):
-        return str(at)
 
 
 # What was decided

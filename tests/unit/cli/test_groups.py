@@ -99,6 +99,11 @@ def test_a_line_for_kafkas_tool_names_a_cluster(elected: Caller) -> None:
 def test_a_fix_that_is_undone_already_is_said_to_be(elected: Caller) -> None:
     assert elected("ktriage", "groups", "fix", "plan.json", *AGREED, *HERE).status == 0
     assert elected("ktriage", "groups", "fix", "--undo", *AGREED, *HERE).status == 0
+    recorded = elected("ktriage", "journal", *HERE).out
+    assert "    billing, payments-0: offset 1450 -> 1000 (set)" in recorded, recorded
+    assert "    billing, payments-0: offset 1000 -> 1450 (put back by --undo)" in recorded, recorded
+    reported = elected("ktriage", "report", *HERE).out
+    assert "| billing | payments-0 | 1000 | 1450 | put back by --undo | 2" in reported, reported
     again = elected("ktriage", "groups", "fix", "--undo", *AGREED, *HERE)
     assert "2 offsets already undone: as before the fix" in again.out, again
     other = elected("ktriage", "groups", "fix", "--undo", "--group", "nobody", *AGREED, *HERE)

@@ -52,6 +52,8 @@ GONE_FOR_GOOD = ("--broker-id", "3", "--gone-for-good", "--simulate", "broker-go
 def test_a_rehearsal_heals_every_partition(call: Caller) -> None:
     ended = call("ktriage", "heal", "apply", *GONE_FOR_GOOD, "--batch-size", "2", *AGREED)
     assert (ended.status, ended.out.splitlines()[-1]) == (0, "6 partitions: 6 moved"), str(ended)
+    recorded = call("ktriage", "journal", *GONE_FOR_GOOD[3:]).out
+    assert "    orders-0: replicas 1,2,3 -> 1,2,5 (moved)" in recorded, recorded
     after = call("ktriage", "heal", *GONE_FOR_GOOD)
     assert "no partition that may be seen has a replica on broker 3" in after.out
     assert "ktriage heal unregister --broker-id 3 --gone-for-good" in after.err

@@ -48,6 +48,8 @@ def test_each_is_ended_as_it_was_decided_and_stays_so(elected: Caller) -> None:
     assert ended.status == 0 and "2 markers written and read back" in ended.out, ended
     assert "payments-0: last stable offset 171 of 171" in ended.out, ended
     assert list(shown(elected)) == ["transfers-app"], "the saved state has the markers"
+    recorded = elected("ktriage", "journal", *HERE).out
+    assert "payments-app (1001, epoch 0), payments-0: COMMIT (written)" in recorded, recorded
     again = elected("ktriage", "transactions", "fix", "plan.json", *AGREED, *HERE)
     assert again.status == 0 and "nothing was sent" in again.out, again
 
