@@ -46,7 +46,7 @@ def event_text(event: ClusterEvent, history: MetadataHistory) -> str:
     """One event in one line, without its time."""
     if event.row is not None:
         return _row_text(event.row, history)
-    why = f" ({_cause_text(event.cause)})" if event.cause is not None else ""
+    why = f" ({_cause_text(event.cause, history)})" if event.cause is not None else ""
     if len(event.moves) == 1:
         return f"{event.moves[0].tp} {_move_text(event.moves[0])}{why}"
     names = ", ".join(str(move.tp) for move in event.moves[:NAMED])
@@ -139,14 +139,29 @@ _MOVES: dict[EventKind, Callable[[Registration, Registration], str]] = {
 def _row_text(row: HistoryRow, history: MetadataHistory) -> str:
     if isinstance(row.change, RemoveTopicRecord):
         return f"topic {history.topic_name(row.change.topic_id) or row.change.topic_id} deleted"
+    if isinstance(row.change, BrokerRegistrationChangeRecord):
+        return _registration_changed(row.change, _log_dirs_before(row, history))
     return _ROWS[type(row.change)](row.change)
 
 
-def _cause_text(row: HistoryRow) -> str:
+def _cause_text(row: HistoryRow, history: MetadataHistory) -> str:
     """A broker's change, as the cause of another event."""
     if isinstance(row.change, RegisterBrokerRecord):
         return f"broker {row.change.broker} registered again after an unclean shutdown"
-    return _ROWS[type(row.change)](row.change)
+    return _row_text(row, history)
+
+
+def _log_dirs_before(row: HistoryRow, history: MetadataHistory) -> tuple[str, ...] | None:
+    """The ids of the broker's log dirs that were online before this change; None: the log does not show it."""
+    found = None
+    for earlier in history.of(row.subject):
+        if earlier.offset >= row.offset:
+            break
+        if isinstance(earlier.change, RegisterBrokerRecord):
+            found = earlier.change.directories
+        elif isinstance(earlier.change, BrokerRegistrationChangeRecord):
+            found = found if earlier.change.directories is None else earlier.change.directories
+    return found
 
 
 def _registered(broker: RegisterBrokerRecord) -> str:
@@ -154,14 +169,22 @@ def _registered(broker: RegisterBrokerRecord) -> str:
     return f"broker {broker.broker} registered with broker epoch {broker.broker_epoch}{rack}"
 
 
-def _registration_changed(change: BrokerRegistrationChangeRecord) -> str:
+def _registration_changed(change: BrokerRegistrationChangeRecord, before: tuple[str, ...] | None) -> str:
     if change.fenced is not None:
         return f"broker {change.broker} {'fenced' if change.fenced else 'unfenced'}"
     if change.in_controlled_shutdown:
         return f"broker {change.broker} began a controlled shutdown"
     if change.directories is not None:
-        return f"broker {change.broker}: {_log_dirs(change.directories)} online"
+        return f"broker {change.broker}: {_online_dirs(change.directories, before)}"
     return f"broker {change.broker}: {_log_dirs(change.cordoned or ())} cordoned"
+
+
+def _online_dirs(now: tuple[str, ...], before: tuple[str, ...] | None) -> str:
+    """A running broker takes a log dir out of this list only when it fails."""
+    failed = len(set(before or ()) - set(now))
+    if not failed or before is None:
+        return f"{_log_dirs(now)} online"
+    return f"{'a log dir' if failed == 1 else f'{failed} log dirs'} FAILED, {len(now)} of {len(before)} left"
 
 
 def _log_dirs(directories: tuple[str, ...]) -> str:
@@ -191,7 +214,6 @@ def _resource(config: ConfigRecord) -> str:
 
 _ROWS: dict[type, Callable[[Any], str]] = {
     RegisterBrokerRecord: _registered,
-    BrokerRegistrationChangeRecord: _registration_changed,
     ConfigRecord: _configured,
     UnregisterBrokerRecord: lambda gone: f"broker {gone.broker} unregistered",
     RegisterControllerRecord: lambda new: f"controller {new.controller} registered",

@@ -11,7 +11,7 @@ from recovery.plan.plan_review import (
     summarise,
     worst,
 )
-from recovery.plan.successors import Risk, at_risk, risk_text
+from recovery.plan.successors import STAYS_OFFLINE, Risk, at_risk, risk_text
 from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.plan.write import digest, utc_text
 from recovery.wording.group_text import affected_group_lines, internal_loss_lines
@@ -41,7 +41,7 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
         "",
         *(f"{number}. {_plain(step)}" for number, step in enumerate(plan.steps[:STEPS], 1)),
         *([""] if plan.steps else []),
-        *_worst(plan, summary),
+        *_worst(plan, summary, native=bool(native)),
         f"Plan `{_code(header.plan_id)}` in `{_code(file)}`, SHA-256 `{digest(plan)}`",
         "",
         f"Next: `{_code(next_command)}`",
@@ -84,7 +84,7 @@ def _unknown(summary: Summary) -> str:
     return f" ({_count(summary.unknown, 'partition')} with no known upper bound)"
 
 
-def _worst(plan: Plan, summary: Summary) -> list[str]:
+def _worst(plan: Plan, summary: Summary, *, native: bool) -> list[str]:
     rows = worst(plan, WORST)
     if not rows:
         return []
@@ -96,14 +96,16 @@ def _worst(plan: Plan, summary: Summary) -> list[str]:
         "",
         "| partition | leader | acknowledged lost | offsets lost | which | if it drops out | marks |",
         "|---|---|---|---|---|---|---|",
-        *(_table_row(row) for row in rows),
+        *(_table_row(row, native=native) for row in rows),
         "",
     ]
 
 
-def _table_row(row: PlanRow) -> str:
+def _table_row(row: PlanRow, *, native: bool) -> str:
     successor = row.successor
     then = "nobody" if successor is None else f"{_named(successor)}: {successor_harm(row, successor)}"
+    if native and successor is not None:
+        then = STAYS_OFFLINE
     acknowledged = short_verdict(row.chosen.verdict)
     losses = acknowledged, candidate_harm(row.chosen), lost_ranges(row.loss), then, ", ".join(row.marks)
     partition = _code(str(row.tp)).replace("|", "\\|")

@@ -72,6 +72,11 @@ class Summary:
         """The loss of the whole plan in words."""
         return range_text(self.at_least, self.at_most)
 
+    @property
+    def unacknowledged(self) -> str:
+        """What ``may_lose`` is about where the verdicts say that no acknowledged record is lost; else ""."""
+        return "records that were never acknowledged" if self.acknowledged.is_none(self.elect) else ""
+
 
 class OfflineFor(NamedTuple):
     """For how long the plan's partitions had been offline when it was made: ``first`` the longest, for ``seconds``;

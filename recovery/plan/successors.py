@@ -17,6 +17,9 @@ from recovery.plan.plan_review import candidate_harm, fixed_order_text, successo
 from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.wording.loss_text import range_text
 
+STAYS_OFFLINE = "nobody (stays offline)"
+"""Who leads if the chosen leader drops out, where the cluster elects the designated leader or nobody."""
+
 Bounds = tuple[int, int | None]
 """Offsets lost, at least and at most; None: no bound is known."""
 

@@ -11,7 +11,7 @@ from console.app.plan.confirmation import freeze
 from console.operations.elections.plan_comparison import checked_just_now
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.plan.values import Plan
-from tests.unit.plan.plans import equal_logs, plan_of
+from tests.unit.plan.plans import equal_logs, plan_of, stale_long_tail
 from tests.unit.recovery.surveys import log, survey
 
 
@@ -54,3 +54,19 @@ def test_that_no_acknowledged_record_is_lost_is_no_warning(verdict: Verdict, war
         checked_just_now(plan),
     )
     assert (line in asked.warnings, line in asked.target) == (warned, not warned)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "what"), [(NONE_LOST, "records that were never acknowledged"), (IN_DOUBT, "records")]
+)
+def test_records_that_were_never_acknowledged_are_named_as_such(verdict: Verdict, what: str) -> None:
+    plan = plan_of(stale_long_tail())
+    (row,) = plan.rows
+    judged = tuple(one._replace(verdict=verdict) for one in row.candidates)
+    asked = request(
+        freeze(
+            replace(plan, rows=(row._replace(candidates=judged),)), "cluster-1", "kafka:9092", simulated=False
+        ),
+        checked_just_now(plan),
+    )
+    assert any(f"1 of 1 may lose {what}; offsets lost" in line for line in asked.warnings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from recovery.model import Standing
@@ -30,13 +31,15 @@ class CandidateChoice(NamedTuple):
         return "not known" if self.candidate is None else candidate_harm(self.candidate)
 
 
-def choices(row: PlanRow, ranking: Ranking, stands: str) -> list[CandidateChoice]:
+def choices(row: PlanRow, ranking: Ranking, stands: str, *, native: bool = False) -> list[CandidateChoice]:
     """Those that answered, best first, then those that did not, in assignment order. ``stands`` is what the row's
-    leader is to the plan (:func:`in_plan`), "" where the row is in none.
+    leader is to the plan (:func:`in_plan`), "" where the row is in none. ``native``: the cluster elects the
+    designated leader or nobody.
     """
     by_rank = ranked(row, ranking)
     best = next((candidate for candidate in by_rank if candidate.electable), None)
-    answered = [_choice(row, candidate, best, ranking, stands) for candidate in by_rank]
+    roles = _roles(row, best, stands, native=native)
+    answered = [_choice(candidate, best, ranking, roles) for candidate in by_rank]
     return answered + [
         CandidateChoice(
             silent.broker,
@@ -55,29 +58,32 @@ def in_plan(*, edited: bool) -> str:
 
 
 def _choice(
-    row: PlanRow, candidate: PlanCandidate, best: PlanCandidate | None, ranking: Ranking, stands: str
+    candidate: PlanCandidate, best: PlanCandidate | None, ranking: Ranking, roles: Mapping[int, list[str]]
 ) -> CandidateChoice:
     problem = "" if candidate.electable else _standing(candidate.standing)
     why_not = "" if best is None or best.broker == candidate.broker else _why_not(candidate, best, ranking)
-    return CandidateChoice(candidate.broker, _role(row, candidate, best, stands), candidate, problem, why_not)
+    return CandidateChoice(
+        candidate.broker, ", ".join(roles.get(candidate.broker, ())), candidate, problem, why_not
+    )
 
 
 def _standing(standing: Standing) -> str:
     return f"{standing} when the plan was made: make a new plan once it can be elected"
 
 
-def _role(row: PlanRow, candidate: PlanCandidate, best: PlanCandidate | None, stands: str) -> str:
-    roles = []
-    if stands and candidate.broker == row.leader:
-        roles.append(stands)
-    if best is not None and candidate.broker == best.broker:
-        roles.append("suggested")
-    successor = row.successor
-    if successor is not None and successor.broker == candidate.broker:
-        roles.append("if it drops out")
-    if candidate.broker == row.other_ranking_leader:
-        roles.append("other ranking's")
-    return ", ".join(roles)
+def _roles(row: PlanRow, best: PlanCandidate | None, stands: str, *, native: bool) -> Mapping[int, list[str]]:
+    """What each broker is to the plan."""
+    successor = None if native or row.successor is None else row.successor.broker
+    found: dict[int, list[str]] = {}
+    for broker, role in (
+        (row.leader, stands),
+        (None if best is None else best.broker, "suggested"),
+        (successor, "if it drops out"),
+        (row.other_ranking_leader, "other ranking's"),
+    ):
+        if broker is not None and role:
+            found.setdefault(broker, []).append(role)
+    return found
 
 
 def _why_not(candidate: PlanCandidate, best: PlanCandidate, ranking: Ranking) -> str:

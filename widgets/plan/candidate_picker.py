@@ -99,10 +99,10 @@ class CandidatePicker(DismissOnce[int | None], ModalScreen[int | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave", "Leave it as it is")]
 
-    def __init__(self, row: PlanRow, ranking: Ranking, stands: str = "") -> None:
+    def __init__(self, row: PlanRow, ranking: Ranking, stands: str = "", *, native: bool = False) -> None:
         super().__init__()
         self._row = row
-        self._choices = tuple(choices(row, ranking, stands))
+        self._choices = tuple(choices(row, ranking, stands, native=native))
         self._refused: CandidateChoice | None = None
 
     def compose(self) -> ComposeResult:

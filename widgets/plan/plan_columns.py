@@ -7,6 +7,7 @@ from typing import NamedTuple
 from recovery.loss import Loss
 from recovery.model import Standing, TopicPartition
 from recovery.plan.judgement import Judgement, RowDecision
+from recovery.plan.successors import STAYS_OFFLINE
 from recovery.plan.values import NotElected, PlanRow
 from recovery.plan.verify import RowState
 from recovery.strategy import DecisionKind
@@ -19,13 +20,16 @@ from widgets.text import Tone
 
 
 class PlannedRow(NamedTuple):
-    """A partition of the plan with all that is known of it; ``row`` is a NotElected where nobody is elected."""
+    """A partition of the plan with all that is known of it; ``row`` is a NotElected where nobody is elected.
+    ``native``: the cluster elects the designated leader or nobody.
+    """
 
     row: PlanRow | NotElected
     check: Judgement | None
     edited: bool
     outcome: RowOutcome | None
     state: RowState | None
+    native: bool = False
 
     @property
     def tp(self) -> TopicPartition:
@@ -89,19 +93,21 @@ def _loses_tone(row: PlannedRow) -> Tone:
 
 
 def _drops_out(row: PlannedRow) -> str:
-    successor = None if row.planned is None else row.planned.successor
-    if successor is None:
+    if row.planned is None:
         return ""
+    successor = row.planned.successor
+    if successor is None or row.native:
+        return STAYS_OFFLINE
     if successor.standing is Standing.ELECTABLE:
-        return str(successor.broker)
-    return f"{successor.broker} ({successor.standing})"
+        return f"broker {successor.broker}"
+    return f"broker {successor.broker} ({successor.standing})"
 
 
 def _successor(row: PlannedRow) -> tuple[Loss, int | None] | None:
     """What electing the successor would lose, and the epoch of its log's last record; None where there is none."""
     planned = row.planned
     successor = None if planned is None else planned.successor
-    if planned is None or successor is None:
+    if planned is None or successor is None or row.native:
         return None
     known = planned.candidate(successor.broker)
     return successor.loss, None if known is None else known.last_epoch
@@ -109,7 +115,9 @@ def _successor(row: PlannedRow) -> tuple[Loss, int | None] | None:
 
 def _then_loses(row: PlannedRow) -> str:
     found = _successor(row)
-    return ("" if row.planned is None else "nobody") if found is None else short_loss(*found)
+    if found is not None:
+        return short_loss(*found)
+    return "" if row.planned is None else "nothing more"
 
 
 def _then_tone(row: PlannedRow) -> Tone:
@@ -160,7 +168,7 @@ COLUMNS: tuple[TableColumn[PlannedRow], ...] = (
         sort=lambda r: loss_order(r.planned.loss if r.planned else None),
         tone=_loses_tone,
     ),
-    TableColumn("dropsOut", "IF IT DROPS OUT", _drops_out, priority=3, right=True),
+    TableColumn("dropsOut", "IF IT DROPS OUT", _drops_out, priority=3),
     TableColumn("thenLoses", "THEN LOSES", _then_loses, priority=4, tone=_then_tone),
     TableColumn("topic", "TOPIC", lambda r: ", ".join(r.planned.marks) if r.planned else "", priority=5),
     TableColumn("afterwards", "SEEN AFTERWARDS", _afterwards, priority=2, tone=_afterwards_tone),

@@ -91,6 +91,7 @@ def _rows(view: PlanView) -> tuple[PlannedRow, ...]:
             row.tp in view.edited,
             view.outcomes.get(row.tp),
             view.states.get(row.tp),
+            view.native,
         )
         for row in rows
     )

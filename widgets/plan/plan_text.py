@@ -42,11 +42,12 @@ def summary(view: PlanView, totals: Summary | None, width: int) -> list[Line]:
         width,
         "  ",
     )
+    what = totals.unacknowledged or "something"
     lines += fold(
         line(
             # What is lost first, and no count of none: "0 lose nothing" reads as the opposite.
             Piece("  "),
-            Piece(f"{totals.may_lose:,} may lose something" if totals.may_lose else "", Tone.WARN),
+            Piece(f"{totals.may_lose:,} may lose {what}" if totals.may_lose else "", Tone.WARN),
             Piece(
                 f" (offsets: {totals.loss})" if totals.may_lose else "",
                 Tone.BAD if totals.at_most is None else Tone.WARN,
@@ -119,7 +120,7 @@ def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
     if not isinstance(row.row, PlanRow):
         return lines
     lines.append(line(Piece("BROKER  WHAT ELECTING IT WOULD LOSE", Tone.HEAD)))
-    for choice in choices(row.row, plan.header.ranking, in_plan(edited=row.edited)):
+    for choice in choices(row.row, plan.header.ranking, in_plan(edited=row.edited), native=row.native):
         lines += choice_lines(choice, width, "")
     for mark in row.row.marks:
         lines += fold(line(Piece(f"{mark}: ", Tone.WARN), Piece(mark.meaning)), width, "  ")

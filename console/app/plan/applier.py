@@ -231,8 +231,9 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
         warnings.append(f"{len(by_hand):,} of {summary.elect:,} elect another leader than the suggested one")
     consent = frozen.consent
     if consent.lossy:
+        what = summary.unacknowledged or "records"
         warnings.append(
-            f"{summary.may_lose:,} of {summary.elect:,} may lose records; offsets lost: {summary.loss}"
+            f"{summary.may_lose:,} of {summary.elect:,} may lose {what}; offsets lost: {summary.loss}"
         )
         warnings += [
             f"{row.tp}: {mark}: {mark.meaning}" for row in worst(frozen.plan, WORST) for mark in row.marks

@@ -17,6 +17,7 @@ from console.app.plan.handover import handover_lines
 from console.app.plan.leader_choice import StrategyOutcome
 from console.app.plan.progress import TaskProgress
 from console.app.plan.sources import load
+from console.app.plan.view import native_elections
 from console.app.session import draft
 from console.app.session.session import Session
 from console.app.session.view import Choosing
@@ -142,7 +143,7 @@ class Planner:
             self._say(left if answer == WAIT else "", Tone.INFO)
             return
         made = make_plan(self._session.header(), [(survey, anyone)], self._session.view.marks)
-        broker = await self._ask(CandidatePicker(made.rows[0], how.ranking))
+        broker = await self._ask(CandidatePicker(made.rows[0], how.ranking, native=native_elections(session)))
         if broker is not None:
             await self._by_hand(survey, broker)
 
@@ -216,7 +217,7 @@ class Planner:
         assert session.draft.plan is not None
         ranking = session.draft.plan.header.ranking
         stands = in_plan(edited=tp in session.draft.edited)
-        broker = await self._ask(CandidatePicker(row, ranking, stands))
+        broker = await self._ask(CandidatePicker(row, ranking, stands, native=native_elections(session)))
         if broker is None or broker == row.leader:
             return
         if session.draft.row(tp) is not row:

@@ -23,11 +23,16 @@ def how_to_plan(standing: ActionContext) -> str:
     return f"{choose.shown} in pane {OFFLINE} chooses for the row under the cursor, or for all marked{loads}"
 
 
+def native_elections(session: Session) -> bool:
+    """Whether the cluster is known to elect the designated leader or nobody."""
+    capabilities = session.view.capabilities
+    elections = capabilities.designated_elections if isinstance(capabilities, Capabilities) else ""
+    return isinstance(elections, str) and "native" in elections
+
+
 def plan_view(session: Session, batches: Batches | None, how: str) -> PlanView:
     """The draft and the progress of the running task; ``how`` is shown while there is no draft."""
     draft = session.draft
-    capabilities = session.view.capabilities
-    elections = capabilities.designated_elections if isinstance(capabilities, Capabilities) else ""
     return PlanView(
         draft.plan,
         draft.checks,
@@ -37,6 +42,6 @@ def plan_view(session: Session, batches: Batches | None, how: str) -> PlanView:
         None if batches is None or not batches.of else BatchProgress(batches.what, batches.done, batches.of),
         draft.outcomes,
         draft.states,
-        isinstance(elections, str) and "native" in elections,
+        native_elections(session),
         how,
     )

@@ -17,7 +17,6 @@ from recovery.advice import Advice, AdviceKind, FirstStep, advise, first_steps
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
-from recovery.plan.successors import at_risk
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
@@ -47,7 +46,7 @@ class Choices:
     """A picture with the choice for each of its partitions, the most important first, and the plan made of them.
 
     ``steps`` are what to do first, whatever strategy the plan was made by. ``native``: the cluster elects
-    designated leaders itself; asked only where the successor of a row would lose more.
+    designated leaders itself; asked only where a row has a successor.
     """
 
     picture: Picture
@@ -131,5 +130,5 @@ async def choose(
     steps = _steps(rows, header.ranking)
     if not picture.stale:  # without a quorum nobody can be elected
         plan = replace(plan, steps=tuple(steps_lines(steps)))
-    native = bool(at_risk(plan).rows) and (await backend.capabilities()).native_elections
+    native = any(row.successor for row in plan.rows) and (await backend.capabilities()).native_elections
     return Choices(picture, rows, await with_times(backend, plan, picture.surveys), steps, native)

@@ -18,7 +18,6 @@ from recovery.model import TopicPartition, Why
 from recovery.plan.compare import compare
 from recovery.plan.judgement import Judgement, Reason, RowDecision
 from recovery.plan.make import plan_of_bare
-from recovery.plan.successors import at_risk
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.strategy import DecisionKind
 
@@ -27,7 +26,7 @@ from recovery.strategy import DecisionKind
 class PreparedPlan:
     """A plan compared with the cluster as it is now. ``plan`` is the given plan, ``checks`` the judgement of
     its rows, ``holding`` the part that may be applied. ``native``: the cluster elects designated leaders itself;
-    asked only where the successor of a row would lose more.
+    asked only where a row has a successor.
     """
 
     plan: Plan
@@ -64,7 +63,7 @@ async def prepare(
     checks = _with_missing_permissions(found, compare(plan, surveys, cluster_id))
     holds = {check.tp for check in checks if check.holds}
     holding = replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds))
-    native = bool(at_risk(holding).rows) and (await backend.capabilities()).native_elections
+    native = any(row.successor for row in holding.rows) and (await backend.capabilities()).native_elections
     return PreparedPlan(plan, checks, holding, native)
 
 

@@ -16,7 +16,7 @@ from recovery.plan.plan_review import (
     summarise,
     worst,
 )
-from recovery.plan.successors import at_risk, risk_text
+from recovery.plan.successors import STAYS_OFFLINE, at_risk, risk_text
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState
 from recovery.strategy import DecisionKind
@@ -56,7 +56,7 @@ def plan_lines(plan: Plan, limit: int, *, native: bool | None = None) -> Iterato
     rows = shown_rows(plan, limit)
     if rows:
         yield ""
-        yield from planned_table(rows)
+        yield from planned_table(rows, native=native)
         yield from _more(len(plan.rows) - len(rows))
     waiting = [row for row in plan.not_elected if row.verdict is not DecisionKind.ALREADY_ONLINE]
     if waiting:
@@ -81,7 +81,7 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -
     unbounded = f" ({summary.unknown:,} of them with no known bound)" if summary.unknown else ""
     counts = (
         (summary.lossless, "lose nothing for certain"),
-        (summary.may_lose, f"may lose something{unbounded}"),
+        (summary.may_lose, f"may lose {summary.unacknowledged or 'something'}{unbounded}"),
     )
     losing = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     yield f"of these {losing}; offsets lost: {summary.loss}"
@@ -98,10 +98,16 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -
         )
 
 
-def planned_table(rows: Iterable[PlanRow]) -> Iterator[str]:
-    """The planned elections."""
-    texts = [review_row(row) for row in rows]
-    cells = [(*text[:3], offset(text.log_end), *text[4:]) for text in texts]
+def planned_table(rows: Iterable[PlanRow], *, native: bool | None = None) -> Iterator[str]:
+    """The planned elections; ``native`` as above."""
+    cells = []
+    for text in map(review_row, rows):
+        then = ("", "") if text.successor is None else (f"broker {text.successor}", text.successor_loss)
+        if native and text.successor is not None:
+            then = (STAYS_OFFLINE, "nothing more")
+        cells.append(
+            (*text[:3], offset(text.log_end), text.loss, text.lost_ranges, *then, text.marks, text.note)
+        )
     return table(_PLANNED, [tuple(map(_cell, row)) for row in cells])
 
 

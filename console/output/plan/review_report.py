@@ -38,7 +38,7 @@ def review_lines(
     if rows:
         yield ""
         yield "what each candidate would lose:"
-        yield from candidate_table(rows)
+        yield from candidate_table(rows, native=bool(native))
         yield from mark_lines(rows)
     if prepared is not None and prepared.refused:
         yield ""
@@ -49,7 +49,7 @@ def review_lines(
     yield f"digest (SHA-256): {digest(plan)}"
 
 
-def candidate_table(rows: Iterable[PlanRow]) -> Iterator[str]:
+def candidate_table(rows: Iterable[PlanRow], *, native: bool = False) -> Iterator[str]:
     """Every replica that answered, best first, with what its election destroys; then those that did not
     answer.
     """
@@ -65,7 +65,7 @@ def candidate_table(rows: Iterable[PlanRow]) -> Iterator[str]:
         TextColumn("WHICH", below=True),
     )
     cells = [
-        *(_candidate_cells(row, candidate) for row in rows for candidate in row.candidates),
+        *(_candidate_cells(row, candidate, native=native) for row in rows for candidate in row.candidates),
         *(
             (str(row.tp), str(broker), "did not answer", "", "", "", "", "not known", "")
             for row in rows
@@ -76,10 +76,10 @@ def candidate_table(rows: Iterable[PlanRow]) -> Iterator[str]:
     return table(columns, sorted(cells, key=lambda cell: order[cell[0]]))
 
 
-def _candidate_cells(row: PlanRow, candidate: PlanCandidate) -> tuple[str, ...]:
+def _candidate_cells(row: PlanRow, candidate: PlanCandidate, *, native: bool) -> tuple[str, ...]:
     successor = row.successor
     role = "chosen" if candidate.broker == row.leader else ""
-    if successor is not None and candidate.broker == successor.broker:
+    if not native and successor is not None and candidate.broker == successor.broker:
         role = "if it drops out"
     if candidate.disk_read_ms is not None:
         role = "; ".join(part for part in (role, disk_text(candidate.disk_read_ms)) if part)

@@ -17,9 +17,16 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from backends.metadata_log.directory import DirectoryReading, MetadataDirError, read_directory
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.metadata_log.field_reader import MalformedRecordError
-from recovery.metadata_log.history import MetadataHistory, MetadataLogRecord, PartitionSubject, fold
+from recovery.metadata_log.history import (
+    DecodedRecord,
+    MetadataHistory,
+    MetadataLogRecord,
+    PartitionSubject,
+    fold,
+)
 from recovery.metadata_log.record_codec import decode, encode
 from recovery.metadata_log.records import (
+    BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RecordType,
@@ -133,6 +140,25 @@ def test_every_event_has_one_line(history: MetadataHistory) -> None:
     assert all(text and "\n" not in text for text in texts)
     assert "broker 3 fenced" in texts
     assert "min.insync.replicas set to 2 for topic orders" in texts
+
+
+def test_a_log_dir_that_is_no_longer_online_has_failed() -> None:
+    def at(offset: int, record: RegisterBrokerRecord | BrokerRegistrationChangeRecord) -> DecodedRecord:
+        return DecodedRecord(offset, offset, offset, record)
+
+    def dirs(offset: int, *online: str) -> DecodedRecord:
+        return at(offset, BrokerRegistrationChangeRecord(2, 1, directories=online))
+
+    registered = RegisterBrokerRecord(2, 1, "i", (), None, True, False, ("a", "b", "c"))
+    history = MetadataHistory()
+    history.extend_decoded([at(1, registered), dirs(2, "a", "b"), dirs(3, "a", "b", "c"), dirs(4, "b")])
+    _, first, back, both = (event_text(event, history) for event in events(history))
+    assert first == "broker 2: a log dir FAILED, 2 of 3 left"
+    assert back == "broker 2: 3 log dirs online"
+    assert both == "broker 2: 2 log dirs FAILED, 1 of 3 left"
+    unknown = MetadataHistory()
+    unknown.extend_decoded([dirs(2, "a")])
+    assert [event_text(event, unknown) for event in events(unknown)] == ["broker 2: 1 log dir online"]
 
 
 # Files that are not whole.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.output.plan.plan_table import plan_lines
 from recovery.model import ReplicaLog, Standing, Survey, Unknown
 from recovery.plan.edit import with_leader
 from recovery.plan.plan_markdown import markdown
@@ -128,3 +129,11 @@ def test_a_leader_designated_by_hand_over_a_better_one_has_a_successor_that_lose
     plan = plan_of(behind())
     edited = with_leader(plan, plan.rows[0].tp, 2)
     assert worse_successor(edited.rows[0]) is None
+
+
+def test_the_table_says_the_same_as_the_sentence_above_it() -> None:
+    native, other = ("\n".join(plan_lines(plan_of(behind()), 0, native=kind)) for kind in (True, False))
+    assert "stays offline: this cluster elects" in native and "nobody (stays offline)  nothing more" in native
+    assert "broker 2         700" in other and "stays offline" not in other
+    page = markdown(plan_of(behind()), "recovery.json", "ktriage apply recovery.json", native=True)
+    assert "broker 2" not in page

@@ -78,6 +78,10 @@ def test_a_loss_is_coloured_by_how_bad_it_is_in_whichever_column_it_stands() -> 
     assert columns["loses"].text(planned) == "500 or more, old"
     assert columns["thenLoses"].text(planned) == "300 or more, NEWER"
     assert columns["loses"].tone_of(planned) is columns["thenLoses"].tone_of(planned) is Tone.BAD
+    assert columns["dropsOut"].text(planned).startswith("broker ")
+    native = planned._replace(native=True)
+    then = [columns[name].text(native) for name in ("dropsOut", "thenLoses")]
+    assert then == ["nobody (stays offline)", "nothing more"], "as the sentence above the table says"
     waits = PlannedRow(examples.plan().not_elected[0], None, False, None, None)
     assert columns["thenLoses"].tone_of(waits) is Tone.DIM
 
