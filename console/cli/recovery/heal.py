@@ -13,7 +13,7 @@ from console.errors import InputError
 from console.exit_status import Status
 from console.new_files import write_new
 from console.operations.replication.heal_replicas import HealReplicas, PreparedHeal
-from console.operations.replication.heal_survey import HealReading, HealSelection, read_and_plan
+from console.operations.replication.heal_survey import HealReading, HealSelection, heal_command, read_and_plan
 from console.operations.replication.move_batches import not_moved
 from console.operations.replication.unregister_broker import UnregisterBroker
 from console.output.heal_report import (
@@ -47,17 +47,11 @@ def show_heal(
     run.screen.out(heal_document(reading, list(map(str, files))) if run.json else heal_lines(reading, rows))
     run.screen.say(*_kafkas_commands(run, files))
     if reading.plan.moves and not files:
-        run.next("heal", "apply", *_words(path, reading.plan.gone))
+        run.next(*heal_command("apply", reading.plan.gone, path))
     if not reading.plan.moves and not reading.plan.not_healed:
         for broker in reading.registered:
-            run.next("heal", "unregister", "--broker-id", str(broker), "--gone-for-good")
+            run.next(*heal_command("unregister", (broker,)))
     return Status.PARTLY if reading.plan.not_healed or reading.unheard_of else Status.DONE
-
-
-def _words(path: Path | None, gone: Iterable[int]) -> list[str]:
-    """The arguments that name the same partitions and brokers again."""
-    brokers = [word for broker in sorted(gone) for word in ("--broker-id", str(broker))]
-    return [*(() if path is None else (str(path),)), *brokers, "--gone-for-good"]
 
 
 def _write(reading: HealReading, file: Path, batch: int) -> list[Path]:
@@ -111,7 +105,7 @@ def apply_heal(run: Run, change: HealReplicas, path: Path | None, *, ask: bool, 
         run.screen.say("nothing of it can be taken back now")
     conclusion = change.conclusion(healed)
     if healed.sent and not change.undo and not healed.open:
-        run.next("heal", "show", *_words(path, healed.prepared.gone))
+        run.next(*heal_command("show", healed.prepared.gone, path))
     return run.conclude(conclusion)
 
 

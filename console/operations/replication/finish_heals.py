@@ -13,6 +13,7 @@ from console.journal.unfinished_entries import OpenEntry, Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.replication.heal_replicas import journal_throttle, moves_of, throttle_left
+from console.operations.replication.heal_survey import heal_command
 from console.operations.replication.move_batches import MoveBatches, MoveEnd, copies, read_moves
 from recovery.wording.quantity_text import counted
 
@@ -98,5 +99,4 @@ async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinishe
 def _again(entry: OpenEntry) -> tuple[str, ...]:
     if entry.detail.get("undo"):
         return ("heal", "undo")
-    brokers = (word for broker in entry.detail.get("gone", ()) for word in ("--broker-id", str(broker)))
-    return ("heal", "apply", *brokers, "--gone-for-good")
+    return heal_command("apply", entry.detail.get("gone", ()))

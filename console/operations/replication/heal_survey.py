@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from backends.base.answers import ClusterInfo, LogDir, Partitions, Reassignment
 from backends.base.protocol import Backend
@@ -54,6 +55,13 @@ class HealReading:
     states: Mapping[TopicPartition, PartitionState]
     cruise_control: str = ""
     unheard_of: tuple[int, ...] = ()
+
+
+def heal_command(verb: str, brokers: Iterable[int], plan: Path | None = None) -> tuple[str, ...]:
+    """The words of ``ktriage heal VERB`` for brokers that are gone for good, without the cluster."""
+    files = () if plan is None else (str(plan),)
+    named = (word for broker in sorted(brokers) for word in ("--broker-id", str(broker)))
+    return ("heal", verb, *files, *named, "--gone-for-good")
 
 
 async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReading:

@@ -15,7 +15,12 @@ from console.exit_status import Status
 from console.journal.unfinished_entries import UNREGISTER
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
-from console.operations.replication.heal_survey import gone_voters, refuse_up, refuse_without_quorum
+from console.operations.replication.heal_survey import (
+    gone_voters,
+    heal_command,
+    refuse_up,
+    refuse_without_quorum,
+)
 from recovery.model import TopicPartition, Unknown
 from recovery.wording.quantity_text import some_of
 
@@ -121,7 +126,7 @@ async def _refuse_used(cluster: Backend, broker: int, command: Callable[..., str
         )
     held: list[TopicPartition] = [state.tp for state in found.states if broker in state.replicas]
     if held:
-        heal = command("heal", "apply", "--broker-id", str(broker), "--gone-for-good")
+        heal = command(*heal_command("apply", (broker,)))
         raise NotDone(
             f"broker {broker} still has replicas of {len(held):,} partitions ({some_of(held)}): heal them first"
             f" ({heal}); nothing was sent"

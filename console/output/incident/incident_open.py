@@ -11,6 +11,7 @@ from console.journal.run_records import EntryBegun
 from console.journal.unfinished_entries import HEAL
 from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import Incident
+from console.operations.replication.heal_survey import heal_command
 from console.operations.survey.overview import Overview
 from console.output.resume_report import open_lines
 from console.output.survey.overview_report import offline_lines
@@ -194,7 +195,7 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
         if rescue.branches and not rescue.restored:
             yield shlex.join(("ktriage", "rescue", "show", str(rescue.directory)))
     for broker, healed in _healed_brokers(incident):
-        yield line("heal", "unregister" if healed else "apply", "--broker-id", str(broker), "--gone-for-good")
+        yield line(*heal_command("unregister" if healed else "apply", (broker,)))
     if incident.earlier:
         # The whole day of the newest one, not run by run.
         day = str(incident.earlier[-1].header.get("at"))[:10]
