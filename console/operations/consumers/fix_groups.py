@@ -114,13 +114,14 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
         if self.undo:
             return await _undone(cluster, cluster_id, self.selection.groups)
         offsets = await read_group_offsets(cluster, self.selection, self.seconds, operator.progress)
-        return prepared_fix(cluster_id, offsets, uncertain=self.uncertain)
-
-    def unsent(self, prepared: PreparedGroupFix) -> FixedGroups | None:
+        prepared = prepared_fix(cluster_id, offsets, uncertain=self.uncertain)
         if self.export is not None:
             write_new(self.export, reset_file(prepared))
-            return FixedGroups(prepared)
-        return FixedGroups(prepared) if self.dry_run or not prepared.fixes else None
+        return prepared
+
+    def unsent(self, prepared: PreparedGroupFix) -> FixedGroups | None:
+        nothing_to_send = self.dry_run or self.export is not None or not prepared.fixes
+        return FixedGroups(prepared) if nothing_to_send else None
 
     def question(self, prepared: PreparedGroupFix) -> Question:
         number = len(prepared.fixes)
