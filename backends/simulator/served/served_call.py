@@ -21,6 +21,8 @@ from recovery.controller.controller_errors import ControllerRefusal
 
 T = TypeVar("T")
 
+READ_COMMITTED = 1
+"""The isolation level in Fetch and ListOffsets."""
 PATIENCE = 30 * SECOND
 """Virtual µs to wait for a silent node; its client then gets no answer."""
 
@@ -58,6 +60,11 @@ class ServedCall:
 
         (found,) = await self.ask(Perform(act))
         return found  # type: ignore[no-any-return]  # what look returned, through the simulator's network
+
+    @property
+    def read_committed(self) -> bool:
+        """Whether a consumer asks for committed records only."""
+        return bool(self.field("isolation_level", 0) == READ_COMMITTED)
 
     def field(self, name: str, absent: Any = None) -> Any:
         """A field of the request; ``absent`` if its version has none."""

@@ -26,7 +26,6 @@ from recovery.model import EpochSpan, TopicPartition
 CONSUMER, DEBUGGING, FUTURE = -1, -2, -3
 FROM_ANY_REPLICA = 11
 FLEXIBLE_FROM = 12
-READ_COMMITTED = 1
 BY_ID_FROM = 13
 PAUSE = 0.02
 """Seconds between two checks for records while a consumer waits."""
@@ -127,7 +126,7 @@ def _one(reader: FetchReader, tp: TopicPartition, asked: Any) -> FetchedRow:
             parted = FetchedRow(tp.partition, ErrorCode.none, log.high_watermark, log.start, (epoch, end))
             return parted._replace(last_stable=last_stable)
     until = log.end if replica_id == FUTURE or replica_id >= 0 else log.high_watermark
-    if reader.call.field("isolation_level", 0) == READ_COMMITTED and until <= log.high_watermark:
+    if reader.call.read_committed and until <= log.high_watermark:
         until = last_stable
         aborted = tuple(transactions.aborted(tp, log, asked.fetch_offset, until))
     data = _data(reader, tp, replica, asked, until)

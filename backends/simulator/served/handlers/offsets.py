@@ -18,7 +18,6 @@ from recovery.model import TopicPartition
 CONSUMER, DEBUGGING = -1, -2
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 FLEXIBLE_FROM = 6
-READ_COMMITTED = 1
 
 
 class OffsetRow(NamedTuple):
@@ -105,7 +104,7 @@ def _at(
     log = replica.log
     if timestamp == LATEST:
         end = log.high_watermark if consumer else log.end
-        if consumer and call.field("isolation_level", 0) == READ_COMMITTED:
+        if consumer and call.read_committed:
             end = call.context.world.context.transactions.last_stable(tp, log)
         return OffsetRow(tp.partition, ErrorCode.none, -1, end, replica.partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

@@ -145,14 +145,12 @@ async def _coordinated(call: ServedCall) -> tuple[CoordinatedTransaction, ...]:
 async def write_txn_markers(call: ServedCall) -> Values:
     """Appends the markers, as a coordinator sends them; answered when they are replicated."""
     asked = [
-        (
-            Marker(
-                TopicPartition(topic.name, number),
-                one.producer_id,
-                one.producer_epoch,
-                one.transaction_result,
-                one.coordinator_epoch,
-            )
+        Marker(
+            TopicPartition(topic.name, number),
+            one.producer_id,
+            one.producer_epoch,
+            one.transaction_result,
+            one.coordinator_epoch,
         )
         for one in call.request.markers
         for topic in one.topics
