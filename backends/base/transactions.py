@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from recovery.model import TopicPartition, Unknown, Why
+from backends.base.consumer_groups import TRANSACTIONS_TOPIC
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.transactions.transaction_values import CoordinatedTransaction, PartitionTransactions
+from recovery.wording.quantity_text import some_of
 
 LEADERLESS = Unknown(Why.NOT_ANSWERED, "the partition has no leader")
 """The answer for a partition that nobody leads."""
@@ -21,6 +23,20 @@ class CoordinatorAnswers:
 
     known: Mapping[int, CoordinatedTransaction]
     not_asked: tuple[Unknown, ...] = ()
+
+
+def no_coordinator(states: Iterable[PartitionState]) -> tuple[Unknown, ...]:
+    """Why transactions whose coordinator is gone are not known; ``states`` are those of __transaction_state."""
+    offline = sorted(state.partition for state in states if state.offline)
+    if not offline:
+        return ()
+    detail = f"partition {some_of(offline)} of {TRANSACTIONS_TOPIC} has no leader, and so no coordinator"
+    return (Unknown(Why.NOT_ANSWERED, detail),)
+
+
+def silent_coordinator(broker: int, why: Unknown) -> Unknown:
+    """The transactions that ``broker`` coordinates are not known."""
+    return Unknown(why.why, f"the coordinator on broker {broker} did not answer ({why.detail})")
 
 
 class Marker(NamedTuple):

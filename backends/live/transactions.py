@@ -8,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from backends.base.answers import Partitions
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.errors import BackendError
-from backends.base.transactions import LEADERLESS, CoordinatorAnswers, Marker
+from backends.base.transactions import (
+    LEADERLESS,
+    CoordinatorAnswers,
+    Marker,
+    no_coordinator,
+    silent_coordinator,
+)
 from backends.live.calls.describe_partitions import describe_partitions
 from backends.live.calls.transactions import (
     COMMITTED,
@@ -24,7 +30,6 @@ from backends.live.errors import as_unknown
 from backends.live.nodes.brokers import BrokerFleet
 from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
 from recovery.transactions.transaction_values import CoordinatedTransaction, PartitionTransactions
-from recovery.wording.quantity_text import some_of
 
 PARTITIONS_A_REQUEST = 500
 LEADER_SECONDS = 10.0
@@ -144,14 +149,6 @@ def _not_asked(failed: Mapping[int, Unknown], topic: Partitions | Unknown) -> li
         detail = f"needs DESCRIBE on Topic:{TRANSACTIONS_TOPIC} to tell whether a part of it is offline"
         why = topic if isinstance(topic, Unknown) else Unknown(Why.NOT_ALLOWED, detail)
         return [why, *failed.values()]
-    found = []
-    offline = sorted(state.partition for state in topic.states if state.offline)
-    if offline:
-        detail = f"partition {some_of(offline)} of {TRANSACTIONS_TOPIC} has no leader, and so no coordinator"
-        found.append(Unknown(Why.NOT_ANSWERED, detail))
-    for broker, why in failed.items():
-        if any(state.leader == broker for state in topic.states):
-            found.append(
-                Unknown(why.why, f"the coordinator on broker {broker} did not answer ({why.detail})")
-            )
-    return found
+    leaders = {state.leader for state in topic.states}
+    silent = [silent_coordinator(broker, why) for broker, why in failed.items() if broker in leaders]
+    return [*no_coordinator(topic.states), *silent]

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.errors import Unreachable
-from backends.base.transactions import LEADERLESS, CoordinatorAnswers, Marker
+from backends.base.transactions import (
+    LEADERLESS,
+    CoordinatorAnswers,
+    Marker,
+    no_coordinator,
+    silent_coordinator,
+)
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
 from backends.simulator.operate.operator_client import OperatorClient, denied, silence
@@ -20,13 +26,12 @@ from backends.simulator.operator_messages import (
     WriteTxnMarkers,
 )
 from backends.simulator.transaction_logs import NO_TRANSACTION, LedPartition
-from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
+from recovery.model import NO_LEADER, TopicPartition, Unknown
 from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
     OpenTransaction,
     PartitionTransactions,
 )
-from recovery.wording.quantity_text import some_of
 
 
 class SimulatedTransactions:
@@ -55,13 +60,7 @@ class SimulatedTransactions:
 
     async def coordinated(self, producers: Sequence[int]) -> CoordinatorAnswers:
         states, _, _ = self._client.describe((TRANSACTIONS_TOPIC,))
-        offline = sorted(state.partition for state in states if state.offline)
-        not_asked: list[Unknown] = []
-        if offline:
-            detail = (
-                f"partition {some_of(offline)} of {TRANSACTIONS_TOPIC} has no leader, and so no coordinator"
-            )
-            not_asked.append(Unknown(Why.NOT_ANSWERED, detail))
+        not_asked = list(no_coordinator(states))
         brokers = sorted({state.leader for state in states if not state.offline})
         answers = self._client.all([(node(broker), ListTransactions()) for broker in brokers])
         known: dict[int, CoordinatedTransaction] = {}
@@ -71,9 +70,7 @@ class SimulatedTransactions:
                     (one.producer_id, one) for one in answer.transactions if one.producer_id in producers
                 )
             else:
-                why = silence(answer)
-                detail = f"the coordinator on broker {broker} did not answer ({why.detail})"
-                not_asked.append(Unknown(why.why, detail))
+                not_asked.append(silent_coordinator(broker, silence(answer)))
         return CoordinatorAnswers(known, tuple(not_asked))
 
 
