@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
-from backends.base.transactions import LEADERLESS
 from console.operations.consumers.group_offsets import (
     GroupOffset,
     GroupOffsets,
@@ -74,9 +73,7 @@ class ElectionAftermath:
         """Why there may be other hanging transactions, in partitions that somebody leads."""
         if isinstance(self.transactions, Unknown):
             return (str(self.transactions),)
-        unread = Counter(str(why) for why in self.transactions.unread.values() if why != LEADERLESS)
-        rest = (f"{counted(number, 'partition')}: {why}" for why, number in unread.items())
-        return (*map(str, self.transactions.not_asked), *rest)
+        return self.transactions.unread_reasons
 
 
 async def read_aftermath(
@@ -89,14 +86,15 @@ async def read_aftermath(
     """Each takes at most ``seconds``; never raises BackendError. Raises InputError where the rescue is damaged."""
     partitions = [row.tp for row in plan.rows]
     return ElectionAftermath(
-        await _within(seconds, read_group_offsets(cluster, GroupSelection(plan), seconds, progress)),
-        await _within(
+        await read_within(seconds, read_group_offsets(cluster, GroupSelection(plan), seconds, progress)),
+        await read_within(
             seconds, read_transactions(cluster, partitions, progress=progress, rescue=rescue, plan=plan)
         ),
     )
 
 
-async def _within(seconds: float, work: Awaitable[T]) -> T | Unknown:
+async def read_within(seconds: float, work: Awaitable[T]) -> T | Unknown:
+    """What is read, or why it was not: it took longer than ``seconds``, or a BackendError was raised."""
     try:
         async with asyncio.timeout(seconds):
             return await work

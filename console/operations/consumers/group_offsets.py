@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from backends.base.answers import Depth, SurveyRequest
+from backends.base.answers import Depth, Partitions, SurveyRequest
 from backends.base.consumer_groups import Commits, GroupListing
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
@@ -115,7 +115,7 @@ async def read_group_offsets(
         of_plan = {row.tp.topic for row in selection.plan.rows}
         refuse_unknown("topic", selection.topics, of_plan, "in the plan")
     elif selection.topics:
-        await refuse_unknown_topics(cluster, selection.topics)
+        refuse_unknown_topics(selection.topics, await cluster.partitions(selection.topics))
     groups = [
         g
         for g in listing.groups
@@ -150,9 +150,9 @@ def refuse_unknown(what: str, names: Sequence[str], known: Container[str], where
         raise InputError(f"no {what} {printable(some_of(unknown))} {where}; nothing was sent")
 
 
-async def refuse_unknown_topics(cluster: Backend, names: Sequence[str]) -> None:
-    """Raises InputError for a topic that is not in the cluster, or may not be seen; BackendError."""
-    known = {state.topic for state in (await cluster.partitions()).states}
+def refuse_unknown_topics(names: Sequence[str], found: Partitions) -> None:
+    """Raises InputError for a topic that is not in the cluster, or may not be seen. ``found`` has these topics."""
+    known = {state.topic for state in found.states}
     refuse_unknown("topic", names, known, "on this cluster that may be seen")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -10,8 +11,8 @@ from typing import NamedTuple
 from backends.base.answers import Partitions
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.protocol import Backend, Progress
-from backends.base.transactions import CoordinatorAnswers, Transactions
-from console.operations.consumers.group_offsets import refuse_unknown
+from backends.base.transactions import LEADERLESS, CoordinatorAnswers, Transactions
+from console.operations.consumers.group_offsets import refuse_unknown_topics
 from console.operations.consumers.transaction_decisions import Decisions, read_decisions
 from console.operations.elections.election_batches import described
 from console.rescue.rescued_branch import RescueContents
@@ -26,6 +27,7 @@ from recovery.transactions.transaction_values import (
     PartitionTransactions,
     RescuedMarker,
 )
+from recovery.wording.quantity_text import counted
 
 
 class JudgedTransaction(NamedTuple):
@@ -65,6 +67,13 @@ class PartitionsTransactions:
     @property
     def complete(self) -> bool:
         return not self.unread and not self.not_asked
+
+    @property
+    def unread_reasons(self) -> tuple[str, ...]:
+        """Why there may be other hanging transactions, in partitions that somebody leads; one line each."""
+        unread = Counter(str(why) for why in self.unread.values() if why != LEADERLESS)
+        rest = (f"{counted(number, 'partition')}: {why}" for why, number in unread.items())
+        return (*map(str, self.not_asked), *rest)
 
 
 async def read_transactions(
@@ -167,9 +176,7 @@ async def _states(
     if partitions is not None:
         return (await described(cluster, partitions)).states if partitions else ()
     found: Partitions = await cluster.partitions(tuple(topics) or None)
-    refuse_unknown(
-        "topic", topics, {state.topic for state in found.states}, "on this cluster that may be seen"
-    )
+    refuse_unknown_topics(topics, found)
     return found.states
 
 

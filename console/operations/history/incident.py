@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.base.transactions import LEADERLESS
 from console.errors import InputError
 from console.journal.cluster_lock import LockHolder
 from console.journal.journal import cluster_directory, running
@@ -65,8 +64,7 @@ class PlanTransactions(NamedTuple):
         """Why there may be other hanging transactions, in partitions that somebody leads."""
         if isinstance(self.found, Unknown):
             return (str(self.found),)
-        reasons = (why for why in self.found.unread.values() if why != LEADERLESS)
-        return tuple(dict.fromkeys(map(str, (*self.found.not_asked, *reasons))))
+        return self.found.unread_reasons
 
 
 class RescuedBranchState(NamedTuple):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
-from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
-from console.operations.consumers.hanging_transactions import PartitionsTransactions, read_transactions
+from console.operations.consumers.election_aftermath import read_within
+from console.operations.consumers.hanging_transactions import read_transactions
 from console.operations.history.incident import PlanFile, PlanTransactions
-from recovery.model import TopicPartition, Unknown, Why
+from recovery.model import TopicPartition
 
 
 async def read_plan_transactions(
@@ -26,13 +25,6 @@ async def read_plan_transactions(
         if not partitions:
             continue
         seen.update(partitions)
-        found: PartitionsTransactions | Unknown
-        try:
-            async with asyncio.timeout(seconds):
-                found = await read_transactions(cluster, partitions, progress=progress, plan=plan)
-        except TimeoutError:
-            found = Unknown(Why.NOT_ANSWERED, f"not read within {seconds:g} s")
-        except BackendError as error:
-            found = Unknown(Why.FAILED, str(error))
-        read.append(PlanTransactions(file, found))
+        reading = read_transactions(cluster, partitions, progress=progress, plan=plan)
+        read.append(PlanTransactions(file, await read_within(seconds, reading)))
     return tuple(read)
