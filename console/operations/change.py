@@ -80,6 +80,10 @@ class Operator(Protocol[P_contra]):
         """Shows lines that are not part of the result."""
         ...
 
+    def unrecorded(self, line: str) -> None:
+        """Shows that the journal could not record the end of a change that was carried out."""
+        ...
+
     def finds(self, found: Unfinished) -> None:
         """Shows what earlier runs left unfinished."""
         ...
@@ -204,7 +208,8 @@ async def run_change(
     nothing_to_do = change.without_lock(cluster_id)
     if nothing_to_do is not None:
         return nothing_to_do
-    with open_journal(invocation, cluster_id, _recorded(change, change.reason), operator.says) as journal:
+    recorded = _recorded(change, change.reason)
+    with open_journal(invocation, cluster_id, recorded, operator.unrecorded) as journal:
         run = ChangeRun(cluster_id, journal, operator, stop, resume_command)
         invocation.resume = resume_command
         await change.settle(access, run)

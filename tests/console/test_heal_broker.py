@@ -6,6 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
+from console.journal.errors import JournalError
+from console.journal.journal import Journal
 from tests.console.robot import Robot, console, records
 from widgets.dialogs.confirmation import Confirmation
 
@@ -32,6 +36,21 @@ async def test_what_is_copied_where_is_shown_then_moved_and_in_the_journal(home:
         await robot.hears("6 partitions: 6 moved")
     actions = [line["action"] for run in records(home) for line in run if line.get("kind") == "before"]
     assert actions[0] == "heal" and "reassign" in " ".join(actions), actions
+
+
+async def test_a_journal_that_lacks_the_end_of_the_heal_is_reported(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disk_full(_journal: Journal, _status: int | None) -> None:
+        raise JournalError("no space left on device")
+
+    monkeypatch.setattr(Journal, "close", disk_full)
+    async with armed_at(3) as robot:
+        await robot.press("N")
+        await robot.asked(Confirmation)
+        await robot.confirms("6", "incident 7")
+        await robot.idle()
+        await robot.hears("the journal is not complete; only this output shows what was done")
 
 
 async def test_a_broker_that_is_up_keeps_its_replicas(home: Path) -> None:

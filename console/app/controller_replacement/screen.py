@@ -210,8 +210,6 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     def _ended(self, result: ReplacementResult) -> None:
         done = self._done = result.reason is StopReason.DONE
-        if done:
-            self._program.resume = ""
         said = (
             "the replacement is done"
             if done

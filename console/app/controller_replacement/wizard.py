@@ -197,7 +197,7 @@ async def run(
         ),
         membership_access(membership, access.refuse),
         wanted.cluster_id,
-        Confirmed(None, bridge.tells),
+        Confirmed(None, bridge.tells, bridge.tells),
         invocation=program,
         stop=stop,
         resume_command=program.resume,

@@ -35,6 +35,7 @@ from console.app.main_screen.title_view import doubt, short_name
 from console.app.owner import Owner
 from console.app.plan.applier import Applier
 from console.app.plan.broker_healer import BrokerHealer
+from console.app.plan.change_sender import ChangeSender
 from console.app.plan.planner import Planner
 from console.app.plan.progress import TaskProgress
 from console.app.plan.record_restorer import RecordRestorer
@@ -106,11 +107,13 @@ class MainScreen(PanesScreen):
         self.progress = TaskProgress(session, self.redraw)
         self._planner = self._make_planner()
         shared = (session, self.say, self.ask, self.tasks)
-        self._applier = Applier(*shared, progress=self.progress, program=owner.program)
-        self._evidence = DiskEvidenceKey(*shared)
-        self._restorer = RecordRestorer(*shared, progress=self.progress, program=owner.program)
-        self._healer = BrokerHealer(
-            *shared, lambda: self.table.cursor_key, progress=self.progress, program=owner.program
+        sender = ChangeSender(session, self.tasks, self.progress, owner.program)
+        self._plan_keys = (
+            self._planner,
+            Applier(*shared, progress=self.progress, program=owner.program),
+            DiskEvidenceKey(*shared),
+            RecordRestorer(*shared, progress=self.progress, sender=sender),
+            BrokerHealer(*shared, lambda: self.table.cursor_key, progress=self.progress, sender=sender),
         )
         self._controllers = StartReplacement(
             session,
@@ -284,11 +287,7 @@ class MainScreen(PanesScreen):
         go = self.navigation.go
         return {
             **self._tables.handlers(),
-            **self._planner.handlers(),
-            **self._applier.handlers(),
-            **self._restorer.handlers(),
-            **self._healer.handlers(),
-            **self._evidence.handlers(),
+            **{name: handler for part in self._plan_keys for name, handler in part.handlers().items()},
             **self._copies.handlers(),
             **self._search.handlers(),
             **{f"pane{pane}": partial(go, pane) for pane in PANES},

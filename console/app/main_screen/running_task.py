@@ -64,15 +64,17 @@ class RunningTask:
     @contextlib.contextmanager
     def sending(self) -> Iterator[Halt]:
         """A context for changes of the cluster: a signal, leaving and Esc let what is in flight finish, then
-        end it.
+        end it. The program names a command to resume with until then, and longer only if it was stopped.
         """
         program = self._owner.program
-        self.halt = Halt(program.supervisor.stop, self._owner.is_leaving)
+        self.halt = halt = Halt(program.supervisor.stop, self._owner.is_leaving)
         program.resume = self._session.target.command("resume")
         try:
-            yield self.halt
+            yield halt
         finally:
             self.halt = None
+            if not halt:
+                program.resume = ""
 
     def stop(self) -> bool:
         """Stops the running task: what was sent is finished, the rest is given up. False: no task was

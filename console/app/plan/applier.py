@@ -137,9 +137,7 @@ class Applier:
     async def _send(self, frozen: Frozen, whole: Frozen, change: ApplyPlan) -> Applied:
         session, program = self._session, self._program
         with self._tasks.sending() as halt:
-            operator = apply_plan.Confirmed(
-                self._progress.begin("electing"), lambda *lines: self._unrecorded.extend(lines)
-            )
+            operator = apply_plan.Confirmed(self._progress.begin("electing"), self._unrecorded.append)
 
             async def send(restore: bool) -> Applied:
                 who = operator._replace(restore=restore)
@@ -156,8 +154,6 @@ class Applier:
                     return await send(restore=True)
             finally:
                 self._progress.end()
-                if not halt:
-                    program.resume = ""
 
     async def _ask_to_put_back(self, half: HalfDone, whole: Frozen) -> None:
         """Raises NotDone if the answer is no, or if anything has changed since the question opened."""

@@ -26,12 +26,13 @@ from recovery.plan.verify import RowState, verify
 class Confirmed(NamedTuple):
     """A person who confirmed on the screen; implements :class:`console.operations.change.Operator`.
 
-    ``restore``: the person agreed to restore first what an earlier run left. ``says`` and ``progress`` are
-    called on the backend's thread.
+    ``restore``: the person agreed to restore first what an earlier run left. ``unrecorded``, ``says`` and
+    ``progress`` are called on the backend's thread.
     """
 
     progress: Progress | None
-    says: Callable[..., None]
+    unrecorded: Callable[[str], None]
+    says: Callable[..., None] = lambda *_: None
     restore: bool = False
 
     def finds(self, found: Unfinished) -> None:

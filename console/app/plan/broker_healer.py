@@ -8,9 +8,9 @@ from dataclasses import replace
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, Say
 from console.app.plan.apply_plan import Confirmed
+from console.app.plan.change_sender import ChangeSender, Sent
 from console.app.plan.progress import TaskProgress
 from console.app.session.session import Session
-from console.operations.change import run_change
 from console.operations.replication.heal_replicas import (
     HealedReplicas,
     HealLimits,
@@ -20,7 +20,6 @@ from console.operations.replication.heal_replicas import (
 from console.operations.replication.heal_survey import HealSelection
 from console.operations.replication.move_batches import not_moved
 from console.output.heal_report import heal_summary_lines, healed_lines
-from console.program import Program
 from recovery.wording.quantity_text import counted, human_bytes, ids
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
 from widgets.text import Tone
@@ -44,14 +43,14 @@ class BrokerHealer:
         cursor_key: Callable[[], object],
         *,
         progress: TaskProgress,
-        program: Program,
+        sender: ChangeSender,
     ) -> None:
         self._session = session
         self._say = say
         self._ask = ask
         self._tasks = tasks
         self._progress = progress
-        self._program = program
+        self._sender = sender
         self._cursor_key = cursor_key
 
     def handlers(self) -> Handlers:
@@ -70,7 +69,7 @@ class BrokerHealer:
         selection = HealSelection(frozenset((broker,)), confirmed=True)
         change = HealReplicas(selection, session.target.title, "", HealLimits(None, BATCH))
         progress = self._progress.begin("reading who has room")
-        operator = Confirmed(progress, lambda *_: None)
+        operator = Confirmed(progress, lambda _line: None)
         try:
             prepared = await session.run(lambda backend: change.prepare(backend, cluster_id, operator))
         finally:
@@ -86,36 +85,17 @@ class BrokerHealer:
             return
         session.safety.refuse()
         limits = HealLimits(None if prepared.simulated else RATES[answer.option], BATCH)
-        await self._send(replace(change, reason=answer.reason, limits=limits, compared=prepared), cluster_id)
+        change = replace(change, reason=answer.reason, limits=limits, compared=prepared)
+        self._tell(await self._sender.send(change, cluster_id, "copying to new replicas"))
 
-    async def _send(self, change: HealReplicas, cluster_id: str) -> None:
-        session = self._session
-        with self._tasks.sending() as halt:
-            operator = Confirmed(self._progress.begin("copying to new replicas"), lambda *_: None)
-            try:
-                healed = await session.change(
-                    lambda access: run_change(
-                        change,
-                        access,
-                        cluster_id,
-                        operator,
-                        invocation=self._program,
-                        stop=halt,
-                        resume_command=self._program.resume,
-                    ),
-                    halt,
-                )
-            finally:
-                self._progress.end()
-                if not halt:
-                    self._program.resume = ""
-        self._tell(healed)
-
-    def _tell(self, healed: HealedReplicas) -> None:
+    def _tell(self, sent: Sent[HealedReplicas]) -> None:
         self._session.poller.ask()
+        healed = sent.result
         reported = "; ".join(healed_lines(healed))
         failed = not_moved(healed.ended)
-        if failed:
+        if sent.unrecorded:
+            self._say(sent.unrecorded[0], Tone.BAD)
+        elif failed:
             self._say(f"{reported}; {failed[0].move.tp}: {failed[0].why}", Tone.BAD)
         else:
             self._say(reported, Tone.WARN if healed.open or healed.prepared.left else Tone.GOOD)

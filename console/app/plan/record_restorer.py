@@ -10,13 +10,11 @@ from console.app.main_screen.copy_and_export import given_path
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, Say
-from console.app.plan.apply_plan import Confirmed
+from console.app.plan.change_sender import ChangeSender, Sent
 from console.app.plan.progress import TaskProgress
 from console.app.session.session import Session
-from console.operations.change import run_change
 from console.operations.rescue.restore_records import PreparedRestore, RestoredRecords, RestoreRecords
 from console.output.rescue.restore_report import restore_row_text, restored_text
-from console.program import Program
 from console.rescue.rescued_branch import open_rescue
 from console.rescue.restore_selection import RestoreSelection
 from console.saved_plans import newest_rescue
@@ -39,14 +37,14 @@ class RecordRestorer:
         tasks: RunningTask,
         *,
         progress: TaskProgress,
-        program: Program,
+        sender: ChangeSender,
     ) -> None:
         self._session = session
         self._say = say
         self._ask = ask
         self._tasks = tasks
         self._progress = progress
-        self._program = program
+        self._sender = sender
 
     def handlers(self) -> Handlers:
         return {"restore": lambda: self._tasks.begin("writing records back", self._restore())}
@@ -73,7 +71,9 @@ class RecordRestorer:
             self._say("not confirmed: nothing was sent", Tone.WARN)
             return
         session.safety.refuse()
-        await self._send(replace(change, reason=answer.reason, compared=prepared, again=True), cluster_id)
+        change = replace(change, reason=answer.reason, compared=prepared, again=True)
+        resume = session.target.command("restore", str(directory), *change.words)
+        self._tell(await self._sender.send(change, cluster_id, "writing records back", resume=resume))
 
     async def _directory(self) -> Path | None:
         rescue = self._session.draft.rescue
@@ -93,40 +93,15 @@ class RecordRestorer:
             answers.append(AnswerOption(name, f"to the topic {name}, which is created if it does not exist"))
         return await self._ask(ChoiceQuestion("Where do the records go?", answers))
 
-    async def _send(self, change: RestoreRecords, cluster_id: str) -> None:
-        session, unrecorded = self._session, list[str]()
-        with self._tasks.sending() as halt:
-            operator = Confirmed(
-                self._progress.begin("writing records back"), lambda *lines: unrecorded.extend(lines)
-            )
-            self._program.resume = session.target.command("restore", str(change.directory), *change.words)
-            try:
-                restored = await session.change(
-                    lambda access: run_change(
-                        change,
-                        access,
-                        cluster_id,
-                        operator,
-                        invocation=self._program,
-                        stop=halt,
-                        resume_command=self._program.resume,
-                    ),
-                    halt,
-                )
-            finally:
-                self._progress.end()
-                if not halt:
-                    self._program.resume = ""
-        self._tell(restored, unrecorded)
-
-    def _tell(self, restored: RestoredRecords, unrecorded: list[str]) -> None:
+    def _tell(self, sent: Sent[RestoredRecords]) -> None:
+        restored = sent.result
         session, rescue = self._session, self._session.draft.rescue
         if rescue is not None and rescue.directory == restored.prepared.contents.path:
             counted_back = None if restored.failures else restored.records
             session.plan_is(replace(session.draft, rescue=rescue._replace(restored=counted_back)))
         session.poller.ask()
-        if unrecorded:
-            self._say(unrecorded[0], Tone.BAD)
+        if sent.unrecorded:
+            self._say(sent.unrecorded[0], Tone.BAD)
         elif restored.failures:
             tp, why = restored.failures[0]
             more = f" (and {len(restored.failures) - 1:,} more)" if len(restored.failures) > 1 else ""

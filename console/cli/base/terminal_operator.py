@@ -40,6 +40,9 @@ class TerminalOperator(Generic[P]):
     def says(self, *lines: str) -> None:
         self._run.screen.say(*lines)
 
+    def unrecorded(self, line: str) -> None:
+        self._run.screen.say(line)
+
     def finds(self, found: Unfinished) -> None:
         self._run.screen.say(*unfinished_lines(found))
 

@@ -170,6 +170,9 @@ class Nobody:
     def says(self, *lines: str) -> None:
         self.said += lines
 
+    def unrecorded(self, line: str) -> None:
+        self.said.append(line)
+
     def finds(self, found: Any) -> None: ...
 
     def restored(self, settled: Any) -> None: ...
