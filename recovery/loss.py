@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from recovery.compacted_logs import lacking, record_count
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Survey, Unknown
+
+Place = TypeVar("Place")
 
 
 class Loss(NamedTuple):
@@ -311,6 +313,16 @@ def union(spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
         else:
             merged.append(span)
     return tuple(merged)
+
+
+def union_by(
+    placed: Iterable[tuple[Place, Iterable[EpochSpan]]],
+) -> dict[Place, tuple[EpochSpan, ...]]:
+    """The union of the spans of each place; a place may come several times."""
+    found: dict[Place, tuple[EpochSpan, ...]] = {}
+    for place, spans in placed:
+        found[place] = union((*found.get(place, ()), *spans))
+    return found
 
 
 def without(spans: Iterable[EpochSpan], others: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
 from console.journal.unfinished_entries import RESTORE_RECORDS
-from recovery.loss import count, union
+from recovery.loss import count, union, union_by, without
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import RescueBranch
 
@@ -43,8 +43,8 @@ class RecordedRestore(NamedTuple):
 
 def shared(spans: Iterable[EpochSpan], others: Iterable[EpochSpan]) -> int:
     """How many offsets of the same epochs are in both."""
-    one, other = union(spans), union(others)
-    return count(one) + count(other) - count(union((*one, *other)))
+    one = union(spans)
+    return count(one) - count(without(one, others))
 
 
 def spans_detail(branches: Iterable[tuple[RescueBranch, str]]) -> list[dict[str, object]]:
@@ -90,10 +90,10 @@ def _restore(begun: EntryBegun, ended: EntryEnded | None) -> RecordedRestore:
 
 
 def _spans(branches: Iterable[Mapping[str, Any]]) -> dict[RestorePlace, tuple[EpochSpan, ...]]:
-    found: dict[RestorePlace, tuple[EpochSpan, ...]] = {}
-    for one in branches:
-        tp = TopicPartition(str(one["topic"]), int(one["partition"]))
-        place = RestorePlace(tp, str(one["topicId"]), str(one["toTopic"]))
-        spans = (EpochSpan(*map(int, span)) for span in one["epochs"])
-        found[place] = union((*found.get(place, ()), *spans))
-    return found
+    return union_by(map(_placed, branches))
+
+
+def _placed(branch: Mapping[str, Any]) -> tuple[RestorePlace, list[EpochSpan]]:
+    tp = TopicPartition(str(branch["topic"]), int(branch["partition"]))
+    place = RestorePlace(tp, str(branch["topicId"]), str(branch["toTopic"]))
+    return place, [EpochSpan(*map(int, span)) for span in branch["epochs"]]

@@ -297,3 +297,10 @@ async def surveyed(
     depth = Depth.LAST if leaders_only else Depth.DIVERGENCE
     request = SurveyRequest(states, seconds, depth, log_dirs=False, leaders_only=leaders_only)
     return tuple((await backend.survey(request, progress)).surveys)
+
+
+async def elects_natively(backend: Backend, plan: Plan) -> bool:
+    """Whether the cluster elects a designated leader by a call of its own, without a reordered assignment. Asked
+    only where a row has a successor: nothing else depends on it. Raises BackendError.
+    """
+    return any(row.successor for row in plan.rows) and (await backend.capabilities()).native_elections

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
+from console.operations.elections.election_batches import elects_natively
 from console.operations.survey.acknowledged_losses import with_verdicts
 from console.operations.survey.partition_picture import Picture
 from console.operations.survey.record_times import with_times
@@ -130,5 +131,5 @@ async def choose(
     steps = _steps(rows, header.ranking)
     if not picture.stale:  # without a quorum nobody can be elected
         plan = replace(plan, steps=tuple(steps_lines(steps)))
-    native = any(row.successor for row in plan.rows) and (await backend.capabilities()).native_elections
+    native = await elects_natively(backend, plan)
     return Choices(picture, rows, await with_times(backend, plan, picture.surveys), steps, native)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend, Progress
-from console.operations.elections.election_batches import described, surveyed
+from console.operations.elections.election_batches import described, elects_natively, surveyed
 from console.operations.elections.partition_selection import Selection
 from console.operations.survey.partition_picture import Depths, examine
 from recovery.model import TopicPartition, Why
@@ -63,8 +63,7 @@ async def prepare(
     checks = _with_missing_permissions(found, compare(plan, surveys, cluster_id))
     holds = {check.tp for check in checks if check.holds}
     holding = replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds))
-    native = any(row.successor for row in holding.rows) and (await backend.capabilities()).native_elections
-    return PreparedPlan(plan, checks, holding, native)
+    return PreparedPlan(plan, checks, holding, await elects_natively(backend, holding))
 
 
 async def still_holding(

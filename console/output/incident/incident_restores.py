@@ -8,7 +8,7 @@ from typing import NamedTuple
 from console.journal.planned_elections import PlannedElection
 from console.journal.recorded_restores import RestorePlace, shared
 from console.operations.history.incident import Incident
-from recovery.loss import count, union
+from recovery.loss import count, union, union_by
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import RescueBranch
 from recovery.wording.quantity_text import counted
@@ -43,10 +43,7 @@ def _whole_branches(incident: Incident) -> Iterator[RescueBranch]:
 
 
 def _saved(branches: Iterable[RescueBranch]) -> Mapping[TopicPartition, tuple[EpochSpan, ...]]:
-    found: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
-    for branch in branches:
-        found[branch.tp] = union((*found.get(branch.tp, ()), *branch.spans))
-    return found
+    return union_by((branch.tp, branch.spans) for branch in branches)
 
 
 def repeated_offsets(incident: Incident) -> tuple[RepeatedOffsets, ...]:
@@ -97,8 +94,5 @@ def saved_text(incident: Incident, elected: Sequence[PlannedElection]) -> str:
 
 def _written(incident: Incident) -> Mapping[TopicPartition, tuple[EpochSpan, ...]]:
     """The offsets of restores that left nothing out."""
-    found: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
-    for restore in incident.restores:
-        for place, spans in restore.spans.items() if restore.whole else ():
-            found[place.tp] = union((*found.get(place.tp, ()), *spans))
-    return found
+    whole = (restore.spans for restore in incident.restores if restore.whole)
+    return union_by((place.tp, spans) for chosen in whole for place, spans in chosen.items())
