@@ -7,6 +7,7 @@ response are written to that file, to be replayed.
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
 import time
 from contextlib import ExitStack
@@ -70,7 +71,9 @@ async def take_overview(bootstrap: str, overviews: list[Overview]) -> None:
 
 
 def main(bootstrap: str, partitions: int, recording: str = "") -> int:
-    """Prints the seconds that the picture took; returns 1 if it is incomplete."""
+    """Prints the seconds that the picture took, the CPU seconds of the process until then, its peak memory in bytes
+    and what was read; returns 1 if the picture is incomplete.
+    """
     collect_seldom()
     with ExitStack() as stack:
         if recording:
@@ -81,10 +84,12 @@ def main(bootstrap: str, partitions: int, recording: str = "") -> int:
         (view,) = overviews
         *_, _last = overview_lines(view, ROWS, time.time())
         seconds = time.monotonic() - began
+        # Before the check below, which creates an object for each replica.
+        cpu, peak = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     logs = [replica.log for survey in view.surveys for replica in survey.replicas]
     known = sum(isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage) for log in logs)
     calls = sorted({contact.call for contact in view.contacts})
-    print(seconds, len(view.partitions.states), known, "/".join(calls))
+    print(seconds, cpu, peak, len(view.partitions.states), known, "/".join(calls))
     return 0 if len(view.partitions.states) == partitions and known == 3 * partitions else 1
 
 

@@ -57,24 +57,23 @@ def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Sa
         run((*argv, str(recording)), directory)
         taken = []
         for number in range(1, rounds + 1):
-            measured = run(argv, directory)
-            taken.append((float(measured.stdout.split()[0]), measured))
-            how = measured.stdout.split(maxsplit=3)[3].strip()
-            say(f"  round {number}: {taken[-1][0]:.2f} s, {measured.peak / 2**20:.0f} MiB ({how})")
+            seconds, cpu, peak, _states, _known, calls = run(argv, directory).stdout.split()
+            taken.append((float(seconds), float(cpu), int(peak)))
+            say(f"  round {number}: {float(seconds):.2f} s, {int(peak) / 2**20:.0f} MiB ({calls})")
     replayed = _with_replay_server(recording, argv, rounds, directory)
     say(f"  answered from the recording: {replayed:.2f} s")
     limits = [_decode_limit(recording, directory) for _ in range(rounds)]
     size, answers = limits[0][1], limits[0][2]
-    say(f"  replayed: {median(limit for limit, _, _ in limits):.2f} s for {size / 2**20:.1f} MiB")
+    say(f"  replayed: {limits[0][0]:.2f} s for {size / 2**20:.1f} MiB")
     recording.unlink()
-    seconds = median(limit for limit, _, _ in limits)
+    limit = median(seconds for seconds, _, _ in limits)
     return Picture(
         partitions,
         native,
-        median(one for one, _ in taken),
-        median(measured.cpu for _, measured in taken),
-        int(median(measured.peak for _, measured in taken)),
-        seconds,
+        median(seconds for seconds, _, _ in taken),
+        median(cpu for _, cpu, _ in taken),
+        int(median(peak for _, _, peak in taken)),
+        limit,
         size,
         answers,
         replayed,
