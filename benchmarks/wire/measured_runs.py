@@ -57,9 +57,9 @@ def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Sa
         run((*argv, str(recording)), directory)
         taken = []
         for number in range(1, rounds + 1):
-            seconds, cpu, peak, _states, _known, calls = run(argv, directory).stdout.split()
+            seconds, cpu, peak, _states, _known, calls = run(argv, directory).stdout.split(maxsplit=5)
             taken.append((float(seconds), float(cpu), int(peak)))
-            say(f"  round {number}: {float(seconds):.2f} s, {int(peak) / 2**20:.0f} MiB ({calls})")
+            say(f"  round {number}: {float(seconds):.2f} s, {int(peak) / 2**20:.0f} MiB ({calls.strip()})")
     replayed = _with_replay_server(recording, argv, rounds, directory)
     say(f"  answered from the recording: {replayed:.2f} s")
     limits = [_decode_limit(recording, directory) for _ in range(rounds)]
