@@ -210,7 +210,7 @@ def _both_branches(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Ve
     ]
     return (
         f"the best by ranking, broker {chosen.broker}, {verdict_text(verdict)}: {'; '.join(branches)}."
-        " Each choice cuts off the other branch: rescue it first, then choose by hand"
+        " Each choice cuts off the other branch: choose by hand, and rescue the other branch before the election"
     )
 
 

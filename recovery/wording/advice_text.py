@@ -48,7 +48,7 @@ def short_reason(decision: Decision) -> str:
         disks = f"broker {failed[0]}'s disk" if len(failed) == 1 else f"the disks of brokers {both(failed)}"
         return f"read {disks} first"
     if decision.why_not is WhyNot.BRANCHES:
-        return "rescue both branches first"
+        return "each choice cuts off a branch"
     return decision.reason
 
 
@@ -91,13 +91,13 @@ def _unless(advice: Advice) -> str:
 
 
 def _compare(advice: Advice, count: int) -> str:
+    """A rescue reads what the chosen leader lacks, and so needs the choice."""
     whose = "The" if count == 1 else f"For {count:,} partitions the"
-    lacks = f"{whose} best-ranked log lacks records that were committed"
+    lacks = f"{whose} best-ranked log lacks records that were committed: each choice cuts off a branch."
+    choose = "hoose a leader, and read what it cuts off before it is elected (ktriage rescue)."
     if advice.brokers:
-        who = f"broker {either(advice.brokers)}"
-        back = f"then bring {who} back with its disk intact, or choose"
-        return f"{lacks}: rescue both branches (ktriage rescue), {back}."
-    return f"{lacks}: rescue both branches (ktriage rescue), then choose."
+        return f"{lacks} Bring broker {either(advice.brokers)} back with its disk intact, or c{choose}"
+    return f"{lacks} C{choose}"
 
 
 def _elect(advice: Advice, count: int) -> str:

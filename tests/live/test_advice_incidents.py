@@ -204,7 +204,9 @@ def test_a_high_watermark_that_contradicts_the_ranking_asks_for_a_rescue(two_bra
     advice, elected = (two_branches.advice[topic] for topic in MARKS)
     assert (advice.step["kind"], list(advice.down)) == ("compare", [3])
     [refused] = advice.plan["notElected"]
-    assert refused["verdict"] == "refused" and "rescue it first" in refused["reason"]
+    assert (
+        refused["verdict"] == "refused" and "rescue the other branch before the election" in refused["reason"]
+    )
     verdict = elected.acknowledged(2)
     assert (verdict["verdict"], verdict["atLeast"]) == ("some", TAIL)
     assert verdict["evidence"][0] == {"kind": "high watermark", "brokers": [1], "offset": COMMON + TAIL}
