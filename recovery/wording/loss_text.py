@@ -80,13 +80,16 @@ def lost_ranges(loss: Loss) -> str:
     if loss.unanswered:
         parts.append(f"unknown on {', '.join(map(str, loss.unanswered))}")
     if loss.first_ms is not None and loss.last_ms is not None:
-        parts.append(f"from {_moment(loss.first_ms)} to {_moment(loss.last_ms)}")
+        first, last = _moment(loss.first_ms), _moment(loss.last_ms)
+        parts.append(f"at {first}" if first == last else f"from {first} to {last}")
     return "; ".join(parts)
 
 
 def _span_texts(what: str, spans: Sequence[EpochSpan]) -> list[str]:
     return [
-        f"{what}{start}-{end - 1}" + (f" of epoch {epoch}" if epoch >= 0 else "")
+        what
+        + (f"{start}-{end - 1}" if end - start > 1 else str(start))
+        + (f" of epoch {epoch}" * (epoch >= 0))
         for epoch, start, end in spans
     ]
 

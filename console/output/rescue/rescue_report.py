@@ -114,7 +114,8 @@ def broker_text(branch: RescueBranch) -> str:
 
 def offsets_text(branch: RescueBranch) -> str:
     """The first and the last offset."""
-    return f"{offset(branch.start)} to {offset(branch.end - 1)}"
+    first, last = offset(branch.start), offset(branch.end - 1)
+    return first if first == last else f"{first} to {last}"
 
 
 def _branch_fields(result: BranchResult) -> dict[str, object]:

@@ -115,6 +115,13 @@ def test_lost_offsets_are_named_with_their_epochs_and_times() -> None:
     )
 
 
+def test_a_single_lost_record_is_one_offset_and_one_moment() -> None:
+    single = Loss(
+        2, 2, (EpochSpan(1, 150, 151),), (EpochSpan(0, 7, 8),), (), 1_700_000_000_000, 1_700_000_000_000
+    )
+    assert lost_ranges(single) == "150 of epoch 1; head 7 of epoch 0; at 2023-11-14T22:13:20Z"
+
+
 def test_the_worst_come_first_what_is_certain_before_what_is_doubtful() -> None:
     rows = {
         "nothing": Loss(0, 0, (), (), ()),
