@@ -139,6 +139,14 @@ class Verdict(NamedTuple):
         return self.kind is VerdictKind.NONE
 
     @property
+    def exact(self) -> bool:
+        """Whether it loses what was committed (``at_least``) and nothing else: every replica answered, and nothing
+        was left unchecked.
+        """
+        answered = any(one.kind is EvidenceKind.EVERY_REPLICA_ANSWERED for one in self.evidence)
+        return answered and not self.conditions and 0 < self.at_least == self.at_most
+
+    @property
     def empty(self) -> bool:
         """Whether the log itself is empty. Then it must not be called complete."""
         return any(condition.kind is ConditionKind.NOT_EMPTIED for condition in self.conditions)

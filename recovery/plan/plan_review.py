@@ -21,7 +21,8 @@ from recovery.wording.verdict_text import verdict_text
 
 class AcknowledgedLoss(NamedTuple):
     """How many rows lose which part of the acknowledged records: ``none`` (of these ``doubtful`` by something that
-    was seen), ``some`` (``at_least`` committed offsets in all), ``unknown``; rows that nobody judged are in none.
+    was seen), ``some`` (``at_least`` committed offsets in all; ``exact``: and no others), ``unknown``; rows that nobody
+    judged are in none.
     """
 
     none: int
@@ -29,6 +30,7 @@ class AcknowledgedLoss(NamedTuple):
     some: int
     at_least: int
     unknown: int
+    exact: bool = False
 
     def is_none(self, rows: int) -> bool:
         """Whether each of ``rows`` was judged to lose none, and nothing puts that in doubt."""
@@ -36,8 +38,9 @@ class AcknowledgedLoss(NamedTuple):
 
     def __str__(self) -> str:
         """Such as ``500 or more committed lost in 1, in doubt for 1, none lost in 2``; "" where unjudged."""
+        lost = f"{self.at_least:,}{'' if self.exact else ' or more'}"
         certain = self.none - self.doubtful
-        parts = [f"{self.at_least:,} or more committed lost in {self.some:,}"] if self.some else []
+        parts = [f"{lost} committed lost in {self.some:,}"] if self.some else []
         parts += [f"not known for {self.unknown:,}"] if self.unknown else []
         parts += [f"in doubt for {self.doubtful:,}"] if self.doubtful else []
         parts += [f"none lost in {certain:,}"] if certain else []
@@ -149,6 +152,7 @@ def acknowledged_loss(judged: Iterable[Verdict | None]) -> AcknowledgedLoss:
         kinds[VerdictKind.SOME],
         sum(verdict.at_least for verdict in verdicts),
         kinds[VerdictKind.OPEN],
+        all(verdict.exact for verdict in verdicts if verdict.kind is VerdictKind.SOME),
     )
 
 

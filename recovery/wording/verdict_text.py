@@ -19,7 +19,7 @@ from recovery.wording.quantity_text import both, either
 def verdict_text(verdict: Verdict) -> str:
     """What is lost of the acknowledged records, the worst first, with what it rests on that was not checked."""
     reported = _loss(verdict)
-    if verdict.conditions and verdict.kind is not VerdictKind.SOME:
+    if verdict.conditions and (verdict.kind is not VerdictKind.SOME or verdict.at_most is not None):
         reported += f", if {' and '.join(map(_condition, verdict.conditions))}"
     parts = [reported]
     if verdict.appended:
@@ -40,13 +40,15 @@ def _records_lost(verdict: Verdict) -> Iterator[str]:
 def short_verdict(verdict: Verdict | None) -> str:
     """What of the acknowledged records is lost. A high watermark proves only that a record was committed.
 
-    For a column: ``none``, ``none, in doubt``, ``500+ committed``, ``up to 40``, ``unknown``."""
+    For a column: ``none``, ``none, in doubt``, ``500+ committed``, ``500 committed`` (no others), ``up to 40``,
+    ``unknown``.
+    """
     if verdict is None:
         return "not judged"
     if verdict.kind is VerdictKind.NONE:
         return "none, in doubt" if verdict.doubtful else "none"
     if verdict.kind is VerdictKind.SOME:
-        return f"{verdict.at_least:,}+ committed"
+        return f"{verdict.at_least:,}{'' if verdict.exact else '+'} committed"
     return "unknown" if verdict.at_most is None else f"up to {verdict.at_most:,}"
 
 
@@ -54,10 +56,23 @@ def _loss(verdict: Verdict) -> str:
     if verdict.kind is VerdictKind.NONE:
         return "loses no acknowledged record"
     if verdict.kind is VerdictKind.SOME:
-        return f"loses {verdict.at_least:,} or more offsets that a high watermark proves committed"
+        return _some(verdict)
     if verdict.at_most is None:
         return "may lose acknowledged records, nobody knows how many"
     return f"may lose up to {verdict.at_most:,} acknowledged offsets"
+
+
+def _some(verdict: Verdict) -> str:
+    """A bound is one of acknowledged offsets: more than these may have been committed."""
+    proved = "offsets that a high watermark proves committed"
+    if verdict.exact:
+        return f"loses {verdict.at_least:,} {proved}, and no others"
+    text = f"loses {verdict.at_least:,} or more {proved}"
+    return (
+        text
+        if verdict.at_most is None
+        else f"{text}; at most {verdict.at_most:,} acknowledged offsets are lost"
+    )
 
 
 def _condition(condition: Condition) -> str:

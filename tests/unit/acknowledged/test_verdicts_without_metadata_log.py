@@ -16,6 +16,8 @@ from recovery.acknowledged.verdict import (
     VerdictKind,
 )
 from recovery.model import EpochSpan, Lineage, ReplicaLog, Standing, Survey, Unknown, Why
+from recovery.plan.plan_review import acknowledged_loss
+from recovery.wording.verdict_text import short_verdict, verdict_text
 from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
 
 
@@ -37,6 +39,35 @@ def test_a_high_watermark_proves_that_the_other_branch_was_committed() -> None:
     assert verdict.at_most is None, "overlap says that 2 lacks nothing, and is contradicted"
     assert verdict.evidence[0].kind is EvidenceKind.HIGH_WATERMARK
     assert verdict.evidence[0].offset == 1500
+
+
+BRANCH = log((0, 0, 1000), (2, 1000, 1300))
+
+
+def test_where_every_log_is_known_nothing_but_what_was_committed_is_lost() -> None:
+    told = survey({1: marked(log((0, 0, 1500)), 1500), 2: BRANCH, 3: BRANCH})
+    verdict = partition_verdicts(PartitionFacts(told, compacted=False)).candidates[2]
+    assert (verdict.at_least, verdict.at_most, verdict.exact) == (500, 500, True)
+    assert short_verdict(verdict) == "500 committed"
+    assert verdict_text(verdict) == "loses 500 offsets that a high watermark proves committed, and no others"
+    assert str(acknowledged_loss((verdict,))) == "500 committed lost in 1"
+
+
+def test_where_every_log_is_known_the_records_beyond_the_high_watermark_are_the_bound() -> None:
+    told = survey({1: marked(log((0, 0, 1500)), 1400), 2: BRANCH, 3: BRANCH})
+    verdict = partition_verdicts(PartitionFacts(told, compacted=False)).candidates[2]
+    assert (verdict.at_least, verdict.at_most, verdict.exact) == (400, 500, False)
+    assert short_verdict(verdict) == "400+ committed"
+    assert verdict_text(verdict).endswith("proves committed; at most 500 acknowledged offsets are lost")
+    assert str(acknowledged_loss((verdict,))) == "400 or more committed lost in 1"
+
+
+def test_a_bound_that_rests_on_something_unchecked_says_so_beside_what_is_proved() -> None:
+    """3 could hold more, unless what the overlap rests on is true."""
+    told = survey({1: marked(log((0, 0, 1500)), 1400), 2: log((0, 0, 1300)), 3: SILENT})
+    verdict = partition_verdicts(PartitionFacts(told, compacted=False)).candidates[2]
+    assert (verdict.at_least, verdict.at_most, verdict.exact) == (100, 200, False)
+    assert "at most 200 acknowledged offsets are lost, if min ISR was never lower" in verdict_text(verdict)
 
 
 def test_a_stale_high_watermark_proves_nothing() -> None:
