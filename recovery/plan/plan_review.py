@@ -21,8 +21,8 @@ from recovery.wording.verdict_text import verdict_text
 
 class AcknowledgedLoss(NamedTuple):
     """How many rows lose which part of the acknowledged records: ``none`` (of these ``doubtful`` by something that
-    was seen), ``some`` (``at_least`` committed offsets in all; ``exact``: and no others), ``unknown``; rows that nobody
-    judged are in none.
+    was seen), ``some`` (``at_least`` committed offsets in all; ``exact``: and no others), ``unknown``; rows that
+    nobody judged are in none.
     """
 
     none: int

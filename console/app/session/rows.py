@@ -11,7 +11,7 @@ from recovery.broker_load import BrokerLoad, broker_loads
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition
 from recovery.plan.importance import log_size
-from widgets.partitions import PartitionRow, bare_row, leader_unknown_row, partition_row
+from widgets.partitions import PartitionHealth, PartitionRow, bare_row, leader_unknown_row, partition_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Rows:
 
 
 def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows:
-    """The rows of that view: offline first, then those whose leader is unknown, the most important first of each.
+    """The rows of that view: offline first, then by how the others fare, the most important first of each.
     A row whose survey is the very same object is the very same row.
     """
     before = known.made_of if known.choosing == choosing else {}
@@ -63,8 +63,7 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
     rank = choosing.importance.rank
     rows.sort(
         key=lambda row: (
-            not row.state.offline,
-            row.leader_unknown is None,
+            _WORST_FIRST[row.health],
             rank(row.state.topic),
             -_size(row),
         )
@@ -81,6 +80,9 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
     same = listed is known.counted
     loads = known.loads if same else broker_loads(() if listed is None else listed.states)
     return Rows(partitions, choosing, others, made, offline, led, listed, loads)
+
+
+_WORST_FIRST = {health: number for number, health in enumerate(PartitionHealth)}
 
 
 def _size(row: PartitionRow) -> int:

@@ -88,7 +88,8 @@ def replicas(
 
     picture = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows
-    run.screen.out(picture_document(picture) if run.json else picture_lines(picture, limit))
+    lines = picture_lines(picture, limit, run.target.importance)
+    run.screen.out(picture_document(picture) if run.json else lines)
     if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
     partly = picture.may_hide_partitions or picture.stale or (under_min_isr and picture.unsure)

@@ -14,7 +14,8 @@ from console.paths import unused
 
 def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 10) -> int:
     """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here;
-    partitions that are offline, under min ISR or in need of the ELR, the worst first; the metadata quorum;
+    partitions that are offline, under min ISR or in need of the ELR, the worst first, of these the most important
+    (a profile's tiers); the metadata quorum;
     and failed log dirs. Nothing is changed. --output json prints everything: every partition with ISR, ELR
     and LastKnownELR, the last epoch and log end of every replica, all log dirs, and the quorum.
 
@@ -37,7 +38,8 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
 
     now = time.time()
     view = run.read(job)
-    run.screen.out(overview_document(view) if run.json else overview_lines(view, rows, now))
+    lines = overview_lines(view, rows, now, run.target.importance)
+    run.screen.out(overview_document(view) if run.json else lines)
     missing = not_asked(view)
     for line in missing:
         run.screen.say(f"unknown: {printable(line)}")

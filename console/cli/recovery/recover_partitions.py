@@ -58,7 +58,7 @@ def choose_leaders(
 
     choices = run.read(job)
     if not run.json:
-        run.screen.out(chosen_lines(choices, report.show, report.rows))
+        run.screen.out(chosen_lines(choices, report.show, report.rows, options.importance))
     written = _write(choices, file, dry_run=dry_run)
     recovery = Recovery(choices, None)
     if run.json:
@@ -130,7 +130,9 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
         run.refuse_unless_interactive("--yes")
 
     def lines(choices: Choices) -> list[str]:
-        return [] if run.json else list(chosen_lines(choices, report.show, report.rows))
+        if run.json:
+            return []
+        return list(chosen_lines(choices, report.show, report.rows, change.options.importance))
 
     recovery = run.change(change, TerminalOperator(run, lines, ask=ask))
     if run.json:

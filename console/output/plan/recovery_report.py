@@ -28,18 +28,19 @@ from console.output.survey.survey_report import (
     survey_counts,
     unreachable_leaders_json,
 )
+from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.plan_review import summarise
 from recovery.wording.advice_text import steps_lines
 
 
-def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
+def chosen_lines(choices: Choices, show: bool, rows: int, importance: Importance = NO_TIERS) -> Iterator[str]:
     """The surveyed partitions and the choices; ``show``: every replica of the ``rows`` worst partitions, or
     of all (0).
     """
     picture = choices.picture
     yield from count_lines(picture)
     if show:
-        yield from replica_lines(picture, rows)
+        yield from replica_lines(picture, rows, importance)
     if choices.rows:
         yield ""
         if not picture.stale:  # without a quorum nobody can be elected

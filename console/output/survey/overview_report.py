@@ -32,6 +32,7 @@ from console.output.text_table import TextColumn, table
 from recovery.membership.quorum_health import MemberState
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
+from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import troubled
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
@@ -60,7 +61,9 @@ def overview_counts(view: Overview) -> dict[str, int]:
     }
 
 
-def overview_lines(view: Overview, limit: int, now: float) -> Iterator[str]:
+def overview_lines(
+    view: Overview, limit: int, now: float, importance: Importance = NO_TIERS
+) -> Iterator[str]:
     """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble).
     ``now`` in seconds since 1970.
     """
@@ -75,11 +78,11 @@ def overview_lines(view: Overview, limit: int, now: float) -> Iterator[str]:
     in_trouble = troubled(view.surveys)
     if in_trouble:
         yield ""
-        shown = worst(in_trouble, limit or len(in_trouble))
+        shown = worst(in_trouble, limit or len(in_trouble), importance)
         yield from partition_lines(shown)
         left = len(in_trouble) - len(shown)
         if left:
-            yield f"… and {left:,} more partitions in trouble (--rows 0, or --output json, shows all)"
+            yield f"… and {counted(left, 'more partition')} in trouble (--rows 0, or --output json, shows all)"
 
 
 def offline_lines(times: OfflineTimes, offline: int, now: float) -> Iterator[str]:

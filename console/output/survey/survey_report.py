@@ -20,22 +20,22 @@ from console.output.survey.survey_json import (
     unknown_json,
 )
 from recovery.membership.quorum import Quorum
-from recovery.model import Survey, Unknown
-from recovery.plan.topic_marks import INTERNAL_TOPICS
+from recovery.model import Survey, TopicPartition, Unknown
+from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import missing_in_sync, totals
 from recovery.wording.cluster_health_text import health_lines, leader_unknown_text
 from recovery.wording.quantity_text import counted, printable
 
 
-def picture_lines(picture: Picture, limit: int) -> Iterator[str]:
+def picture_lines(picture: Picture, limit: int, importance: Importance = NO_TIERS) -> Iterator[str]:
     """The picture as text; ``limit`` partitions at most, worst first, or all in the order asked for (0)."""
     yield from count_lines(picture)
-    yield from replica_lines(picture, limit)
+    yield from replica_lines(picture, limit, importance)
 
 
-def replica_lines(picture: Picture, limit: int) -> Iterator[str]:
+def replica_lines(picture: Picture, limit: int, importance: Importance = NO_TIERS) -> Iterator[str]:
     """Every replica of ``limit`` partitions at most, worst first, or of all in the order asked for (0)."""
-    surveys = worst(picture.surveys, limit) if limit else picture.surveys
+    surveys = worst(picture.surveys, limit, importance) if limit else picture.surveys
     if not surveys:
         return
     yield ""
@@ -121,16 +121,12 @@ def survey_counts(picture: Picture) -> dict[str, int]:
     }
 
 
-def worst(surveys: tuple[Survey, ...], limit: int) -> list[Survey]:
-    """The partitions in the most trouble: offline, Kafka's internal topics first, then what lacks in-sync replicas,
-    then who did not answer.
-    """
+def worst(surveys: tuple[Survey, ...], limit: int, importance: Importance = NO_TIERS) -> list[Survey]:
+    """The partitions in the most trouble: offline, then under min ISR, the most important first of each."""
 
-    def trouble(survey: Survey) -> tuple[bool, bool, int, int]:
-        silent = sum(1 for replica in survey.replicas if isinstance(replica.log, Unknown))
-        internal = survey.state.topic in INTERNAL_TOPICS
-        missing = missing_in_sync(len(survey.state.isr), survey.min_isr)
-        return not survey.state.offline, not internal, -missing, -silent
+    def trouble(survey: Survey) -> tuple[bool, bool, tuple[int, int, TopicPartition]]:
+        under = missing_in_sync(len(survey.state.isr), survey.min_isr) > 0
+        return not survey.state.offline, not under, importance.order(survey)
 
     return sorted(surveys, key=trouble)[:limit]
 

@@ -17,6 +17,7 @@ from console.output.survey.overview_report import offline_lines, overview_docume
 from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
+from recovery.plan.importance import Importance, TopicTier
 from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
 
 WELL = log((0, 0, 10))
@@ -92,7 +93,37 @@ def test_the_worst_partition_comes_first_and_the_rest_is_counted() -> None:
     assert "1 offline, 1 more under min ISR, 2 not fully replicated, 1 with ELR in use" in seen
     assert "t-3" in seen
     assert "t-1" not in seen
-    assert "… and 1 more partitions in trouble" in seen
+    assert "… and 1 more partition in trouble" in seen
+
+
+def test_of_equally_bad_partitions_the_most_important_come_first() -> None:
+    """Internal topics, the profile's tiers, then the largest; a partition that refuses acks=all before one that
+    only lacks a copy, whatever its topic.
+    """
+
+    def named(topic: str, row: Survey, size: int = 10) -> Survey:
+        sized = tuple(
+            one if isinstance(one.log, Unknown) else one._replace(log=one.log._replace(size=size))
+            for one in row.replicas
+        )
+        return row._replace(state=row.state._replace(topic=topic), replicas=sized)
+
+    short = survey({1: WELL, 2: WELL, 3: WELL}, leader=1, isr=(1, 2))
+    under = survey({1: WELL, 2: WELL, 3: WELL}, leader=1, isr=(1,))
+    rows = (
+        named("payments", short),
+        named("audit", under),
+        named("small", OFFLINE),
+        named("large", OFFLINE, 5_000),
+        named("payments-eu", OFFLINE),
+        named("__consumer_offsets", OFFLINE),
+    )
+    tiers = Importance((TopicTier("critical", ("payments*",)),))
+    shown = "\n".join(overview_lines(view(*rows), 10, now=0.0, importance=tiers))
+    order = ["__consumer_offsets-0", "payments-eu-0", "large-0", "small-0", "audit-0", "payments-0"]
+    assert [
+        line.split()[0] for line in shown.splitlines() if line.split()[:1] and line.split()[0] in order
+    ] == order
 
 
 def test_a_fenced_broker_that_is_down_is_a_finding_and_not_a_failure_to_ask() -> None:

@@ -1,0 +1,33 @@
+"""Which partitions stand first in pane 1."""
+
+from __future__ import annotations
+
+from console.app.session.rows import Rows, shaped
+from console.app.session.view import Choosing, View
+from recovery.model import ReplicaLog, Survey
+from recovery.plan.importance import Importance, TopicTier
+from tests.unit.recovery.surveys import log, survey
+
+LOG: ReplicaLog = log((0, 0, 10))
+TIERS = Importance((TopicTier("critical", ("payments*",)),))
+
+
+def named(topic: str, row: Survey) -> Survey:
+    return row._replace(state=row.state._replace(topic=topic))
+
+
+def test_the_worst_come_first_and_of_these_the_most_important() -> None:
+    """A partition that refuses acks=all before one that only lacks a copy, whatever its topic."""
+    logs = dict.fromkeys((1, 2, 3), LOG)
+    short, under = survey(logs, leader=1, isr=(1, 2)), survey(logs, leader=1, isr=(1,))
+    surveys = (
+        named("payments", short),
+        named("audit", under),
+        named("payments-eu", under),
+        named("orders", survey(logs)),
+        named("__consumer_offsets", survey(logs)),
+    )
+    view = View(troubled=tuple(one.state for one in surveys), surveys={one.tp: one for one in surveys})
+    rows = shaped(view, Choosing(importance=TIERS), Rows(), others=False).partitions
+    order = ["__consumer_offsets", "orders", "payments-eu", "audit", "payments"]
+    assert [row.state.topic for row in rows] == order
