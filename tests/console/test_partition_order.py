@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from console.app.session.rows import Rows, shaped
 from console.app.session.view import Choosing, View
-from recovery.model import ReplicaLog, Survey
+from recovery.model import ReplicaLog, Survey, Unknown
 from recovery.plan.importance import Importance, TopicTier
 from tests.unit.recovery.surveys import log, survey
 
-LOG: ReplicaLog = log((0, 0, 10))
+LOG = log((0, 0, 10))
 TIERS = Importance((TopicTier("critical", ("payments*",)),))
 
 
@@ -18,7 +18,7 @@ def named(topic: str, row: Survey) -> Survey:
 
 def test_the_worst_come_first_and_of_these_the_most_important() -> None:
     """A partition that refuses acks=all before one that only lacks a copy, whatever its topic."""
-    logs = dict.fromkeys((1, 2, 3), LOG)
+    logs: dict[int, ReplicaLog | Unknown] = dict.fromkeys((1, 2, 3), LOG)
     short, under = survey(logs, leader=1, isr=(1, 2)), survey(logs, leader=1, isr=(1,))
     surveys = (
         named("payments", short),

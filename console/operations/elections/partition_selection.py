@@ -36,6 +36,13 @@ class Selection:
     def named(self) -> bool:
         return self.partitions is not None or bool(self.topics)
 
+    @property
+    def text(self) -> str:
+        """What was named, such as ``topic orders`` or ``orders-0, orders-3``; "" where nothing was."""
+        if self.partitions is not None:
+            return _few(map(str, self.partitions))
+        return f"topic {_few(self.topics)}" if self.topics else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Selected:

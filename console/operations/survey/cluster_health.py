@@ -26,8 +26,8 @@ LogDirs = Mapping[int, tuple[LogDir, ...] | Unknown]
 
 
 class HealthSources(NamedTuple):
-    """``quorum`` None: it was not asked. ``whole`` False: ``partitions`` are not all of the cluster, and are not
-    counted. ``configs`` are those of topics with an offline partition. ``under_min_isr`` None: not known.
+    """``quorum`` None: it was not asked. ``partitions`` are all of the cluster, ``configs`` those of topics with an
+    offline partition. ``under_min_isr`` None: not known.
     """
 
     cluster: ClusterInfo
@@ -37,7 +37,6 @@ class HealthSources(NamedTuple):
     quorum: Quorum | QuorumWithoutLeader | Unknown | None
     configs: Configs
     under_min_isr: int | None = None
-    whole: bool = True
 
 
 def cluster_health(reported: HealthSources) -> ClusterHealth:
@@ -53,7 +52,7 @@ def cluster_health(reported: HealthSources) -> ClusterHealth:
         brokers_fenced=brokers.fenced,
         brokers_unreached=brokers.unreached,
         failed_dirs=len(failed_dirs(reported.log_dirs)),
-        offline=len(offline) if reported.whole else None,
+        offline=len(offline),
         under_min_isr=reported.under_min_isr,
         self_electing=self_electing(offline, reported.configs),
         unreachable_leaders=len(found.unreachable_leaders),

@@ -7,15 +7,16 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest, SurveyResult
+from backends.base.answers import ClusterInfo, Contact, Depth, Partitions, SurveyRequest, SurveyResult
 from backends.base.judged_partitions import CopyUse
 from backends.base.protocol import Backend, Progress
-from console.operations.elections.partition_selection import Selection, Which, select
+from console.operations.elections.partition_selection import Selected, Selection, Which, select
 from console.operations.survey.cluster_health import (
     Configs,
     HealthSources,
     LogDirs,
     cluster_health,
+    offline_of,
     problems_of,
     topics_of,
 )
@@ -113,17 +114,18 @@ async def examine(
     async with tasks() as group:
         quorum_asked = group.create_task(quorum_or_lost(backend, cluster.cluster_id)) if health else None
         dirs_asked = group.create_task(_log_dirs(backend, depths.duration)) if health else None
+        whole_asked = group.create_task(_whole(backend, selected)) if health else None
         configs_asked = group.create_task(backend.topic_configs(topics_of(selected.states)))
         result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())
     configs = configs_asked.result()
     quorum = quorum_asked.result() if quorum_asked else None
     found = None
-    if dirs_asked and quorum:
+    if dirs_asked and quorum and whole_asked:
         problems, dirs = problems_of(result.contacts), dirs_asked.result()
-        sources = HealthSources(
-            cluster, selected.found, problems, dirs, quorum.answer, configs, whole=selected.whole
+        whole, more = whole_asked.result()
+        found = cluster_health(
+            HealthSources(cluster, whole, problems, dirs, quorum.answer, {**configs, **more})
         )
-        found = cluster_health(sources)
     surveys = await with_batches_read(backend, result.surveys, progress)
     return Picture(
         cluster,
@@ -139,6 +141,16 @@ async def examine(
         found,
         log_dirs=dirs_asked.result() if dirs_asked else {},
     )
+
+
+async def _whole(backend: Backend, selected: Selected) -> tuple[Partitions, Configs]:
+    """All partitions of the cluster, and the configurations of topics that are offline and were not requested."""
+    if selected.whole:
+        return selected.found, {}
+    found = await backend.partitions()
+    requested = {state.topic for state in selected.states}
+    others = [topic for topic in topics_of(offline_of(found)) if topic not in requested]
+    return found, await backend.topic_configs(tuple(others)) if others else {}
 
 
 async def _log_dirs(backend: Backend, duration: float) -> LogDirs:

@@ -60,6 +60,8 @@ def count_lines(picture: Picture) -> Iterator[str]:
         yield _quorum_line(picture.quorum)
     counts = survey_counts(picture)
     what = counted(counts["partitions"], _NOUNS[picture.selection.which])
+    if picture.selection.named:
+        what += f" of {printable(picture.selection.text)}"
     seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
     seen += AS_LAST_KNOWN if picture.stale else ""
     if picture.surveys:

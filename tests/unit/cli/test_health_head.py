@@ -26,6 +26,20 @@ def test_the_first_line_says_what_is_wrong(tmp_path: Path, scenario: str, words:
     assert words != ("status",) or ended.status == 1
 
 
+def test_the_head_of_one_topic_is_that_of_the_whole_cluster_and_the_filter_is_named(tmp_path: Path) -> None:
+    def shown(command: str, *words: str) -> list[str]:
+        words = ("--topic", *words, "--simulate", "disk-failure")
+        return invoke(tmp_path, "ktriage", command, *words).out.splitlines()
+
+    for told in (shown("plan", "sessions", "new.json"), shown("replicas", "sessions")):
+        assert told[0] == HEADS["disk-failure"]
+        assert " of topic sessions: 2 offline" in told[3]
+    assert shown("replicas", "payments")[0] == HEADS["disk-failure"], "a topic that is well"
+    told = shown("replicas", "archive", "--partition", "1", "--partition", "0")
+    assert told[0] == HEADS["disk-failure"]
+    assert told[3].startswith("2 partitions of archive-1, archive-0: 1 offline")
+
+
 def test_a_program_reads_the_same(tmp_path: Path) -> None:
     for command in ("status", "check"):
         ended = invoke(tmp_path, "ktriage", command, "--simulate", "disk-failure", "--output", "json")
