@@ -21,8 +21,10 @@ def make_plan(
     choices: Iterable[tuple[Survey, Decision]],
     marks: Mapping[str, tuple[Mark, ...]] = _NO_MARKS,
     offline_since: Mapping[TopicPartition, int] = _NOT_TOLD,
+    offline_already: Mapping[TopicPartition, int] = _NOT_TOLD,
 ) -> Plan:
-    """The plan of those choices, in their order; ``marks`` by topic, ``offline_since`` in ms since 1970.
+    """The plan of those choices, in their order; ``marks`` by topic, ``offline_since`` and ``offline_already`` in
+    ms since 1970.
 
     Raises PlanError where two choices are of one partition, or a decision names a leader that did not answer.
     """
@@ -34,14 +36,14 @@ def make_plan(
         if tp in seen:
             raise PlanError(f"{tp} was chosen for twice")
         seen.add(tp)
-        since = offline_since.get(tp)
+        since, already = offline_since.get(tp), offline_already.get(tp)
         if decision.verdict is DecisionKind.ELECT:
             row = plan_row(survey, decision, header.ranking, marks.get(tp.topic, ()))
-            rows.append(row if since is None else row._replace(offline_since_ms=since))
+            rows.append(row._replace(offline_since_ms=since, offline_already_ms=already))
         else:
             why = one_line(decision.reason)
             not_elected.append(
-                NotElected(tp, decision.verdict, decision.waits_for, why, decision.leader, since)
+                NotElected(tp, decision.verdict, decision.waits_for, why, decision.leader, since, already)
             )
     return Plan(header, tuple(rows), tuple(not_elected))
 

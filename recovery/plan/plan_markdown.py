@@ -37,7 +37,7 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
         f", ranking `{header.ranking}`, strategy `{header.strategy}`",
         *_counts(summary, at_risk(plan), native),
         *(f"- {_plain(line)}" for line in _clients(plan)),
-        *([f"- {str(offline).capitalize()}"] if offline is not None else []),
+        *([f"- {_plain(offline[0].upper() + offline[1:])}"] if offline else []),
         "",
         *(f"{number}. {_plain(step)}" for number, step in enumerate(plan.steps[:STEPS], 1)),
         *([""] if plan.steps else []),

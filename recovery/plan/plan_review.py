@@ -12,10 +12,10 @@ from recovery.acknowledged.verdict import Verdict, VerdictKind
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing, TopicPartition
 from recovery.plan.topic_marks import Mark
-from recovery.plan.values import Plan, PlanCandidate, PlanRow, Successor
+from recovery.plan.values import NotElected, Plan, PlanCandidate, PlanRow, Successor
 from recovery.strategy import DecisionKind
 from recovery.wording.loss_text import harm_text, lost_ranges, range_text
-from recovery.wording.quantity_text import age
+from recovery.wording.offline_text import offline_text
 from recovery.wording.verdict_text import verdict_text
 
 
@@ -81,30 +81,16 @@ class Summary:
         return "records that were never acknowledged" if self.acknowledged.is_none(self.elect) else ""
 
 
-class OfflineFor(NamedTuple):
-    """For how long the plan's partitions had been offline when it was made: ``first`` the longest, for ``seconds``;
-    of ``unknown`` of them it is not known.
+def offline_for(plan: Plan) -> str:
+    """For how long the plan's partitions had been offline when it was made: it may be read much later. "" where the
+    metadata log has none of them.
     """
-
-    first: TopicPartition
-    seconds: float
-    unknown: int
-
-    def __str__(self) -> str:
-        rest = f"; of {self.unknown:,} it is not known" if self.unknown else ""
-        return f"offline for {age(self.seconds)} at the most ({self.first}){rest}"
-
-
-def offline_for(plan: Plan) -> OfflineFor | None:
-    """None: the metadata log has none of them."""
-    reported = {row.tp: row.offline_since_ms for row in plan.rows}
-    reported |= {row.tp: row.offline_since_ms for row in plan.not_elected if row.leader == NO_LEADER}
-    since = {tp: ms for tp, ms in reported.items() if ms is not None}
-    if not since:
-        return None
-    first = min(since, key=lambda tp: (since[tp], tp))
-    seconds = plan.header.made_at.timestamp() - since[first] / 1000
-    return OfflineFor(first, max(0.0, seconds), len(reported) - len(since))
+    rows: list[PlanRow | NotElected] = [*plan.rows]
+    rows += (row for row in plan.not_elected if row.leader == NO_LEADER)
+    since = {row.tp: row.offline_since_ms / 1000 for row in rows if row.offline_since_ms is not None}
+    already = {row.tp: row.offline_already_ms / 1000 for row in rows if row.offline_already_ms is not None}
+    made = plan.header.made_at.timestamp()
+    return offline_text(since, already, len(rows), made, " when the plan was made")
 
 
 class ReviewRow(NamedTuple):

@@ -186,7 +186,8 @@ def _row(fields: Object) -> _Designated:
             _marks(fields) if "marks" in fields else (),
             integer(fields, "otherRankingLeader", 0, MAX_INT32) if "otherRankingLeader" in fields else None,
             brokers(fields, "cleanElectors") if "cleanElectors" in fields else (),
-            _offline_since(fields),
+            _ms(fields, "offlineSinceMs"),
+            _ms(fields, "offlineAlreadyMs"),
         )
     except FieldError as wrong:
         raise FieldError(wrong.path, f"{wrong.problem} ({tp})") from None
@@ -299,12 +300,13 @@ def _not_elected(fields: Object) -> NotElected:
         brokers(fields, "waitsFor"),
         text(fields, "reason"),
         integer(fields, "leader", 0, MAX_INT32) if "leader" in fields else NO_LEADER,
-        _offline_since(fields),
+        _ms(fields, "offlineSinceMs"),
+        _ms(fields, "offlineAlreadyMs"),
     )
 
 
-def _offline_since(fields: Object) -> int | None:
-    return integer(fields, "offlineSinceMs") if "offlineSinceMs" in fields else None
+def _ms(fields: Object, name: str) -> int | None:
+    return integer(fields, name) if name in fields else None
 
 
 def _affected_group(fields: Object) -> AffectedGroup:

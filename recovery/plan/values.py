@@ -106,7 +106,8 @@ class PlanRow(NamedTuple):
     replica is in ``unanswered``, in assignment order.
     ``other_ranking_leader`` is whom the other ranking would choose, None where both agree. ``clean_electors`` are
     the members of ISR and ELR: any of them that leads was elected without an unclean election.
-    ``offline_since_ms`` since 1970, from the metadata log; None: not known.
+    ``offline_since_ms`` since 1970, from the metadata log; None: not known. ``offline_already_ms``: of such a row,
+    when the metadata log began and the partition had no leader already; None: that is not known either.
     """
 
     tp: TopicPartition
@@ -121,6 +122,7 @@ class PlanRow(NamedTuple):
     other_ranking_leader: int | None = None
     clean_electors: tuple[int, ...] = ()
     offline_since_ms: int | None = None
+    offline_already_ms: int | None = None
 
     @property
     def leader(self) -> int:
@@ -200,7 +202,7 @@ class PlanRow(NamedTuple):
 
 class NotElected(NamedTuple):
     """A partition for which nobody is to be elected, and why; ``leader`` is set where it is online.
-    ``offline_since_ms`` as in :class:`PlanRow`.
+    ``offline_since_ms`` and ``offline_already_ms`` as in :class:`PlanRow`.
     """
 
     tp: TopicPartition
@@ -209,6 +211,7 @@ class NotElected(NamedTuple):
     reason: str
     leader: int = NO_LEADER
     offline_since_ms: int | None = None
+    offline_already_ms: int | None = None
 
 
 class AffectedGroup(NamedTuple):

@@ -109,6 +109,8 @@ def _row_fields(row: PlanRow) -> Iterator[str]:
         yield f'"cleanElectors": {[*row.clean_electors]}'
     if row.offline_since_ms is not None:
         yield f'"offlineSinceMs": {row.offline_since_ms}'
+    if row.offline_already_ms is not None:
+        yield f'"offlineAlreadyMs": {row.offline_already_ms}'
     if row.unanswered:
         silent = (
             f'{{"broker": {broker}, "standing": "{standing.value}"}}' for broker, standing in row.unanswered
@@ -165,6 +167,8 @@ def _not_elected(row: NotElected) -> str:
     leader = f', "leader": {row.leader}' if row.leader != NO_LEADER else ""
     if row.offline_since_ms is not None:
         leader += f', "offlineSinceMs": {row.offline_since_ms}'
+    if row.offline_already_ms is not None:
+        leader += f', "offlineAlreadyMs": {row.offline_already_ms}'
     return (
         f'{{"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "verdict": "{row.verdict.value}",'
         f' "waitsFor": {[*row.waits_for]}{leader}, "reason": {_text(row.reason)}}}'

@@ -106,6 +106,10 @@ def _steps(rows: Iterable[LeaderChoice], ranking: Ranking) -> tuple[FirstStep, .
     return first_steps(found)
 
 
+def _in_ms(moments: Mapping[TopicPartition, float]) -> dict[TopicPartition, int]:
+    return {tp: round(seconds * 1000) for tp, seconds in moments.items()}
+
+
 async def choose(
     backend: Backend,
     picture: Picture,
@@ -126,8 +130,8 @@ async def choose(
         LeaderChoice(survey, decide(survey, header.ranking, header.strategy, verdicts.get(survey.tp)))
         for survey in importance.ordered(picture.surveys)
     )
-    since = {tp: round(seconds * 1000) for tp, seconds in picture.offline_since.items()}
-    plan = make_plan(header, rows, picture.marks, since)
+    since, already = map(_in_ms, (picture.offline_times.since, picture.offline_times.already))
+    plan = make_plan(header, rows, picture.marks, since, already)
     steps = _steps(rows, header.ranking)
     if not picture.stale:  # without a quorum nobody can be elected
         plan = replace(plan, steps=tuple(steps_lines(steps)))

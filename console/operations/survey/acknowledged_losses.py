@@ -54,6 +54,6 @@ async def with_verdicts(
     reported = await judged(
         backend, cluster.elr_enabled, picture.surveys, picture.log_dirs, copy=copy, source=source
     )
-    offline = (survey.state for survey in picture.surveys if survey.state.offline)
-    since = OfflineTimesReader(source).from_history(backend, reported.history, offline, now)
-    return replace(picture, verdicts=reported.verdicts, copied_log=reported.copied, offline_since=since)
+    offline = [survey.state for survey in picture.surveys if survey.state.offline]
+    times = OfflineTimesReader(source).times_from_history(backend, reported.history, offline, now)
+    return replace(picture, verdicts=reported.verdicts, copied_log=reported.copied, offline_times=times)

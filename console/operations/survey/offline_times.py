@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -60,14 +60,12 @@ class OfflineTimesReader:
             return OfflineTimes({}, refused.problem)
         unread = await self.source.read(backend)
         problem = "" if unread is None else unread.detail
-        found = self.from_history(backend, self.source.history, offline, now)
+        found = self.times_from_history(backend, self.source.history, offline, now)
         if problem and isinstance(self.source.history, Unknown):
             self._refused = _Refusal(wanted, problem, now + AGAIN_SECONDS)
-        if not problem and len(found) < len(offline):
+        if not problem and len(found.since) < len(offline):
             problem = "the metadata log does not go back that far"
-        others = [state for state in offline if state.tp not in found]
-        already = self._moments_of(backend, self.source.history, others, now, offline_already_ms)
-        return OfflineTimes(found, problem, already)
+        return found._replace(problem=problem)
 
     def fenced_since(self, backend: Backend, brokers: Iterable[int], now: float) -> dict[int, float]:
         """When each of the fenced ``brokers`` was fenced, by what was read of the log; same unit as ``now``."""
@@ -80,6 +78,20 @@ class OfflineTimesReader:
             if since is not None:
                 found[broker] = self._fenced.setdefault((broker, since), since / 1000 + shift)
         return found
+
+    def times_from_history(
+        self,
+        backend: Backend,
+        history: MetadataHistory | Unknown,
+        offline: Sequence[PartitionState],
+        now: float,
+    ) -> OfflineTimes:
+        """As far as ``history`` tells; nothing is read, and ``problem`` is left empty."""
+        since = self.from_history(backend, history, offline, now)
+        others = [state for state in offline if state.tp not in since]
+        return OfflineTimes(
+            since, already=self._moments_of(backend, history, others, now, offline_already_ms)
+        )
 
     def from_history(
         self,

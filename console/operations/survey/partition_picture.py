@@ -21,6 +21,7 @@ from console.operations.survey.cluster_health import (
     topics_of,
 )
 from console.operations.survey.compacted_log_batches import with_batches_read
+from console.operations.survey.offline_times import OfflineTimes
 from console.operations.voters.remembered_voters import quorum_or_lost
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.cluster_health import ClusterHealth
@@ -51,7 +52,7 @@ class Picture:
     ``health``, that of the whole cluster, are None where they were not asked. ``evidence`` is what became of
     disks that were read; None: there were none. ``log_dirs`` are empty where they were not asked, ``verdicts``
     where nobody judged. ``copied_log``: what became of a copied metadata log; None: there was none.
-    ``offline_since`` in seconds since 1970, of the partitions of which the metadata log tells it.
+    ``offline_times`` in seconds since 1970, of the partitions of which the metadata log tells it.
     """
 
     cluster: ClusterInfo
@@ -69,7 +70,7 @@ class Picture:
     log_dirs: LogDirs = field(default_factory=dict)
     verdicts: Mapping[TopicPartition, PartitionVerdicts] = field(default_factory=dict)
     copied_log: CopyUse | None = None
-    offline_since: Mapping[TopicPartition, float] = field(default_factory=dict)
+    offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
 
     @property
     def may_hide_partitions(self) -> bool:

@@ -89,6 +89,7 @@ def row_json(row: PlanRow) -> dict[str, object]:
         "successorLosesMore": worse_successor(row) is not None,
         "otherRankingLeader": row.other_ranking_leader,
         "offlineSinceMs": row.offline_since_ms,
+        "offlineAlreadyMs": row.offline_already_ms,
         "marks": [mark.value for mark in row.marks],
         "reason": row.reason,
     }
@@ -102,6 +103,7 @@ def not_elected_json(row: NotElected) -> dict[str, object]:
         "waitsFor": list(row.waits_for),
         "leader": row.leader,
         "offlineSinceMs": row.offline_since_ms,
+        "offlineAlreadyMs": row.offline_already_ms,
         "reason": row.reason,
     }
 

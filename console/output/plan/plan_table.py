@@ -72,8 +72,8 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -
     others = ", ".join(f"{count:,} {verdict}" for verdict, count in summary.not_elected.items() if count)
     yield f"{summary.elect:,} to elect" + (f"; {others}" if others else "")
     offline = offline_for(plan)
-    if offline is not None:
-        yield str(offline)
+    if offline:
+        yield offline
     if not summary.elect:
         return
     if acknowledged := str(summary.acknowledged):

@@ -36,7 +36,8 @@ from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import troubled
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
-from recovery.wording.quantity_text import age, brokers_are, counted, printable
+from recovery.wording.offline_text import offline_text
+from recovery.wording.quantity_text import brokers_are, counted, printable
 
 AT_MOST = 8
 """Rows of each kind other than partitions: few, so that the overview fits on one screen."""
@@ -89,18 +90,8 @@ def offline_lines(times: OfflineTimes, offline: int, now: float) -> Iterator[str
     """For how long partitions have been offline, in one line; none where no partition is."""
     if not offline:
         return
-    known = {**times.since, **times.already}
-    if not known:
-        yield printable(f"offline for: not known ({times.problem})")
-        return
-    first = min(known, key=lambda tp: (known[tp], tp))
-    if first in times.already:
-        yield printable(
-            f"offline for at least {age(max(0.0, now - known[first]))} ({first}): the metadata log begins later"
-        )
-        return
-    rest = "" if len(times.since) == offline else f"; of {offline - len(times.since):,} it is not known"
-    yield printable(f"offline for {age(max(0.0, now - times.since[first]))} at the most ({first}){rest}")
+    text = offline_text(times.since, times.already, offline, now)
+    yield text or printable(f"offline for: not known ({times.problem})")
 
 
 def count_lines(view: Overview) -> Iterator[str]:

@@ -229,6 +229,16 @@ def test_where_the_log_begins_later_a_partition_is_offline_for_at_least_so_long(
     assert list(offline_lines(told, 2, 1_000.0)) == [
         "offline for at least 10 min (early-0): the metadata log begins later"
     ]
+    ahead = OfflineTimes({late: 1_030.0, early: 1_000.0})
+    assert list(offline_lines(ahead, 2, 1_010.0)) == [
+        "offline for 10 s at the most (early-0); of 1 it is not known"
+    ], "the controller's clock is ahead"
+    assert list(offline_lines(ahead, 2, 990.0)) == [
+        "offline for: not known (it began in the future by this host's clock: the clocks differ)"
+    ]
+    assert list(offline_lines(OfflineTimes({late: 940.5}), 1, 1_001.0)) == [
+        "offline for 2 min at the most (late-0)"
+    ], "a limit is never below what it limits"
     assert list(offline_lines(OfflineTimes({}, "no permission"), 1, 1_000.0)) == [
         "offline for: not known (no permission)"
     ]

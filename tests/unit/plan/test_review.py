@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from console.output.plan.plan_table import plan_lines
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition
@@ -16,10 +17,11 @@ from recovery.plan.edit import with_leader
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.make import make_plan
 from recovery.plan.plan_markdown import markdown
-from recovery.plan.plan_review import review_row, summarise, worst
+from recovery.plan.plan_review import offline_for, review_row, summarise, worst
+from recovery.plan.read import from_json
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import NotElected, Plan, PlanRow
-from recovery.plan.write import digest
+from recovery.plan.write import digest, to_json
 from recovery.strategy import DecisionKind
 from recovery.wording.loss_text import loss_text, lost_ranges
 from tests.unit.plan.plans import (
@@ -120,6 +122,35 @@ def test_a_single_lost_record_is_one_offset_and_one_moment() -> None:
         2, 2, (EpochSpan(1, 150, 151),), (EpochSpan(0, 7, 8),), (), 1_700_000_000_000, 1_700_000_000_000
     )
     assert lost_ranges(single) == "150 of epoch 1; head 7 of epoch 0; at 2023-11-14T22:13:20Z"
+
+
+def offline_line(plan: Plan) -> str:
+    """As the page for the incident channel has it; the command line has the same."""
+    text = offline_for(plan)
+    page = markdown(plan, "plan.json", "n").replace("\\", "")
+    assert f"- {text[0].upper()}{text[1:]}" in page.splitlines()
+    assert text in plan_lines(plan, 0)
+    return text
+
+
+def test_for_how_long_partitions_were_offline_is_said_of_the_moment_of_the_plan() -> None:
+    """It may be reviewed an hour later, when it says nothing of how long they are offline by then."""
+    made = round(HEADER.made_at.timestamp() * 1000)
+    first, second = equal_logs("a"), equal_logs("b")
+    choices = [decided(first), decided(second)]
+    whole = {first.tp: made - 22_000, second.tp: made - 5_000}
+    said = "offline for 22 s at the most when the plan was made (a-0)"
+    assert offline_line(make_plan(HEADER, choices, offline_since=whole)) == said
+    partly = make_plan(HEADER, choices, offline_since={first.tp: made - 22_000})
+    assert offline_line(partly) == f"{said}; of 1 it is not known"
+    begun = make_plan(HEADER, choices, offline_since=whole, offline_already={second.tp: made - 600_000})
+    assert offline_line(begun) == (
+        "offline for at least 10 min when the plan was made (b-0): the metadata log begins later"
+    )
+    assert from_json(to_json(begun)) == begun
+    ahead = make_plan(HEADER, choices, offline_since={first.tp: made + 30_000})
+    assert "not known" in offline_line(ahead), "by the clock of a controller that is ahead"
+    assert offline_for(make_plan(HEADER, choices)) == ""
 
 
 def test_the_worst_come_first_what_is_certain_before_what_is_doubtful() -> None:
