@@ -17,10 +17,27 @@ class GroupStore:
 
     def __init__(self) -> None:
         self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        self._pending: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
 
     def commit(self, group: str, offsets: Iterable[tuple[TopicPartition, CommittedOffset]]) -> None:
         """Takes the place of what the group has committed on these partitions."""
         self._committed.setdefault(group, {}).update(offsets)
+
+    def prepare(
+        self, producer_id: int, group: str, offsets: Iterable[tuple[TopicPartition, CommittedOffset]]
+    ) -> None:
+        """Of a transaction that is open: they count once it is committed (TxnOffsetCommit, KIP-98)."""
+        self._pending.setdefault(producer_id, {}).setdefault(group, {}).update(offsets)
+
+    def end(self, producer_id: int, *, commit: bool) -> None:
+        """The producer's transaction has ended; may be called again."""
+        for group, offsets in self._pending.pop(producer_id, {}).items():
+            if commit:
+                self.commit(group, offsets.items())
+
+    def unstable(self, group: str) -> frozenset[TopicPartition]:
+        """The partitions for which an open transaction has prepared an offset of the group (KIP-447)."""
+        return frozenset(tp for groups in self._pending.values() for tp in groups.get(group, ()))
 
     def all(self) -> tuple[tuple[str, tuple[tuple[TopicPartition, CommittedOffset], ...]], ...]:
         """Every group with its offsets, by name."""

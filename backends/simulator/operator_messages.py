@@ -150,7 +150,7 @@ class GroupOffsetsCommitted(NamedTuple):
 
 
 class DescribeProducers(NamedTuple):
-    """DescribeProducers and ListOffsets of partitions that this broker leads. Needs READ on the topics."""
+    """DescribeProducers and ListOffsets of partitions that this broker hosts. Needs READ on the topics."""
 
     partitions: tuple[TopicPartition, ...]
 

@@ -46,6 +46,7 @@ class ProducedBatch(NamedTuple):
     producer_id: int
     producer_epoch: int
     sequence: int
+    transactional: bool = False
 
 
 def read_produced(data: bytes) -> ProducedBatch:
@@ -56,8 +57,8 @@ def read_produced(data: bytes) -> ProducedBatch:
         raise BadRecords("a batch that is cut")
     head = _HEADER.unpack_from(data)
     _, length, _, magic, _, attributes, last_delta, _, _, producer, epoch, sequence, count = head
-    if magic != _MAGIC or length + 12 != len(data) or attributes & _TRANSACTIONAL:
-        raise BadRecords("one batch of magic 2, outside of a transaction, is what is taken here")
+    if magic != _MAGIC or length + 12 != len(data) or attributes & _CONTROL:
+        raise BadRecords("one batch of magic 2 with records is what is taken here")
     if attributes & _COMPRESSION:
         raise Compressed("compressed")
     try:
@@ -66,7 +67,7 @@ def read_produced(data: bytes) -> ProducedBatch:
         raise BadRecords(str(error)) from None
     if count < 1 or last_delta != count - 1:
         raise BadRecords(f"{count} records that end at {last_delta}")
-    return ProducedBatch(data, count, producer, epoch, sequence)
+    return ProducedBatch(data, count, producer, epoch, sequence, bool(attributes & _TRANSACTIONAL))
 
 
 class GeneratedBatch(NamedTuple):
@@ -140,7 +141,8 @@ def _part(data: bytes, span: EpochSpan) -> bytes:
 
     batch, _ = read_batch(data, 0)
     records = [record for record in batch.records if span.start <= record.offset < span.end]
-    return _written(span, records, (batch.producer_id, batch.producer_epoch))
+    attributes = int(batch.attributes) & _TRANSACTIONAL
+    return _written(span, records, (batch.producer_id, batch.producer_epoch), attributes)
 
 
 def _same_time(start: int, end: int, time_of: Callable[[int], int]) -> int:

@@ -28,6 +28,8 @@ STATUS = {
 """The states that a scenario's transactions pass, with their numbers in TransactionLogValue."""
 
 NO_TRANSACTION = -1
+NO_TIMEOUT_MS = 2**31 - 1
+"""What the transactions of a scenario's producers may take: nobody aborts them."""
 
 _INT16, _INT32, _INT64 = Struct(">h").pack, Struct(">i").pack, Struct(">q").pack
 _VALUE = Struct(">hqhib").pack
@@ -80,6 +82,11 @@ class TransactionLogs:
     def __init__(self) -> None:
         self._batches: dict[TopicPartition, list[TransactionalBatch]] = defaultdict(list)
         self._states: dict[TopicPartition, list[tuple[EpochSpan, CoordinatedTransaction]]] = defaultdict(list)
+        self.timeouts: dict[str, int] = {}
+        """In ms, of the transactional ids of clients: a transaction that takes longer is aborted."""
+
+    def timeout_ms(self, transactional_id: str) -> int:
+        return self.timeouts.get(transactional_id, NO_TIMEOUT_MS)
 
     def appended(self, tp: TopicPartition, batch: TransactionalBatch) -> None:
         self._batches[tp].append(batch)
@@ -141,7 +148,13 @@ class TransactionLogs:
                 del logs[tp]
 
     def _held(self, tp: TopicPartition, log: Log) -> Iterator[TransactionalBatch]:
-        held = [batch for batch in self._batches.get(tp, ()) if clip_to_log(log, (batch.span,))]
+        epochs = {span.epoch: span for span in log.spans}
+        held = [
+            batch
+            for batch in self._batches.get(tp, ())
+            if (mine := epochs.get(batch.span.epoch)) is not None
+            if batch.span.start < mine.end and batch.span.end > mine.start
+        ]
         yield from sorted(held, key=lambda batch: batch.span.start)
 
 

@@ -121,10 +121,25 @@ def values(key: int, topic_id: str) -> Mapping[str, Any]:
         },
         Api.GetReplicaLogInfo: {"topic_partitions": [{"topic_id": topic_id, "partitions": (0, 9)}]},
     }
-    told |= _changing(named, partitions)
+    told |= _changing(named, partitions) | _of_transactions()
     flags = ("include_cluster_authorized_operations", "include_topic_authorized_operations")
     plain = ("allow_auto_topic_creation", "validate_only", "include_fenced_brokers", "include_synonyms")
     return {**dict.fromkeys((*flags, *plain), False), "timeout": 100, **told.get(key, {})}
+
+
+def _of_transactions() -> dict[int, Mapping[str, Any]]:
+    """What a transactional producer asks."""
+    producer = {"transactional_id": "t", "producer_id": 7, "producer_epoch": 0}
+    rows = [{"partition_index": 0, "committed_offset": 1, "committed_metadata": None}]
+    return {
+        Api.AddPartitionsToTxn: {
+            **{f"v3_and_below_{name}": value for name, value in producer.items()},
+            "v3_and_below_topics": [{"name": TOPIC, "partitions": (0,)}],
+        },
+        Api.AddOffsetsToTxn: {**producer, "group_id": "g"},
+        Api.EndTxn: {**producer, "committed": True},
+        Api.TxnOffsetCommit: {**producer, "group_id": "g", "topics": [{"name": TOPIC, "partitions": rows}]},
+    }
 
 
 def _changing(named: Mapping[str, Any], partitions: list[dict[str, Any]]) -> dict[int, Mapping[str, Any]]:

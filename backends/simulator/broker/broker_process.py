@@ -367,6 +367,8 @@ class BrokerProcess:
         try:
             batch = read_produced(body.data)
         except BadRecords:
+            batch = None
+        if batch is None or batch.transactional:  # nothing that is restored is part of a transaction
             answer(ProduceReply(Error.CORRUPT_MESSAGE))
             return
         append_batch(self._context, self.access, body.tp, batch, acks=-1, answer=answer)

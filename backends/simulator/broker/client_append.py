@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from backends.simulator.broker.broker_access import BrokerAccess
+from backends.simulator.broker.replica_log import Log
 from backends.simulator.context import Context
+from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, Produce, ProduceReply
 from backends.simulator.record_batches import GeneratedBatch, ProducedBatch
+from backends.simulator.transaction_logs import TransactionalBatch
 from recovery.model import EpochSpan, TopicPartition
 
 
@@ -29,6 +32,9 @@ def append_batch(
     leads = partition.leader == broker.state.id and before is not None
     producers = context.producers
     if leads and before is not None and batch.producer_id >= 0:
+        if batch.transactional and _fenced(context, tp, batch, before):
+            answer(ProduceReply(Error.INVALID_PRODUCER_EPOCH))
+            return
         known = producers.duplicate(tp, batch, before)
         if known is not None:
             answer(ProduceReply(None, known.start))
@@ -39,6 +45,16 @@ def append_batch(
     span = append_stored(context, broker, tp, batch, acks=acks, answer=answer)
     if span is not None and batch.producer_id >= 0:
         producers.appended(tp, batch, span)
+    if span is not None and batch.transactional:
+        now = context.loop.now // MILLISECOND
+        written = TransactionalBatch(span, batch.producer_id, batch.producer_epoch, now)
+        context.transactions.appended(tp, written)
+
+
+def _fenced(context: Context, tp: TopicPartition, batch: ProducedBatch, log: Log) -> bool:
+    """Whether a later epoch of its producer is in the log, a marker's for example."""
+    known = context.transactions.producers(tp, log).get(batch.producer_id)
+    return known is not None and batch.producer_epoch < known.epoch
 
 
 def append_stored(

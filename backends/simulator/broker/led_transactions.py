@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
@@ -32,21 +32,35 @@ from backends.simulator.transaction_logs import (
 from recovery.model import TopicPartition
 from recovery.transactions.transaction_values import CoordinatedTransaction
 
-TRANSACTION_TIMEOUT_MS = 60_000
+_COORDINATOR_ERRORS = {
+    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
+    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
+}
+"""How a coordinator names the errors of its own log."""
+
 TransactionRequest = DescribeProducers | ListTransactions | WriteTxnMarkers
 
 
-def led_partition(context: Context, broker: BrokerAccess, tp: TopicPartition) -> LedPartition:
-    """DescribeProducers of one partition, and how far read_committed consumers read."""
-    partition = broker.state.image.partitions.get(tp)
-    if partition is None:
+def hosted_partition(context: Context, broker: BrokerAccess, tp: TopicPartition) -> LedPartition:
+    """DescribeProducers of one partition, from any of its replicas, and how far read_committed consumers read."""
+    if tp not in broker.state.image.partitions:
         return LedPartition(tp, Error.UNKNOWN_TOPIC_OR_PARTITION)
-    if partition.leader != broker.state.id or broker.storage.offline(tp):
+    if tp not in broker.storage.disk.logs or broker.storage.offline(tp):
         return LedPartition(tp, Error.NOT_LEADER_OR_FOLLOWER)
     log = broker.storage.log(tp)
     producers = tuple(context.transactions.producers(tp, log).values())
     last_stable = context.transactions.last_stable(tp, log)
     return LedPartition(tp, None, producers, last_stable, log.high_watermark)
+
+
+def led_partition(context: Context, broker: BrokerAccess, tp: TopicPartition) -> LedPartition:
+    """As :func:`hosted_partition`, from the leader only."""
+    partition = broker.state.image.partitions.get(tp)
+    if partition is not None and partition.leader != broker.state.id:
+        return LedPartition(tp, Error.NOT_LEADER_OR_FOLLOWER)
+    return hosted_partition(context, broker, tp)
 
 
 def coordinated(context: Context, broker: BrokerAccess) -> dict[str, CoordinatedTransaction]:
@@ -68,7 +82,7 @@ def handle_transactions(
         rows = (
             LedPartition(tp, Error.TOPIC_AUTHORIZATION_FAILED)
             if f"READ topic {tp.topic}" in denied
-            else led_partition(context, broker, tp)
+            else hosted_partition(context, broker, tp)
             for tp in body.partitions
         )
         answer(ProducersDescribed(tuple(rows)))
@@ -143,14 +157,23 @@ def _error_of(reply: ProduceReply) -> Error | None:
 
 
 def append_state(
-    context: Context, broker: BrokerAccess, tp: TopicPartition, state: CoordinatedTransaction
+    context: Context,
+    broker: BrokerAccess,
+    tp: TopicPartition,
+    state: CoordinatedTransaction,
+    answer: Callable[[Error | None], None] | None = None,
 ) -> bool:
-    """The coordinator writes a transaction's new state to its partition of __transaction_state."""
+    """The coordinator writes a transaction's new state to its partition of __transaction_state. ``answer`` is
+    called with the error, or with None when it is replicated; False: it was refused at once.
+    """
     now = context.loop.now // MILLISECOND
-    record = state_record(state, now, TRANSACTION_TIMEOUT_MS)
-    span = append_stored(
-        context, broker, tp, GeneratedBatch(1, records=(record,)), acks=-1, answer=lambda _reply: None
-    )
+    record = state_record(state, now, context.transactions.timeout_ms(state.transactional_id))
+
+    def replied(reply: ProduceReply) -> None:
+        if answer is not None:
+            answer(None if reply.error is None else _COORDINATOR_ERRORS.get(reply.error, reply.error))
+
+    span = append_stored(context, broker, tp, GeneratedBatch(1, records=(record,)), acks=-1, answer=replied)
     if span is not None:
         context.transactions.state_appended(tp, span, state)
     return span is not None

@@ -32,7 +32,11 @@ class Api(IntEnum):
     DeleteTopics = 20
     InitProducerId = 22
     OffsetForLeaderEpoch = 23
+    AddPartitionsToTxn = 24
+    AddOffsetsToTxn = 25
+    EndTxn = 26
     WriteTxnMarkers = 27
+    TxnOffsetCommit = 28
     DescribeConfigs = 32
     DescribeLogDirs = 35
     SaslAuthenticate = 36
@@ -85,7 +89,12 @@ _BROKER: dict[int, tuple[int, int]] = {
     Api.ListGroups: (0, 5),
     Api.InitProducerId: (0, 5),
     Api.OffsetForLeaderEpoch: (2, 4),
+    # Later versions are for brokers only.
+    Api.AddPartitionsToTxn: (0, 3),
+    Api.AddOffsetsToTxn: (0, 4),
+    Api.EndTxn: (0, 5),
     Api.WriteTxnMarkers: (1, 2),
+    Api.TxnOffsetCommit: (0, 5),
     Api.DescribeLogDirs: (1, 5),
     Api.DescribeProducers: (0, 0),
     Api.DescribeTransactions: (0, 0),

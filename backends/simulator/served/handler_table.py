@@ -17,10 +17,18 @@ from backends.simulator.served.handlers.fetch import fetch
 from backends.simulator.served.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
 from backends.simulator.served.handlers.metadata_log import fetch_metadata_log, fetch_snapshot
 from backends.simulator.served.handlers.offsets import list_offsets, offset_for_leader_epoch
-from backends.simulator.served.handlers.produce import find_coordinator, init_producer_id, produce
+from backends.simulator.served.handlers.produce import produce
 from backends.simulator.served.handlers.quorum import describe_quorum
 from backends.simulator.served.handlers.replica_logs import describe_log_dirs, get_replica_log_info
 from backends.simulator.served.handlers.topics import create_topics, delete_topics
+from backends.simulator.served.handlers.transactional_clients import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    end_txn,
+    find_coordinator,
+    init_producer_id,
+    txn_offset_commit,
+)
 from backends.simulator.served.handlers.transactions import (
     describe_producers,
     describe_transactions,
@@ -50,7 +58,11 @@ HANDLERS: dict[Api, Handler] = {
     Api.DeleteTopics: delete_topics,
     Api.InitProducerId: init_producer_id,
     Api.OffsetForLeaderEpoch: offset_for_leader_epoch,
+    Api.AddPartitionsToTxn: add_partitions_to_txn,
+    Api.AddOffsetsToTxn: add_offsets_to_txn,
+    Api.EndTxn: end_txn,
     Api.WriteTxnMarkers: write_txn_markers,
+    Api.TxnOffsetCommit: txn_offset_commit,
     Api.DescribeConfigs: describe_configs,
     Api.DescribeLogDirs: describe_log_dirs,
     Api.ElectLeaders: elect_leaders,

@@ -33,10 +33,22 @@ async def list_groups(call: ServedCall) -> Values:
 async def offset_fetch(call: ServedCall) -> Values:
     """Named partitions, or all that a group has committed."""
     held = await _groups(call)
-    return {"groups": [_fetched(asked, held.get(asked.group_id, {})) for asked in call.request.groups]}
+    store = call.context.world.context.groups
+    return {
+        "groups": [
+            _fetched(
+                asked,
+                held.get(asked.group_id, {}),
+                store.unstable(asked.group_id) if call.request.require_stable else frozenset(),
+            )
+            for asked in call.request.groups
+        ]
+    }
 
 
-def _fetched(asked: Any, committed: dict[TopicPartition, CommittedOffset]) -> Values:
+def _fetched(
+    asked: Any, committed: dict[TopicPartition, CommittedOffset], unstable: frozenset[TopicPartition]
+) -> Values:
     if asked.topics is None:
         wanted = list(committed)
     else:
@@ -44,7 +56,8 @@ def _fetched(asked: Any, committed: dict[TopicPartition, CommittedOffset]) -> Va
     topics: dict[str, list[Values]] = {}
     for tp in wanted:
         topics.setdefault(tp.topic, []).append(
-            {"partition_index": tp.partition, **_offset(committed.get(tp))}
+            {"partition_index": tp.partition, **_offset(None if tp in unstable else committed.get(tp))}
+            | ({"error_code": ErrorCode.unstable_offset_commit} if tp in unstable else {})
         )
     rows = [{"name": name, "partitions": partitions} for name, partitions in topics.items()]
     return {"group_id": asked.group_id, "topics": rows, "error_code": ErrorCode.none}

@@ -1,4 +1,4 @@
-"""Produce, InitProducerId and FindCoordinator (which never finds one)."""
+"""Produce: of plain, idempotent and transactional producers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.broker.client_append import append_batch
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply
-from backends.simulator.network import broker as node
 from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.record_batches import BadRecords, Compressed, ProducedBatch, read_produced
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
-from backends.simulator.served.handlers.transactions import transaction_coordinator
 from backends.simulator.served.served_call import ServedCall, code
-from backends.simulator.served.served_context import HOST
-from recovery.model import NO_LEADER, TopicPartition
+from backends.simulator.transaction_coordinators import TransactionCoordinators
+from backends.simulator.transaction_logs import NO_TRANSACTION
+from backends.simulator.transaction_rules import ProducerEpoch
+from recovery.model import TopicPartition
 
 BY_ID_FROM = 13
-TRANSACTIONAL_ID = 1
+ADDED_BY_LEADER_FROM = 12
+"""Produce of this version is that of transaction.version 2 (KIP-890)."""
 
 
 class _Ended(NamedTuple):
@@ -38,7 +39,7 @@ class _Ended(NamedTuple):
 
 
 async def produce(call: ServedCall) -> Values | None:
-    """acks 0, 1 and all, and idempotent producers; no transactions. With acks=0 there is no answer."""
+    """acks 0, 1 and all. With acks=0 there is no answer."""
     request = call.request
     if request.acks not in (0, 1, -1):
         ended = _Ended(ErrorCode.invalid_required_acks)
@@ -75,12 +76,9 @@ async def _one(call: ServedCall, name: str, asked: Any) -> _Ended:
         return _Ended(ErrorCode.unknown_topic_id)
     if not call.rights.topic("WRITE", name):
         return _Ended(ErrorCode.topic_authorization_failed)
-    try:
-        batch = read_produced(bytes(asked.records or b""))
-    except Compressed:
-        return _Ended(ErrorCode.unsupported_compression_type)
-    except BadRecords as error:
-        return _Ended(ErrorCode.corrupt_message, said=str(error))
+    batch = _read(call, bytes(asked.records or b""))
+    if isinstance(batch, _Ended):
+        return batch
     request = call.request
     timeout = round(request.timeout.total_seconds() * 1000) * MILLISECOND
     append = _Appending(call, TopicPartition(name, asked.index), batch, request.acks)
@@ -89,6 +87,18 @@ async def _one(call: ServedCall, name: str, asked: Any) -> _Ended:
         return _Ended(ErrorCode.request_timed_out)
     assert isinstance(reply, _Ended)
     return reply
+
+
+def _read(call: ServedCall, data: bytes) -> ProducedBatch | _Ended:
+    try:
+        batch = read_produced(data)
+    except Compressed:
+        return _Ended(ErrorCode.unsupported_compression_type)
+    except BadRecords as error:
+        return _Ended(ErrorCode.corrupt_message, said=str(error))
+    if batch.transactional and call.field("transactional_id") is None:
+        return _Ended(ErrorCode.transactional_id_authorization_failed)
+    return batch
 
 
 class _Appending:
@@ -102,6 +112,39 @@ class _Appending:
 
     def __call__(self, broker: BrokerAccess, answer: Answer) -> None:
         """The batch is stored before the answer; acks=0 has none of its own."""
+        if not self._batch.transactional or self._in_open_transaction(broker):
+            self._append(broker, answer)
+            return
+
+        def admitted(error: Error | None) -> None:
+            if broker.endpoint.closed:
+                return
+            if error is not None:
+                answer(_Ended(_refused(error, by_leader=by_leader)))
+            else:
+                self._append(broker, answer)
+
+        by_leader = self._call.version >= ADDED_BY_LEADER_FROM
+        name = str(self._call.request.transactional_id)
+        producer = ProducerEpoch(self._batch.producer_id, self._batch.producer_epoch)
+        coordinators = TransactionCoordinators(self._call.context.world)
+        if by_leader:
+            coordinators.add_partitions(name, producer, frozenset((self._tp,)), admitted)
+        else:
+            admitted(coordinators.takes_part(name, producer, self._tp))
+
+    def _in_open_transaction(self, broker: BrokerAccess) -> bool:
+        """Whether the coordinator need not be asked: the log has the transaction, or is led by another broker."""
+        partition = broker.state.image.partitions.get(self._tp)
+        log = broker.storage.disk.logs.get(self._tp)
+        if partition is None or partition.leader != broker.state.id or log is None:
+            return True
+        transactions = self._call.context.world.context.transactions
+        known = transactions.producers(self._tp, log).get(self._batch.producer_id)
+        same = known is not None and known.epoch == self._batch.producer_epoch
+        return known is not None and same and known.start_offset != NO_TRANSACTION
+
+    def _append(self, broker: BrokerAccess, answer: Answer) -> None:
         context = self._call.context.world.context
         append_batch(
             context,
@@ -133,6 +176,22 @@ class _Appending:
         return on_reply
 
 
+_COORDINATOR_MISSING = frozenset(
+    (Error.CONCURRENT_TRANSACTIONS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
+)
+
+
+def _refused(error: Error, *, by_leader: bool) -> ErrorCode:
+    """As leaders tell producers what a coordinator said; they try again where it may change."""
+    if error in _COORDINATOR_MISSING:
+        return ErrorCode.not_enough_replicas
+    if error is Error.PRODUCER_FENCED:
+        return ErrorCode.invalid_producer_epoch
+    if error is Error.INVALID_TXN_STATE and by_leader:
+        return ErrorCode.transaction_abortable
+    return code(error)
+
+
 def _answer(topics: list[tuple[Any, list[tuple[int, _Ended]]]]) -> Values:
     responses = []
     for topic, rows in topics:
@@ -157,48 +216,3 @@ def _row(index: int, ended: _Ended) -> Values:
     if ended.leader is not None:
         row["current_leader"] = {"leader_id": ended.leader[0], "leader_epoch": ended.leader[1]}
     return row
-
-
-async def init_producer_id(call: ServedCall) -> Values:
-    """A new id for an idempotent producer. There is no coordinator for transactions."""
-    refused = {"producer_id": -1, "producer_epoch": -1}
-    if call.request.transactional_id is not None:
-        return {**refused, "error_code": ErrorCode.coordinator_not_available}
-    if not call.rights.cluster("IDEMPOTENT_WRITE"):
-        return {**refused, "error_code": ErrorCode.cluster_authorization_failed}
-    await call.read_broker(lambda _: None)
-    known = call.field("producer_id", -1)
-    if known >= 0:
-        return {
-            "error_code": ErrorCode.none,
-            "producer_id": known,
-            "producer_epoch": call.request.producer_epoch + 1,
-        }
-    return {
-        "error_code": ErrorCode.none,
-        "producer_id": call.context.world.context.producers.new_id(),
-        "producer_epoch": 0,
-    }
-
-
-async def find_coordinator(call: ServedCall) -> Values:
-    """Of transactional ids. Groups have none: clients that assign partitions themselves work."""
-    of_transactions = call.field("key_type", 0) == TRANSACTIONAL_ID
-    keys = call.field("coordinator_keys", ())
-    asked = keys or (call.field("key", ""),)
-    leaders = (
-        await call.read_broker(lambda broker: [transaction_coordinator(broker, str(key)) for key in asked])
-        if of_transactions
-        else [NO_LEADER for _ in asked]
-    )
-    rows = [_coordinator(call, leader) for leader in leaders]
-    return {**rows[0], "coordinators": [{**row, "key": key} for row, key in zip(rows, asked, strict=True)]}
-
-
-def _coordinator(call: ServedCall, broker: int) -> Values:
-    port = call.context.ports.get(node(broker))
-    if port is None:
-        none = ErrorCode.coordinator_not_available
-        return {"node_id": -1, "host": "", "port": -1, "error_code": none, "error_message": None}
-    where = {"node_id": broker, "host": HOST, "port": port}
-    return {**where, "error_code": ErrorCode.none, "error_message": None}

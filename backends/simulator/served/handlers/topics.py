@@ -86,7 +86,7 @@ def _checked(call: ServedCall, image: ClusterImage, asked: Any) -> tuple[tuple[i
             raise _Refused(ErrorCode.invalid_config, said)
     if asked.assignments:
         return _given(image, asked)
-    return _spread(call, image, asked.num_partitions, asked.replication_factor)
+    return spread_replicas(call, image, asked.num_partitions, asked.replication_factor)
 
 
 def _in_metrics(name: str) -> str:
@@ -145,9 +145,10 @@ def _wrong_replicas(image: ClusterImage, replicas: tuple[int, ...], others: int)
     return None
 
 
-def _spread(
+def spread_replicas(
     call: ServedCall, image: ClusterImage, partitions: int, factor: int
 ) -> tuple[tuple[int, ...], ...]:
+    """The replicas of each partition, over brokers that are alive if there are enough."""
     partitions = 1 if partitions == -1 else partitions
     factor = 1 if factor == -1 else factor
     if not 1 <= partitions <= MOST_PARTITIONS:

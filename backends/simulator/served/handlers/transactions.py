@@ -11,7 +11,6 @@ from kio.schema.errors import ErrorCode
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.transactions import Marker
 from backends.simulator.broker.broker_access import BrokerAccess
-from backends.simulator.broker.led_transactions import TRANSACTION_TIMEOUT_MS
 from backends.simulator.operator_messages import (
     DescribeProducers,
     ListTransactions,
@@ -127,7 +126,7 @@ def _transaction(
         "error_code": ErrorCode.none,
         "transactional_id": name,
         "transaction_state": str(one.state),
-        "transaction_timeout": TRANSACTION_TIMEOUT_MS,
+        "transaction_timeout": call.context.world.context.transactions.timeout_ms(name),
         "transaction_start_time": call.context.in_epoch_ms(one.start_ms),
         "producer_id": one.producer_id,
         "producer_epoch": one.epoch,

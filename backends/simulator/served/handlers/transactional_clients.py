@@ -1,0 +1,260 @@
+"""What transactional producers ask of their coordinator: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn,
+TxnOffsetCommit and EndTxn (KIP-98), and FindCoordinator.
+
+A producer of transaction.version 2 (KIP-890) adds nothing by itself: the leader that takes its batch does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from backends.base.consumer_groups import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from backends.simulator.broker.broker_access import BrokerAccess, Perform
+from backends.simulator.messages import CreateTopic, Error
+from backends.simulator.network import broker as node
+from backends.simulator.partition_table import topics_of
+from backends.simulator.rpc import Answer
+from backends.simulator.served.entities import Values
+from backends.simulator.served.handlers.topics import spread_replicas
+from backends.simulator.served.handlers.transactions import transaction_coordinator
+from backends.simulator.served.served_call import ServedCall, code
+from backends.simulator.served.served_context import HOST
+from backends.simulator.transaction_coordinators import TransactionCoordinators
+from backends.simulator.transaction_rules import ProducerEpoch
+from recovery.groups.group_values import CommittedOffset
+from recovery.model import TopicPartition
+from recovery.transactions.decision_records import state_partition
+
+TRANSACTIONAL_ID = 1
+"""The key type of FindCoordinator."""
+LONGEST_TIMEOUT_MS = 900_000
+"""transaction.max.timeout.ms"""
+STATE_PARTITIONS, STATE_REPLICAS, STATE_MIN_ISR = 50, 3, 2
+"""transaction.state.log.num.partitions, .replication.factor and .min.isr; as few replicas as there are brokers."""
+OFFSETS_PARTITIONS = 50
+"""offsets.topic.num.partitions"""
+NEW_EPOCH_FROM = 5
+"""EndTxn and TxnOffsetCommit of this version are those of transaction.version 2."""
+
+Act = Callable[[TransactionCoordinators, Answer], None]
+
+
+async def init_producer_id(call: ServedCall) -> Values:
+    """A new id for an idempotent producer; for a transactional one a new epoch, which fences those before."""
+    request = call.request
+    asked = ProducerEpoch(call.field("producer_id", -1), call.field("producer_epoch", -1))
+    if request.transactional_id is not None:
+        timeout_ms = round(request.transaction_timeout.total_seconds() * 1000)
+        if not 0 < timeout_ms <= LONGEST_TIMEOUT_MS:
+            return _producer(ErrorCode.invalid_transaction_timeout)
+        name = str(request.transactional_id)
+        reply = await _at_coordinator(
+            call, name, lambda own, answer: own.init_producer(name, asked, timeout_ms, answer)
+        )
+        return _producer_reply(call, reply, fenced_from=4)
+    if not call.rights.cluster("IDEMPOTENT_WRITE"):
+        return _producer(ErrorCode.cluster_authorization_failed)
+    await call.read_broker(lambda _: None)
+    if asked.id >= 0:
+        return _producer(ErrorCode.none, asked._replace(epoch=asked.epoch + 1))
+    return _producer(ErrorCode.none, ProducerEpoch(call.context.world.context.producers.new_id(), 0))
+
+
+async def add_partitions_to_txn(call: ServedCall) -> Values:
+    """Up to v3, as clients send it. All partitions are added or none."""
+    request = call.request
+    topics = request.v3_and_below_topics
+    asked = frozenset(TopicPartition(topic.name, number) for topic in topics for number in topic.partitions)
+    name, producer = (
+        str(request.v3_and_below_transactional_id),
+        ProducerEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
+    )
+    wrong = await _not_writable(call, asked)
+    errors = dict.fromkeys(asked, ErrorCode.operation_not_attempted) | wrong
+    if not wrong:
+        reply = await _at_coordinator(
+            call, name, lambda own, answer: own.add_partitions(name, producer, asked, answer)
+        )
+        errors = dict.fromkeys(asked, _error(call, reply, fenced_from=2))
+    results = [
+        {
+            "name": topic.name,
+            "results_by_partition": [
+                {
+                    "partition_index": number,
+                    "partition_error_code": errors[TopicPartition(topic.name, number)],
+                }
+                for number in topic.partitions
+            ],
+        }
+        for topic in topics
+    ]
+    return {"results_by_topic_v3_and_below": results}
+
+
+async def _not_writable(
+    call: ServedCall, asked: frozenset[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    known = await call.read_broker(lambda broker: asked.intersection(broker.state.image.partitions))
+    wrong = dict.fromkeys(asked - known, ErrorCode.unknown_topic_or_partition)
+    denied = (tp for tp in asked if not call.rights.topic("WRITE", tp.topic))
+    return wrong | dict.fromkeys(denied, ErrorCode.topic_authorization_failed)
+
+
+async def add_offsets_to_txn(call: ServedCall) -> Values:
+    """The group's partition of __consumer_offsets takes part in the transaction."""
+    request = call.request
+    if _denied_group(call, request.group_id):
+        return {"error_code": ErrorCode.group_authorization_failed}
+    reply = await _add_offsets(call, request)
+    return {"error_code": _error(call, reply, fenced_from=2)}
+
+
+async def _add_offsets(call: ServedCall, request: Any) -> Error | None:
+    name = str(request.transactional_id)
+    producer = ProducerEpoch(request.producer_id, request.producer_epoch)
+    number = state_partition(str(request.group_id), OFFSETS_PARTITIONS)
+    asked = frozenset((TopicPartition(OFFSETS_TOPIC, number),))
+    found: Error | None = await _at_coordinator(
+        call,
+        name,
+        lambda own, answer: own.add_partitions(name, producer, asked, answer),
+        anywhere=call.version >= NEW_EPOCH_FROM,
+    )
+    return found
+
+
+async def txn_offset_commit(call: ServedCall) -> Values:
+    """At the group's coordinator: the offsets count when the transaction is committed. From v5 on the transaction
+    begins with them where none is open.
+    """
+    request = call.request
+    error = ErrorCode.group_authorization_failed
+    if not _denied_group(call, request.group_id):
+        error = await _prepare_offsets(call)
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {"partition_index": row.partition_index, "error_code": error} for row in topic.partitions
+            ],
+        }
+        for topic in request.topics
+    ]
+    return {"topics": topics}
+
+
+async def _prepare_offsets(call: ServedCall) -> ErrorCode:
+    request = call.request
+    if await call.read_broker(group_coordinator) != call.node.id:
+        return ErrorCode.not_coordinator
+    if call.version >= NEW_EPOCH_FROM:
+        error = _error(call, await _add_offsets(call, request), fenced_from=0)
+        if error is not ErrorCode.none:
+            return error
+    offsets = [
+        (
+            TopicPartition(topic.name, row.partition_index),
+            CommittedOffset(
+                row.committed_offset,
+                getattr(row, "committed_leader_epoch", -1),
+                row.committed_metadata or "",
+            ),
+        )
+        for topic in request.topics
+        for row in topic.partitions
+    ]
+    call.context.world.context.groups.prepare(request.producer_id, str(request.group_id), offsets)
+    return ErrorCode.none
+
+
+def _denied_group(call: ServedCall, group: str) -> bool:
+    return f"READ group {group}" in call.rights
+
+
+async def end_txn(call: ServedCall) -> Values:
+    """Commit or abort; answered when the decision is written, before the markers are."""
+    request = call.request
+    name = str(request.transactional_id)
+    producer = ProducerEpoch(request.producer_id, request.producer_epoch)
+
+    def end(own: TransactionCoordinators, answer: Answer) -> None:
+        new_epoch = call.version >= NEW_EPOCH_FROM
+        own.end(name, producer, answer, commit=request.committed, new_epoch=new_epoch)
+
+    return _producer_reply(call, await _at_coordinator(call, name, end), fenced_from=2)
+
+
+async def _at_coordinator(call: ServedCall, name: str, act: Act, *, anywhere: bool = False) -> Any:
+    """What ``act`` answers at the coordinator of the id. ``anywhere``: a broker asks for its client."""
+
+    def perform(broker: BrokerAccess, answer: Answer) -> None:
+        coordinators = TransactionCoordinators(call.context.world)
+        own = coordinators.coordinator(name)
+        if not anywhere and (own is None or own.state.id != broker.state.id):
+            answer((Error.NOT_COORDINATOR,))
+        else:
+            act(coordinators, lambda found: answer((found,)))
+
+    (found,) = await call.ask(Perform(perform))
+    return found
+
+
+def _error(call: ServedCall, reply: Any, *, fenced_from: int) -> ErrorCode:
+    """Clients before ``fenced_from`` do not know PRODUCER_FENCED."""
+    if reply is Error.PRODUCER_FENCED and call.version < fenced_from:
+        return ErrorCode.invalid_producer_epoch
+    return code(reply) if isinstance(reply, Error) else ErrorCode.none
+
+
+def _producer_reply(call: ServedCall, reply: Any, *, fenced_from: int) -> Values:
+    if isinstance(reply, ProducerEpoch):
+        return _producer(ErrorCode.none, reply)
+    return _producer(_error(call, reply, fenced_from=fenced_from))
+
+
+def _producer(error: ErrorCode, producer: ProducerEpoch | None = None) -> Values:
+    told = producer or ProducerEpoch()
+    return {"error_code": error, "producer_id": told.id, "producer_epoch": told.epoch}
+
+
+async def find_coordinator(call: ServedCall) -> Values:
+    """Of groups and of transactional ids. The first transactional producer creates __transaction_state."""
+    keys = call.field("coordinator_keys", ())
+    asked = keys or (call.field("key", ""),)
+    if call.field("key_type", 0) == TRANSACTIONAL_ID:
+        if TRANSACTIONS_TOPIC not in topics_of(call.context.world.image):
+            await _create_transaction_state(call)
+        leaders = await call.read_broker(
+            lambda broker: [transaction_coordinator(broker, str(key)) for key in asked]
+        )
+    else:
+        leaders = [await call.read_broker(group_coordinator)] * len(asked)
+    rows = [_coordinator(call, leader) for leader in leaders]
+    return {**rows[0], "coordinators": [{**row, "key": key} for row, key in zip(rows, asked, strict=True)]}
+
+
+async def _create_transaction_state(call: ServedCall) -> None:
+    """The client asks again until the topic has leaders."""
+    image = call.context.world.image
+    replicas = min(STATE_REPLICAS, len(image.brokers))
+    rows = spread_replicas(call, image, STATE_PARTITIONS, replicas)
+    await call.ask(CreateTopic(TRANSACTIONS_TOPIC, rows, min(STATE_MIN_ISR, replicas)))
+
+
+def group_coordinator(broker: BrokerAccess) -> int:
+    """The unfenced broker with the lowest id coordinates every group, by this broker's metadata."""
+    brokers = broker.state.image.brokers
+    return min((id_ for id_, held in brokers.items() if not held.fenced), default=-1)
+
+
+def _coordinator(call: ServedCall, broker: int) -> Values:
+    port = call.context.ports.get(node(broker))
+    if port is None:
+        none = ErrorCode.coordinator_not_available
+        return {"node_id": -1, "host": "", "port": -1, "error_code": none, "error_message": None}
+    where = {"node_id": broker, "host": HOST, "port": port}
+    return {**where, "error_code": ErrorCode.none, "error_message": None}
