@@ -13,32 +13,30 @@ from backends.disk_scan.partition_scan import (
     partition_folder,
     scan_partition,
 )
-from backends.disk_scan.scan_values import LIVE, DiskScan, ScannedDir, ScannedLog
+from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth, ScannedDir, ScannedLog
 from backends.log_segments.segment_source import reason_of
 
 META = "meta.properties"
-CHECKSUMS = ("unflushed", "all", "none")
-"""Which batches' checksums are checked: those that the broker had not flushed for certain (what Kafka itself checks
-after an unclean stop), all, or none."""
+_DEFAULT_DEPTH = ScanDepth()
 
 
 def scan_log_dirs(
     paths: Sequence[str],
     host: str,
     now_ms: int,
-    checksums: str = "unflushed",
+    depth: ScanDepth = _DEFAULT_DEPTH,
     progress: Callable[[int, int], None] | None = None,
 ) -> DiskScan:
     """Every dir, in the order given; what cannot be read is in the values. Opens files for reading only."""
     return DiskScan(
         host,
         now_ms,
-        checksums,
-        tuple(_scan_dir(Path(path).absolute(), checksums, progress) for path in paths),
+        depth.checksums,
+        tuple(_scan_dir(Path(path).absolute(), depth, progress) for path in paths),
     )
 
 
-def _scan_dir(path: Path, checksums: str, progress: Callable[[int, int], None] | None) -> ScannedDir:
+def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None] | None) -> ScannedDir:
     try:
         names = sorted(entry.name for entry in path.iterdir())
         folders = [found for found in map(partition_folder, names) if found is not None]
@@ -61,7 +59,7 @@ def _scan_dir(path: Path, checksums: str, progress: Callable[[int, int], None] |
     checkpoints = _Checkpoints(path, remarks)
     logs: list[ScannedLog] = []
     for folder in folders:
-        logs.append(scan_partition(path, folder, checkpoints.of(folder), checksums))
+        logs.append(scan_partition(path, folder, checkpoints.of(folder), depth))
         if progress is not None:
             progress(len(logs), len(folders))
     if "remote-log-index-cache" in names:

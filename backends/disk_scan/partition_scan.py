@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 from backends.disk_scan.checkpoint_files import CheckpointError, read_epochs, read_properties
 from backends.disk_scan.epoch_spans import epoch_spans
-from backends.disk_scan.scan_values import DELETED, FUTURE, LIVE, STRAY, LogDefect, ScannedLog
+from backends.disk_scan.scan_values import (
+    DELETED,
+    FUTURE,
+    LIVE,
+    STRAY,
+    LogDefect,
+    ScanDepth,
+    ScannedLog,
+)
 from backends.disk_scan.segment_walk import SegmentName, SegmentWalk
 from backends.log_segments.segment_reader import DefectKind
 from backends.log_segments.segment_source import SegmentError, reason_of
@@ -57,29 +65,31 @@ def has_segment(folder: Path) -> bool:
 
 
 def scan_partition(
-    log_dir: Path, folder: PartitionFolder, checkpoints: LogCheckpoints, checksums: str
+    log_dir: Path, folder: PartitionFolder, checkpoints: LogCheckpoints, depth: ScanDepth
 ) -> ScannedLog:
     """Reads it; whatever is wrong with it is in the value."""
     for _ in range(_MOST_TRIES - 1):
         try:
-            return _FolderScan(log_dir, folder, checkpoints, checksums).scan()
+            return _FolderScan(log_dir, folder, checkpoints, depth).scan()
         except SegmentError:
             continue  # a running broker has deleted a segment since its folder was listed
     try:
-        return _FolderScan(log_dir, folder, checkpoints, checksums).scan()
+        return _FolderScan(log_dir, folder, checkpoints, depth).scan()
     except SegmentError as error:
         return _unreadable(folder, checkpoints, str(error))
 
 
 class _FolderScan:
     def __init__(
-        self, log_dir: Path, folder: PartitionFolder, checkpoints: LogCheckpoints, checksums: str
+        self, log_dir: Path, folder: PartitionFolder, checkpoints: LogCheckpoints, depth: ScanDepth
     ) -> None:
         self._path = log_dir / folder.name
         self._folder = folder
         self._checkpoints = checkpoints
-        check_from = {"unflushed": max(checkpoints.recovery_point, 0), "all": 0}.get(checksums)
-        self._walk = SegmentWalk(self._path, check_from)
+        flushed_to = max(checkpoints.recovery_point, 0)
+        check_from = {"unflushed": flushed_to, "all": 0}.get(depth.checksums)
+        reads_all = depth.every_batch or depth.checksums == "all"
+        self._walk = SegmentWalk(self._path, check_from, 0 if reads_all else flushed_to)
         self._remarks: list[str] = []
         self._segments: list[SegmentName] = []
 
@@ -88,11 +98,16 @@ class _FolderScan:
         first = self._segments[0].base_offset if self._segments else 0
         start = max(self._checkpoints.log_start, first)
         self._walk.walk(self._from(start))
-        end = max(self._walk.log_end, start)
+        tally = self._walk.tally
+        end = max(tally.log_end, start)
         epochs = self._epochs()
-        spans, differs = epoch_spans(self._walk.extents, epochs, start, end)
+        spans, differs = epoch_spans(tally.extents, epochs, start, end)
         if differs is not None:
             self._remarks.append(differs)
+        if self._walk.mismatches:
+            self._remarks.append(
+                f"indexes that contradict their segments: {self._walk.mismatches}; every batch of these was read"
+            )
         newest = epochs[-1][0] if epochs else -1
         return ScannedLog(
             folder=self._folder.name,
@@ -107,9 +122,10 @@ class _FolderScan:
             last_epoch=spans[-1][0] if spans else newest if end else -1,
             leader_epoch=max(newest, spans[-1][0] if spans else -1),
             spans=spans,
-            last_timestamp=self._walk.last_timestamp,
-            records=self._walk.records,
+            last_timestamp=tally.last_timestamp,
+            records=None if tally.skipped else tally.records,
             size=sum(segment.size for segment in self._segments),
+            skipped=tally.skipped,
             segments=len(self._segments),
             may_be_tiered=0 <= self._checkpoints.log_start < first,
             defect=self._walk.defect,
@@ -159,7 +175,7 @@ class _FolderScan:
 
     def _lost_tail(self, start: int, epochs: list[tuple[int, int]] | None) -> str | None:
         """Why records are known to be missing at the end; the most telling reason."""
-        end = self._walk.log_end
+        end = self._walk.tally.log_end
         if self._checkpoints.high_watermark > max(end, start):
             return f"it ends at {end}, below its high watermark {self._checkpoints.high_watermark}"
         if self._checkpoints.recovery_point > max(end, start):
@@ -190,6 +206,7 @@ def _unreadable(folder: PartitionFolder, checkpoints: LogCheckpoints, text: str)
         last_timestamp=-1,
         records=0,
         size=0,
+        skipped=0,
         segments=0,
         may_be_tiered=False,
         defect=LogDefect(DefectKind.UNREADABLE.value, folder.name, 0, -1, 0, text),

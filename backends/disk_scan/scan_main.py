@@ -7,8 +7,8 @@ import socket
 import sys
 import time
 
-from backends.disk_scan.log_dir_scan import CHECKSUMS, scan_log_dirs
-from backends.disk_scan.scan_values import scan_lines
+from backends.disk_scan.log_dir_scan import scan_log_dirs
+from backends.disk_scan.scan_values import CHECKSUMS, ScanDepth, scan_lines
 
 
 def main(arguments: list[str]) -> int:
@@ -30,6 +30,11 @@ def _scan(arguments: list[str]) -> int:
         default="unflushed",
         help="which batches' checksums are checked; default: those that were not flushed for certain",
     )
+    parser.add_argument(
+        "--every-batch",
+        action="store_true",
+        help="read every batch; default: skip flushed ones for which the indexes of their segments vouch",
+    )
     given = parser.parse_args(arguments)
     shown = [0.0]
 
@@ -44,7 +49,7 @@ def _scan(arguments: list[str]) -> int:
         given.dirs,
         socket.gethostname(),
         int(time.time() * 1000),
-        given.checksums,
+        ScanDepth(given.checksums, given.every_batch),
         progress if sys.stderr.isatty() else None,
     )
     bad = [found for found in scan.dirs if found.problem is not None]

@@ -12,6 +12,7 @@ _MODULES = (
     "log_segments/segment_reader.py",
     "disk_scan/checkpoint_files.py",
     "disk_scan/scan_values.py",
+    "disk_scan/offset_index.py",
     "disk_scan/segment_walk.py",
     "disk_scan/epoch_spans.py",
     "disk_scan/partition_scan.py",

@@ -14,6 +14,18 @@ SCHEMA = "ktriage.disk-scan/1"
 LIVE, FUTURE, DELETED, STRAY = "log", "future", "deleted", "stray"
 """What a partition's folder is: the replica itself; the copy that a move between dirs fills; a replica that the
 broker is deleting; one that was not assigned to the broker any more."""
+CHECKSUMS = ("unflushed", "all", "none")
+"""Which batches' checksums are checked: those that the broker had not flushed for certain (what Kafka itself checks
+after an unclean stop), all, or none."""
+
+
+class ScanDepth(NamedTuple):
+    """``checksums``: which batches' checksums are checked (:data:`CHECKSUMS`); for all, every batch is read.
+    ``every_batch``: so is it without; else flushed batches are skipped where the index of their segment vouches.
+    """
+
+    checksums: str = "unflushed"
+    every_batch: bool = False
 
 
 class LogDefect(NamedTuple):
@@ -35,7 +47,9 @@ class ScannedLog(NamedTuple):
 
     ``leader_epoch`` is the newest epoch that the log has heard of (leader-epoch-checkpoint): it may hold no record.
     ``lost_tail`` is why records that once were in this log are known to be missing at its end, None where nothing
-    shows that. ``remarks`` are other things that a person should know, one line each.
+    shows that. ``skipped`` is the size in bytes of flushed batches that were not read, because the index of their
+    segment tells their epochs; ``records`` is None then, and ``last_timestamp`` that of the batches that were read.
+    ``remarks`` are other things that a person should know, one line each.
     """
 
     folder: str
@@ -51,8 +65,9 @@ class ScannedLog(NamedTuple):
     leader_epoch: int
     spans: tuple[tuple[int, int, int], ...]
     last_timestamp: int
-    records: int
+    records: int | None
     size: int
+    skipped: int
     segments: int
     may_be_tiered: bool
     defect: LogDefect | None
@@ -137,6 +152,7 @@ def _log_fields(path: str, log: ScannedLog) -> dict[str, Any]:
         "lastTimestampMs": log.last_timestamp,
         "records": log.records,
         "size": log.size,
+        "skippedBytes": log.skipped,
         "segments": log.segments,
         "mayBeTiered": log.may_be_tiered,
         "defect": None

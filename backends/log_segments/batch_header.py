@@ -17,13 +17,13 @@ MAGIC = 2
 NO_EPOCH = -1
 OLD_MAGICS = (0, 1)
 """Message sets of Kafka before 0.11, which Kafka 4.0 no longer reads."""
-_SHORTEST = HEADER_SIZE - LENGTH_BEFORE
-_LAST_OFFSET = (1 << 63) - 1
+SHORTEST_LENGTH = HEADER_SIZE - LENGTH_BEFORE
+LAST_OFFSET = (1 << 63) - 1
 _COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 _COMPRESSION = 0x07
 _APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
-_CONTROL = 0x20
+CONTROL = 0x20
 
 
 class BatchHeader(NamedTuple):
@@ -74,7 +74,7 @@ class BatchHeader(NamedTuple):
     @property
     def is_control(self) -> bool:
         """The batch holds a marker (commit, abort, leader change, …) and no records of a client."""
-        return bool(self.attributes & _CONTROL)
+        return bool(self.attributes & CONTROL)
 
     @property
     def is_log_append_time(self) -> bool:
@@ -91,6 +91,17 @@ def parse_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
     return _made(BatchHeader, _unpack(data, at))  # as BatchHeader(...) does, without a call of Python's
 
 
+_ALIKE = Struct(">iB")
+unpack_counts = Struct(">qi5sIhi8xq14xi").unpack_from
+"""Of a header: base offset, length, the bytes of leader epoch and magic (as :func:`alike_key`), checksum,
+attributes, last offset delta, newest timestamp, records."""
+
+
+def alike_key(epoch: int) -> bytes:
+    """Leader epoch and magic as they stand in the header of a batch of that epoch."""
+    return _ALIKE.pack(epoch, MAGIC)
+
+
 def header_defect(header: BatchHeader) -> str | None:
     """Why no broker can have written this header, None where it is plausible. The checksum is not checked."""
     base, length, epoch, magic, _, _, delta, _, _, _, _, _, records = header
@@ -98,8 +109,8 @@ def header_defect(header: BatchHeader) -> str | None:
     # For millions of headers: one test if all is well.
     if (
         magic == MAGIC
-        and length >= _SHORTEST
-        and 0 <= base < _LAST_OFFSET - delta
+        and length >= SHORTEST_LENGTH
+        and 0 <= base < LAST_OFFSET - delta
         and delta >= 0
         and 0 <= records <= offsets
         and epoch >= NO_EPOCH
@@ -107,10 +118,10 @@ def header_defect(header: BatchHeader) -> str | None:
         return None
     if magic != MAGIC:
         return f"its magic is {magic}"
-    if length < _SHORTEST:
+    if length < SHORTEST_LENGTH:
         return f"its length is {length}"
     if epoch < NO_EPOCH:
         return f"its leader epoch is {epoch}"
-    if base < 0 or delta < 0 or base + delta >= _LAST_OFFSET:
+    if base < 0 or delta < 0 or base + delta >= LAST_OFFSET:
         return "its offsets are not between 0 and 2^63"
     return f"it counts {records} records for {offsets} offsets"

@@ -56,6 +56,7 @@ def _log(world: World, broker: int, tp: TopicPartition, log: Log) -> ScannedLog:
         last_timestamp=-1,
         records=log.end - log.start,
         size=(log.end - log.start) * BYTES_A_RECORD,
+        skipped=0,
         segments=1,
         may_be_tiered=False,
         defect=None,

@@ -1,1 +1,1 @@
-"""How fast a rescue reads the logs of offline partitions, against a bare consumer."""
+"""How fast ``ktriage disk scan`` reads log dirs, against reading all bytes of their segments."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_script import scan_script
-from backends.disk_scan.scan_values import DiskScan, scan_lines
+from backends.disk_scan.scan_values import DiskScan, ScanDepth, scan_lines
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.survey.disk_scan_report import advice_lines, scan_table
@@ -19,7 +19,7 @@ from console.signals import Stopped
 from recovery.wording.quantity_text import printable
 
 
-def scan_disks(program: Program, dirs: Sequence[Path], checksums: str, rows: int, *, json: bool) -> int:
+def scan_disks(program: Program, dirs: Sequence[Path], depth: ScanDepth, rows: int, *, json: bool) -> int:
     """Scans and shows it; returns the exit status. Raises Stopped, and InputError where no dir could be read."""
     screen, stop = program.screen, program.supervisor.stop
 
@@ -29,7 +29,7 @@ def scan_disks(program: Program, dirs: Sequence[Path], checksums: str, rows: int
         screen.progress("reading partitions", done, of)
 
     now_ms = int(time.time() * 1000)
-    scan = scan_log_dirs([str(path) for path in dirs], socket.gethostname(), now_ms, checksums, progress)
+    scan = scan_log_dirs([str(path) for path in dirs], socket.gethostname(), now_ms, depth, progress)
     bad = [found for found in scan.dirs if found.problem is not None]
     problems = [printable(f"{found.path}: {found.problem}") for found in bad]
     if len(bad) == len(scan.dirs):
@@ -40,17 +40,18 @@ def scan_disks(program: Program, dirs: Sequence[Path], checksums: str, rows: int
         screen.out(scan_table(scan, rows))
     screen.say(*problems)
     if not json:
-        screen.say(*advice_lines(scan), *_next(scan, checksums))
+        screen.say(*advice_lines(scan), *_next(scan, depth))
     return Status.PARTLY if bad else Status.DONE
 
 
-def _next(scan: DiskScan, checksums: str) -> list[str]:
+def _next(scan: DiskScan, depth: ScanDepth) -> list[str]:
     nodes = sorted({found.node_id for found in scan.dirs if found.node_id >= 0})
     if len(nodes) != 1:
         return []
     file = f"broker-{nodes[0]}.json"
     paths = [found.path for found in scan.dirs if found.problem is None]
-    options = () if checksums == "unflushed" else ("--checksums", checksums)
+    options = [*(("--checksums", depth.checksums) if depth.checksums != "unflushed" else ())]
+    options += ["--every-batch"] * depth.every_batch
     scanned = shlex.join(("ktriage", "disk", "scan", "--output", "json", *options, *paths))
     planned = shlex.join(("ktriage", "plan", "--evidence", file, "--bootstrap-server", "HOST:PORT"))
     return [f"next: {scanned} > {file}", f"next: {planned} recovery.json"]

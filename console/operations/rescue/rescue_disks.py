@@ -74,7 +74,7 @@ async def read_rescue_disks(
         return RescueDisks(())
     now_ms = int(time.time() * 1000)
     dirs = [str(path) for path in log_dirs]
-    scan = await asyncio.to_thread(scan_log_dirs, dirs, socket.gethostname(), now_ms, "unflushed", scanned)
+    scan = await asyncio.to_thread(scan_log_dirs, dirs, socket.gethostname(), now_ms, progress=scanned)
     readings = readings_of_scan(scan)
     refuse_other_clusters(readings, cluster_id)
     return RescueDisks(readings)

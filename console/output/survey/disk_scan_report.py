@@ -89,6 +89,12 @@ def _dir_lines(found: ScannedDir, limit: int) -> Iterator[str]:
         f"  {stopped}; {counted(len(found.logs) - beside, 'replica')}, {size};"
         f" {lost:,} with records missing at the end; {beside:,} being moved or deleted, or stray"
     )
+    skipped = sum(log.skipped for log in found.logs)
+    if skipped:
+        yield (
+            f"  {human_bytes(skipped)} of flushed batches were skipped: the indexes tell their epochs"
+            " (--every-batch reads them)"
+        )
     for remark in found.remarks:
         yield printable(f"  {remark}")
     ordered = sorted(found.logs, key=_urgency)

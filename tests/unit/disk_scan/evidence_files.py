@@ -30,6 +30,7 @@ def scanned_log(
         last_timestamp=-1,
         records=end,
         size=100 * end,
+        skipped=0,
         segments=1,
         may_be_tiered=False,
         defect=None,

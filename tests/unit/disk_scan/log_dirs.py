@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from struct import pack
 
+from backends.log_segments.segment_reader import SegmentReader
+from backends.log_segments.segment_source import SegmentBytes
 from tests.unit.log_segments.segments import batch
 
 CLUSTER, DIRECTORY, TOPIC_ID = "4L6g3nShT-eMCtK--X86sw", "pKx3rWm0RqGqkqg2bC0Q3A", "0hT1bLwVQbmRr2dqAjHb1w"
@@ -20,6 +23,17 @@ def log_dir(path: Path, node: int = 3) -> Path:
 
 def segment_name(base: int) -> str:
     return f"{base:020}.log"
+
+
+def offset_index(segment: bytes, base: int, interval: int = 4096) -> bytes:
+    """The ``.index`` that a broker writes: relative offset and byte of a batch, about every ``interval`` bytes."""
+    found, since = bytearray(), 0
+    for one in SegmentReader(SegmentBytes(segment), check_from=None):
+        if since > interval:
+            found += pack(">ii", one.header.last_offset - base, one.position)
+            since = 0
+        since += one.header.size
+    return bytes(found)
 
 
 def add_partition(

@@ -15,7 +15,7 @@ import pytest
 
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_script import scan_script
-from backends.disk_scan.scan_values import DiskScan, ScannedLog, scan_lines
+from backends.disk_scan.scan_values import DiskScan, ScanDepth, ScannedLog, scan_lines
 from tests.unit.disk_scan.log_dirs import (
     CLUSTER,
     DIRECTORY,
@@ -30,7 +30,7 @@ from tests.unit.log_segments.segments import batch
 
 
 def scan(*paths: Path, checksums: str = "unflushed") -> DiskScan:
-    return scan_log_dirs([str(path) for path in paths], "host-3", 1_795_381_700_000, checksums)
+    return scan_log_dirs([str(path) for path in paths], "host-3", 1_795_381_700_000, ScanDepth(checksums))
 
 
 def only_log(path: Path, checksums: str = "unflushed") -> ScannedLog:
@@ -309,6 +309,7 @@ def test_mutated_dirs_never_stop_a_scan_and_never_gain_a_record(tmp_path: Path) 
             for _, start, end in log.spans:
                 assert start == ends[-1] < end
                 ends.append(end)
+            assert log.records is not None
             assert log.records <= 1300
         json.loads("\n".join(scan_lines(found)))
         file.write_bytes(whole[file])

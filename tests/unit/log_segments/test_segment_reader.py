@@ -187,6 +187,39 @@ def test_mutated_segments_never_invent_a_batch() -> None:
     assert damaged > MUTATIONS / 2
 
 
+def test_batches_read_at_once_are_those_read_one_by_one() -> None:
+    source = random.Random(21)
+    at_once = 0
+    for _ in range(MUTATIONS):
+        data = b"".join(random_batches(source) + long_run(source))
+        if source.randrange(3):
+            data = mutated(data, source)
+        check_from = source.choice((0, None, 12))
+        one_by_one, reader = read(data, check_from)
+        quick = SegmentReader(SegmentBytes(data), check_from=check_from)
+        records, newest = 0, -1
+        for found in quick:
+            alike = quick.read_alike(found.header.leader_epoch, source.choice((1 << 62, len(data) // 2)))
+            records += alike.records + (0 if found.header.is_control else found.header.record_count)
+            newest = max(newest, alike.newest, found.header.max_timestamp)
+            at_once += alike.records
+        headers = [found.header for found in one_by_one]
+        assert records == sum(header.record_count for header in headers if not header.is_control)
+        assert newest == max((-1, *(header.max_timestamp for header in headers)))
+        ended = (quick.end_position, quick.next_offset, quick.defect)
+        assert ended == (reader.end_position, reader.next_offset, reader.defect)
+    assert at_once > MUTATIONS
+
+
+def long_run(source: random.Random) -> list[bytes]:
+    """Batches of one epoch, some of them control batches."""
+    base = 1 << 41
+    return [
+        batch(base + 10 * number, 3, epoch=4, attributes=source.choice((0, 0, 0x20)), times=(1, number))
+        for number in range(source.randrange(20))
+    ]
+
+
 def random_batches(source: random.Random) -> list[bytes]:
     written, base = [], source.choice((0, 5, 1 << 40))
     for _ in range(source.randrange(1, 6)):

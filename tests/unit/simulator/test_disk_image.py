@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.disk_scan.log_dir_scan import scan_log_dirs
+from backends.disk_scan.scan_values import ScanDepth
 from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.disk_image import write_log_dirs
 from backends.simulator.world import World
@@ -16,7 +17,7 @@ from tests.unit.simulator.clusters import FOO, cluster, end, topology, until
 
 def reading(world: World, broker: int, directory: Path) -> DiskReading:
     paths = [str(path) for path in write_log_dirs(world, "a-cluster", broker, directory)]
-    (found,) = readings_of_scan(scan_log_dirs(paths, "host", 0, "all"))
+    (found,) = readings_of_scan(scan_log_dirs(paths, "host", 0, ScanDepth("all")))
     return found
 
 
