@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -25,8 +27,8 @@ ROUNDS = 20_000
 PART = 100
 """Seeds in one part of a record."""
 ROOT = Path(__file__).parents[2]
-JUDGED = ("recovery", "backends/simulator")
-"""The packages whose code decides the outcome."""
+JUDGED = ("recovery", "backends")
+"""The packages whose code decides the outcome, as far as an incident imports it."""
 
 
 @dataclass
@@ -100,13 +102,28 @@ def _part(told: dict[str, Any]) -> SoakPart:
 
 
 def code_digest(root: Path) -> str:
-    """Of the sources that decide the outcome: other code, another run."""
+    """Of the sources that decide the outcome: other code, another run. Those that no incident imports, such as the
+    protocol's handlers, do not count.
+    """
     digest = hashlib.sha256()
-    for package in JUDGED:
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(str(path.relative_to(root)).encode())
-            digest.update(path.read_bytes())
+    for path in sorted(imported_sources(root)):
+        digest.update(str(path).encode())
+        digest.update((root / path).read_bytes())
     return digest.hexdigest()[:16]
+
+
+def imported_sources(root: Path) -> list[Path]:
+    """The files of :data:`JUDGED`, below ``root``, that a process has imported once it ran an incident."""
+    code = (
+        "import sys; from backends.simulator.incident_fuzz import INCIDENT_SECONDS, fuzz_incident;"
+        "fuzz_incident(0, INCIDENT_SECONDS);"
+        "print(*(getattr(module, '__file__', None) or '' for module in list(sys.modules.values())), sep='|')"
+    )
+    command = [sys.executable, "-c", code]
+    printed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    files = (Path(file) for file in printed.strip().split("|"))
+    below = (file.relative_to(root) for file in files if file.is_relative_to(root))
+    return [path for path in below if path.parts[0] in JUDGED]
 
 
 def _run_part(seeds: range, jobs: int, limit: float, code: str) -> SoakPart:
