@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from backends.base.simulated_clusters import simulated_id
 from backends.simulator.config import Config
 from backends.simulator.network import Weather
 from recovery.controller.rules import UncleanRecoveryStrategy
@@ -104,12 +105,12 @@ class Topology:
 
 
 def cluster_id(name: str, seed: int) -> str:
-    """Unique per name. No live cluster has such an id: theirs are 22 characters without dots."""
+    """Unique per name."""
     plain = PurePath(name).stem
     safe = "".join(char if char.isalnum() or char == "-" else "-" for char in plain)
     if safe != name:
         safe += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    return f"simulated.{safe}.{seed}"
+    return simulated_id(safe, seed)
 
 
 def directory_id(broker: int, index: int, generation: int = 0) -> str:

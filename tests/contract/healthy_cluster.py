@@ -6,6 +6,7 @@ import pytest
 
 from backends.base.answers import Depth, Outcome, SurveyRequest
 from backends.base.errors import BackendError
+from backends.base.simulated_clusters import is_simulated
 from recovery.loss import Witness
 from recovery.model import EpochSpan, Lineage, Standing, TopicPartition, Unknown, Why
 from tests.contract.backend_requests import MemoryRecorder, aggressive_choice, designate, state, survey
@@ -47,7 +48,7 @@ class HealthyClusterTests:
             assert found.asked in BROKERS
             assert found.elr_enabled is True
             assert found.cluster_id == (await backend.open()).cluster_id
-            assert backend.simulated == found.cluster_id.startswith("simulated.")
+            assert backend.simulated == is_simulated(found.cluster_id)
 
     async def test_it_may_be_closed_twice_and_then_nothing_is_asked(self, healthy: ClusterDriver) -> None:
         async with healthy.backend() as backend:

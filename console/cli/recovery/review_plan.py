@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from backends.base.protocol import Backend
+from backends.base.simulated_clusters import rehearsal
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
@@ -73,10 +74,10 @@ def rehearsed(cluster_id: str) -> tuple[str, ...] | None:
 
     For a scenario in the user's own file, the id does not contain the full path.
     """
-    kind, _, rest = cluster_id.partition(".")
-    scenario, _, seed = rest.rpartition(".")
-    if kind != "simulated" or not scenario or not seed.isdecimal():
+    made = rehearsal(cluster_id)
+    if made is None:
         return None
     from backends.simulator.scenario.files import names  # noqa: PLC0415  # for a rehearsal's plan only
 
-    return ("--simulate", scenario if scenario in names() else "FILE.yaml", "--seed", seed)
+    scenario = made.scenario if made.scenario in names() else "FILE.yaml"
+    return ("--simulate", scenario, "--seed", str(made.seed))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from backends.base.simulated_clusters import is_simulated
 from console.output.json_document import document
 from console.output.rescue.rescue_report import broker_text, epochs_text, offsets_text, unread_lines
 from console.output.text_table import TextColumn, table
@@ -15,8 +16,6 @@ from console.rescue.record_fields import Record
 from console.rescue.rescued_branch import Ending, RescueContents, RescuedBranch
 from recovery.wording.quantity_text import counted, human_bytes, printable, simulated_time
 
-_SIMULATED = "simulated."
-"""So begin the ids of simulated clusters; those of real ones have no dot."""
 MOST_TEXT = 200
 """Characters of a key or a value that are shown."""
 
@@ -69,7 +68,7 @@ def verified_line(shown: Sequence[BranchShown]) -> str:
 def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int) -> Iterator[str]:
     """Counts first, then the branches, then their first records where those are wanted."""
     header = contents.index.header
-    simulated = header.cluster_id.startswith(_SIMULATED)
+    simulated = is_simulated(header.cluster_id)
     records = sum(one.summary.records for one in shown if one.summary is not None)
     broken = sum(one.problem is not None for one in shown)
     yield (
