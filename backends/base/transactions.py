@@ -11,7 +11,7 @@ from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.transactions.transaction_values import CoordinatedTransaction, PartitionTransactions
 from recovery.wording.quantity_text import some_of
 
-LEADERLESS = Unknown(Why.NOT_ANSWERED, "the partition has no leader")
+LEADERLESS = Unknown(Why.NO_LEADER, "")
 """The answer for a partition that nobody leads."""
 
 

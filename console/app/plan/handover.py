@@ -47,6 +47,6 @@ async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...
             found = await session.run(
                 lambda backend: read_plan_transactions(backend, incident.plans, ANSWERS_SECONDS, progress)
             )
-            incident = replace(incident, transactions=found)
+            incident = replace(incident, transactions=found or None)
     made = f"{time_text(at_ms)} by {made_by()}"
     return tuple(plain_lines(handover_blocks(incident, made, session.target.arguments)))

@@ -87,10 +87,10 @@ def _incident(run: Run, options: IncidentOptions) -> Incident:
         return await read_plan_transactions(backend, incident.plans, ANSWERS_SECONDS, run.screen.progress)
 
     try:
-        return replace(incident, transactions=run.read(job))
+        return replace(incident, transactions=run.read(job) or None)
     except BackendError as error:
         gaps = (*incident.sources.gaps, f"Transactions were not read: {error}")
-        return replace(incident, sources=replace(incident.sources, gaps=gaps), transactions=None)
+        return replace(incident, sources=replace(incident.sources, gaps=gaps), transactions=())
 
 
 def _title(run: Run) -> str:

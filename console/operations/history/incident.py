@@ -114,7 +114,8 @@ class Incident:
     """Everything that is known of it. ``runs`` are those of the period, oldest first; ``unfinished`` is what any
     run left open, and ``going_on`` the run that holds the lock now. ``fenced``: since when brokers are, in ms, by
     the whole metadata log. ``earlier`` are runs before the period that sent something: what they left is not looked
-    at, but for what ``unfinished`` has. ``transactions`` is None where nobody asked for them.
+    at, but for what ``unfinished`` has. ``transactions`` is None where nobody asked for them, and empty
+    where they could not be read (``sources.gaps``).
     """
 
     sources: IncidentSources

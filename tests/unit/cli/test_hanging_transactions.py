@@ -166,6 +166,9 @@ async def test_a_coordinator_that_did_not_answer_may_know_that_it_is_alive() -> 
 async def test_a_partition_without_a_leader_is_not_called_free_of_transactions() -> None:
     told = await prepared(Cluster(COMMITTED, leader=-1))
     assert told.found.unread == {HERE: LEADERLESS} and not told.found.complete
+    assert str(LEADERLESS) == "the partition has no leader", (
+        "which was not asked, and so did not fail to answer"
+    )
 
 
 async def test_one_that_ends_while_the_coordinator_is_asked_is_not_hanging() -> None:
