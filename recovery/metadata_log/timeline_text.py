@@ -140,7 +140,9 @@ def _row_text(row: HistoryRow, history: MetadataHistory) -> str:
     if isinstance(row.change, RemoveTopicRecord):
         return f"topic {history.topic_name(row.change.topic_id) or row.change.topic_id} deleted"
     if isinstance(row.change, BrokerRegistrationChangeRecord):
-        return _registration_changed(row.change, _log_dirs_before(row, history))
+        # The broker's whole history is read for its log dirs: not for each of its fences too.
+        before = None if row.change.directories is None else _log_dirs_before(row, history)
+        return _registration_changed(row.change, before)
     return _ROWS[type(row.change)](row.change)
 
 

@@ -16,6 +16,7 @@ from console.operations.survey.overview import Overview
 from console.output.resume_report import open_lines
 from console.output.survey.overview_report import offline_lines
 from console.output.transactions_report import endings_text
+from recovery.cluster_health import short_of_replicas
 from recovery.metadata_log.timeline_text import time_text
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.values import NotElected
@@ -37,8 +38,7 @@ def open_items(incident: Incident) -> Iterator[str]:
             yield from health_lines(health)
         if health.current:
             yield from steps_lines(now.steps)
-        offline = sum(survey.state.offline for survey in now.surveys)
-        yield from offline_lines(now.offline_times, offline, _offline_until(incident, now))
+        yield from offline_lines(now.offline_times, now.totals.offline, _offline_until(incident, now))
     yield from _without_leader(incident)
     yield from _brokers_away(incident)
     yield from _waits(incident)
@@ -58,7 +58,7 @@ def gap_lines(incident: Incident) -> Iterator[str]:
             f"What {counted(len(incident.earlier), 'run')} before this period left open was not looked at"
             f" (the newest began {newest}; --since)."
         )
-    if not incident.transactions:
+    if incident.transactions is None:
         yield "Transactions were not read (ktriage transactions shows which are hanging)."
     for one in incident.transactions or ():
         yield from (f"Other transactions may hang, of {one.file.path}: {why}" for why in one.unread)
@@ -92,8 +92,8 @@ def _transactions(incident: Incident) -> Iterator[str]:
 def _out_of_isr(incident: Incident) -> Iterator[str]:
     """Of partitions that somebody leads."""
     now = incident.sources.now
-    states = () if now is None else tuple(s.state for s in now.surveys if not s.state.offline)
-    short = [state for state in states if len(state.isr) < len(state.replicas)]
+    found = () if now is None else short_of_replicas(now.partitions.states)
+    short = [state for state in found if not state.offline]
     if short:
         brokers = sorted({broker for state in short for broker in state.replicas if broker not in state.isr})
         names = some_of([state.tp for state in short])
@@ -105,7 +105,7 @@ def _offline_now(incident: Incident) -> frozenset[TopicPartition] | None:
     """None: it is not known."""
     now = incident.sources.now
     if now is not None:
-        return frozenset(survey.tp for survey in now.surveys if survey.state.offline)
+        return frozenset(state.tp for state in now.partitions.states if state.offline)
     if incident.sources.timeline is not None:
         return frozenset(outage.tp for outage in incident.outages if outage.until_ms is None)
     return None
@@ -218,7 +218,7 @@ def _healed_brokers(incident: Incident) -> Iterator[tuple[int, bool]]:
     heals = [e for run in incident.runs for e in run.events if isinstance(e, EntryBegun) and e.action == HEAL]
     if now is None or not heals or heals[-1].detail.get("undo") or incident.unfinished.heals:
         return
-    held = {broker for survey in now.surveys for broker in survey.state.replicas}
+    held = {broker for state in now.partitions.states for broker in state.replicas}
     for broker in heals[-1].detail.get("gone", ()):
         listed = now.cluster.broker(broker)
         if listed is not None and listed.fenced:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import pytest
 
+from backends.base.errors import Unreachable
+from console.cli.recovery import incident_view
+from console.operations.survey.overview import Overview, overview
+from recovery.survey_columns import SurveyRows
 from tests.unit.cli.command_process import Caller
 
 AGREED = ("--yes", "--reason", "a test")
@@ -39,6 +45,44 @@ def test_what_runs_before_the_period_left_is_said_to_be_left_out(elected: Caller
     assert "ktriage handover --since 2020-05-04T00:00 --simulate" in told.out, told
     assert "Transactions were not read" in told.out, told
     assert "Broker 3 is fenced since" in told.out, told
+
+
+def test_that_transactions_could_not_be_read_is_said_once_with_the_reason(
+    elected: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> NoReturn:
+        raise Unreachable("no broker answers any more")
+
+    monkeypatch.setattr(incident_view, "read_plan_transactions", refused)
+    told = elected("ktriage", "handover", *HANGING)
+    assert told.out.count("Transactions were not read") == 1, told
+    assert "Transactions were not read: no broker answers any more" in told.out
+
+
+class NoRows(SurveyRows):
+    """Surveys of which none is to be created: on a large cluster that takes seconds and a GiB."""
+
+    def __getitem__(self, at: object) -> NoReturn:
+        raise AssertionError("a survey was created")
+
+    def __iter__(self) -> NoReturn:
+        raise AssertionError("a survey was created")
+
+    def incomplete(self) -> tuple[int, ...]:
+        return ()
+
+
+def test_a_page_creates_no_survey_of_a_partition(elected: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert elected("ktriage", "heal", "apply", *BROKER, *AGREED, *GONE).status == 0
+    pages = [elected("ktriage", "handover", *one).out for one in (HANGING, GONE)]
+
+    async def without_rows(*asked: Any) -> Overview:
+        view = await overview(*asked)
+        return replace(view, surveys=NoRows(view.surveys))
+
+    monkeypatch.setattr(incident_view, "overview", without_rows)
+    again = [elected("ktriage", "handover", *one).out for one in (HANGING, GONE)]
+    assert [page.splitlines()[2:] for page in again] == [page.splitlines()[2:] for page in pages]
 
 
 def test_an_outage_is_never_said_to_be_shorter_than_it_is(call: Caller) -> None:

@@ -142,6 +142,16 @@ def test_every_event_has_one_line(history: MetadataHistory) -> None:
     assert "min.insync.replicas set to 2 for topic orders" in texts
 
 
+def test_a_fence_is_told_without_the_whole_history_of_its_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a broker that was fenced thousands of times takes that squared."""
+    fences = [BrokerRegistrationChangeRecord(2, 1, fenced=at % 2 == 0) for at in range(4)]
+    history = MetadataHistory()
+    history.extend_decoded(DecodedRecord(at, at, at, record) for at, record in enumerate(fences))
+    found = list(events(history))
+    monkeypatch.delattr(MetadataHistory, "of")
+    assert [event_text(event, history) for event in found] == ["broker 2 fenced", "broker 2 unfenced"] * 2
+
+
 def test_a_log_dir_that_is_no_longer_online_has_failed() -> None:
     def at(offset: int, record: RegisterBrokerRecord | BrokerRegistrationChangeRecord) -> DecodedRecord:
         return DecodedRecord(offset, offset, offset, record)
