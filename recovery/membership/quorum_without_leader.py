@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.membership.voters import ReplicaKey
+from recovery.wording.quantity_text import both
 
 NOT_KNOWN = -1
 
@@ -92,37 +94,40 @@ class QuorumWithoutLeader:
 
     @property
     def sentence(self) -> str:
-        """What has to happen, in one line."""
-        if not self.hosts:
-            return "nobody leads, and no controller is known from here: name one with --bootstrap-controller"
-        if not self.missing:
-            return self._enough_answer
-        down = ", ".join(f"{host.key.id} ({host.address})" for host in self.down)
-        stuck = "No change can be committed, a change of the voters neither"
-        lost = "a majority is lost" if self.proved else "no leader can be reached"
-        if not self.certain:
-            return (
-                f"{lost}: {len(self.up)} of the {len(self.hosts)} controllers that have registered"
-                " answer, and which of them are voters is not known from here (one that was removed stays"
-                f" registered). {stuck}. Bring back as many as it takes, at most {self.at_most} of:"
-                f" {down}{self._new}{self._cut_off}"
-            )
-        which = "all of" if self.missing == len(self.down) else f"{self.missing} of"
-        return (
-            f"{lost}: {len(self.up)} of {len(self.hosts)} voters answer and {self.majority} are needed."
-            f" {stuck}. Bring back {which}: {down}{self._new}{self._cut_off}"
-        )
+        """What has to happen: :attr:`sentences` in one line, without the last full stop."""
+        return ". ".join(self.sentences)
 
     @property
-    def _cut_off(self) -> str:
-        """What else it can be, where a leader may be on the other side of a cut."""
-        if self.proved:
-            return ""
-        which = ", ".join(str(host.key.id) for host in self.hosts if host.may_be_up)
-        return (
-            f". If {which} run, the quorum may be well and the brokers that answer cut off from it: look on those"
-            " hosts first"
-        )
+    def sentences(self) -> tuple[str, ...]:
+        """What is seen, what it means, and what has to happen; without full stops."""
+        if not self.hosts:
+            return (
+                "nobody leads, and no controller is known from here: name one with --bootstrap-controller",
+            )
+        return tuple(self._majority_lost() if self.missing else self._enough_answer())
+
+    def _majority_lost(self) -> Iterator[str]:
+        down = ", ".join(f"{host.key.id} ({host.address})" for host in self.down)
+        lost = "a majority is lost" if self.proved else "no leader can be reached"
+        stuck = "No change can be committed, a change of the voters neither"
+        if self.certain:
+            yield f"{lost}: {len(self.up)} of {len(self.hosts)} voters answer and {self.majority} are needed"
+            yield stuck
+            which = "all of" if self.missing == len(self.down) else f"{self.missing} of"
+            yield f"Bring back {which}: {down}"
+        else:
+            yield f"{lost}: {len(self.up)} of the {len(self.hosts)} controllers that have registered answer"
+            yield "Which of them are voters is not known from here: one that was removed stays registered"
+            yield stuck
+            yield f"Bring back as many as it takes, at most {self.at_most} of: {down}"
+        if empty := self.without_metadata:
+            yield self._no_metadata
+            yield f"With a new disk it does not count, and {len(empty)} more must come back"
+        if not self.proved:
+            # A leader may be on the other side of a cut.
+            which = ", ".join(str(host.key.id) for host in self.hosts if host.may_be_up)
+            yield f"If {which} run, the quorum may be well, and the brokers that answer cut off from it"
+            yield "Look on those hosts first"
 
     @property
     def at_most(self) -> int:
@@ -131,16 +136,9 @@ class QuorumWithoutLeader:
         return min(down, max(self.missing, down // 2 + 1))
 
     @property
-    def _new(self) -> str:
-        """What a voter on a new disk means for the count."""
-        empty = self.without_metadata
-        if not empty:
-            return ""
-        which = ", ".join(str(host.key.id) for host in empty)
-        return (
-            f". {which} reports no metadata: started since then, or with a new disk; with a new disk it does not"
-            f" count, and {len(empty)} more must come back"
-        )
+    def _no_metadata(self) -> str:
+        which = ", ".join(str(host.key.id) for host in self.without_metadata)
+        return f"{which} reports no metadata: it started after the leader was lost, or its disk is new"
 
     @property
     def without_metadata(self) -> tuple[VoterHost, ...]:
@@ -151,21 +149,21 @@ class QuorumWithoutLeader:
             return ()
         return tuple(host for host in self.up if host.metadata <= NOT_KNOWN)
 
-    @property
-    def _enough_answer(self) -> str:
-        up = f"{len(self.up)} of {len(self.hosts)} controllers answer"
-        reported = f"{up} and nobody leads: an election is under way"
+    def _enough_answer(self) -> Iterator[str]:
+        yield f"{len(self.up)} of {len(self.hosts)} controllers answer and nobody leads"
+        yield (
+            "An election is under way, they cannot reach each other, or one of them has a new disk and is no voter"
+            " any more"
+        )
         empty, left = self.without_metadata, len(self.up) - len(self.without_metadata)
-        causes = f"{reported}, they cannot reach each other, or one of them has a new disk and is no voter any more"
-        which = ", ".join(str(host.key.id) for host in empty)
         if empty and left < self.majority:
-            causes += (
-                f" ({which} reports no metadata: started since then, or with a new disk; with a new disk, {left} of"
-                f" {len(self.hosts)} voters answer and {self.majority} are needed)"
-            )
-        compare = "directory.id in meta.properties of its metadata log dir"
+            yield self._no_metadata
+            yield f"With a new disk, {left} of {len(self.hosts)} voters answer and {self.majority} are needed"
         against = "the directory id below" if self.certain else "that of the voters, if it was noted"
-        return f"{causes}. Compare {compare} with {against}; the others must come back with the disks that they had"
+        yield f"Compare directory.id in meta.properties of its metadata log dir with {against}"
+        if self.down:
+            disks = "the disk that it had" if len(self.down) == 1 else "the disks that they had"
+            yield f"Bring {both([host.key.id for host in self.down])} back with {disks}"
 
 
 ADVICE = (

@@ -100,7 +100,7 @@ def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:
 def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     """A quorum without a leader."""
     yield f"cluster {lost.cluster_id}: {'NO LEADER' if lost.proved else 'NO LEADER REACHED'}"
-    yield lost.sentence
+    yield from (f"{one[0].upper()}{one[1:]}." for one in lost.sentences)
     if lost.hosts:
         yield ""
         yield f"{lost.hosts_title}:"

@@ -151,11 +151,13 @@ def test_a_controller_on_a_new_disk_may_be_no_voter_though_enough_answer() -> No
     new = VoterHost(key(2), "h2:9093", True, "", -1, -1)
     down = VoterHost(key(3), "h3:9093", False, "refused", -1, -1)
     doubtful = QuorumWithoutLeader("c", (up, new, down), False, "").sentence
-    assert "2 reports no metadata: started since then, or with a new disk" in doubtful
-    assert "with a new disk, 1 of 3 voters answer and 2 are needed" in doubtful
+    assert "2 reports no metadata: it started after the leader was lost, or its disk is new. With" in doubtful
+    assert "With a new disk, 1 of 3 voters answer and 2 are needed" in doubtful
+    assert doubtful.endswith("Bring 3 back with the disk that it had")
     assert "Compare directory.id in meta.properties" in doubtful
     enough = QuorumWithoutLeader("c", (up, up._replace(key=key(4)), new), False, "").sentence
     assert "2 reports no metadata" not in enough
+    assert "Bring" not in enough, "nobody is down"
     # Where nobody tells any metadata, that one does not is no sign of anything.
     assert "2 reports no metadata" not in QuorumWithoutLeader("c", (new, new, down), False, "").sentence
 
