@@ -15,7 +15,8 @@ from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
 from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.metadata_log.history import MetadataHistory, PartitionSubject
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import PartitionSubject
 from recovery.model import Survey, TopicPartition, Unknown
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from aiokafka.record.default_records import DefaultRecordBatch
 
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
-from recovery.metadata_log.history import IN_SNAPSHOT, MetadataLogRecord
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
 
 
 class BatchReader:

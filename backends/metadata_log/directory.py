@@ -16,7 +16,7 @@ from pathlib import Path
 
 from backends.metadata_log.batches import BatchReader
 from backends.metadata_log.topic_scan import TopicScan
-from recovery.metadata_log.history import MetadataLogRecord
+from recovery.metadata_log.log_changes import MetadataLogRecord
 
 DIRECTORY = "__cluster_metadata-0"
 _SEGMENT = re.compile(r"(\d{20})\.log")

@@ -17,7 +17,8 @@ from backends.simulator.partition_table import id_of, topics_of
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import PartitionChange, Registration
 from recovery.controller.rules import UncleanRecoveryStrategy, strategy_of
-from recovery.metadata_log.history import DecodedRecord, MetadataHistory
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import DecodedRecord
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,

@@ -22,7 +22,8 @@ from backends.metadata_log.topic_scan import TopicScan
 from backends.simulator.partition_table import topic_id
 from benchmarks.machine_info import described
 from recovery.controller.registration import PartitionChange, Registration
-from recovery.metadata_log.history import MetadataLogRecord, PartitionSubject, fold
+from recovery.metadata_log.history import fold
+from recovery.metadata_log.log_changes import MetadataLogRecord, PartitionSubject
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import PartitionChangeRecord, PartitionRecord, TopicRecord
 

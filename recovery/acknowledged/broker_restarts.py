@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from recovery.metadata_log.history import IN_SNAPSHOT, BrokerSubject, MetadataHistory
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, BrokerSubject
 from recovery.metadata_log.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 
 

@@ -6,7 +6,8 @@ from recovery.acknowledged.broker_restarts import broker_restarts, restart_after
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.min_isr_over_time import BEFORE_THE_LOG, min_isr_over_time
 from recovery.controller.registration import Registration
-from recovery.metadata_log.history import IN_SNAPSHOT, MetadataHistory, PartitionSubject
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, PartitionSubject
 from recovery.model import PartitionState, Survey, Unknown, Why
 
 

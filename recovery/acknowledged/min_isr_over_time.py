@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from recovery.metadata_log.history import IN_SNAPSHOT, ConfigSubject, MetadataHistory
-from recovery.metadata_log.records import ConfigRecord, ResourceType
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, ConfigSubject
+from recovery.metadata_log.min_isr_levels import configured_number, effective_level, min_isr_levels
+from recovery.metadata_log.records import ConfigRecord
 from recovery.min_isr import MIN_ISR
 
 BEFORE_THE_LOG = -1
@@ -52,35 +54,15 @@ def min_isr_over_time(
     one does, the files are not known and may contain 1. Of several brokers' values the lowest is taken.
     """
     rows = []
-    for level, resource in _levels(topic, brokers):
+    for level, resource in min_isr_levels(topic, brokers):
         for row in history.of(ConfigSubject(level, resource, MIN_ISR)):
             if isinstance(row.change, ConfigRecord):
                 at = BEFORE_THE_LOG if row.batch == IN_SNAPSHOT else row.offset
-                rows.append((at, level, resource, _number(row.change.value)))
+                rows.append((at, level, resource, configured_number(row.change.value)))
     rows.sort(key=lambda row: row[0])
     values: dict[tuple[int, str], int | None] = {}
     changes = [MinIsrChange(BEFORE_THE_LOG, None)]
     for at, level, resource, value in rows:
         values[level, resource] = value
-        changes.append(MinIsrChange(at, _effective(values, topic)))
+        changes.append(MinIsrChange(at, effective_level(values, topic)))
     return MinIsrOverTime(tuple(changes), now if changes[-1].value is None else 1)
-
-
-def _levels(topic: str, brokers: Iterable[int]) -> Iterator[tuple[int, str]]:
-    yield ResourceType.TOPIC, topic
-    yield ResourceType.BROKER, ""
-    for broker in brokers:
-        yield ResourceType.BROKER, str(broker)
-
-
-def _number(value: str | None) -> int | None:
-    """A value that is no number cannot be in force; 1 is the lowest possible value."""
-    return None if value is None else int(value) if value.isdecimal() else 1
-
-
-def _effective(values: dict[tuple[int, str], int | None], topic: str) -> int | None:
-    own = values.get((ResourceType.TOPIC, topic))
-    if own is not None:
-        return own
-    others = [value for value in values.values() if value is not None]
-    return min(others, default=None)

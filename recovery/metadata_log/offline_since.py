@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from recovery.controller.registration import Registration
-from recovery.metadata_log.history import IN_SNAPSHOT, MetadataHistory, PartitionSubject, applied
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, PartitionSubject, applied
 
 
 def offline_since_ms(history: MetadataHistory, subject: PartitionSubject, leader_epoch: int) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from recovery.metadata_log.timeline import ClusterEvent, EventKind
+from recovery.metadata_log.partition_states import EventKind
+from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import NO_LEADER, TopicPartition
 
 
@@ -25,26 +26,42 @@ class Outage(NamedTuple):
     deleted: bool = False
 
 
+class OutageTracker:
+    """Follows the changes of partitions; ``open``: the partitions that have no leader now."""
+
+    def __init__(self) -> None:
+        self.open: dict[TopicPartition, Outage] = {}
+
+    def take(self, move: PartitionMove, time_ms: int) -> Outage | None:
+        """The outage that this change begins or ends (then it has an end); None if it does neither."""
+        if move.kind is EventKind.OFFLINE and move.before is not None:
+            outage = self.open[move.tp] = Outage(move.tp, time_ms, leader_before=move.before.leader)
+            return outage
+        if move.tp not in self.open or (move.after is not None and not move.after.has_leader):
+            return None
+        return self.open.pop(move.tp)._replace(
+            until_ms=time_ms,
+            leader_after=NO_LEADER if move.after is None else move.after.leader,
+            unclean=move.kind is EventKind.UNCLEAN_ELECTION,
+            deleted=move.after is None,
+        )
+
+
 def outages(events: Iterable[ClusterEvent]) -> tuple[Outage, ...]:
     """Every outage that begins in ``events``, in the order in which they began."""
     found: list[Outage] = []
-    open_: dict[TopicPartition, int] = {}
+    begun: dict[TopicPartition, int] = {}
+    tracker = OutageTracker()
     for event in events:
         for move in event.moves:
-            if move.kind is EventKind.OFFLINE and move.before is not None:
-                open_[move.tp] = len(found)
-                found.append(Outage(move.tp, event.time_ms, leader_before=move.before.leader))
+            outage = tracker.take(move, event.time_ms)
+            if outage is None:
                 continue
-            place = open_.get(move.tp)
-            if place is None or (move.after is not None and not move.after.has_leader):
-                continue
-            del open_[move.tp]
-            found[place] = found[place]._replace(
-                until_ms=event.time_ms,
-                leader_after=NO_LEADER if move.after is None else move.after.leader,
-                unclean=move.kind is EventKind.UNCLEAN_ELECTION,
-                deleted=move.after is None,
-            )
+            if outage.until_ms is None:
+                begun[outage.tp] = len(found)
+                found.append(outage)
+            else:
+                found[begun[outage.tp]] = outage
     return tuple(found)
 
 

@@ -6,13 +6,14 @@ belong together if the change shows that broker: it left the ISR, or it lost or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from recovery.controller.registration import LeaderRecoveryState, Registration
-from recovery.metadata_log.history import IN_SNAPSHOT, HistoryRow, MetadataHistory, PartitionSubject, applied
+from recovery.controller.registration import Registration
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, Change, HistoryRow, PartitionSubject
+from recovery.metadata_log.partition_states import EventKind, PartitionStates, PartitionStep
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -24,35 +25,6 @@ from recovery.metadata_log.records import (
     UnregisterBrokerRecord,
 )
 from recovery.model import TopicPartition
-
-
-class EventKind(StrEnum):
-    """The kinds of events. Those of partitions are ordered from the worst to the most harmless."""
-
-    OFFLINE = "offline"
-    UNCLEAN_ELECTION = "unclean election"
-    ONLINE = "online again"
-    REASSIGNMENT = "reassignment"
-    LEADER_CHANGED = "leader changed"
-    ISR_SHRANK = "ISR shrank"
-    ISR_GREW = "ISR grew"
-    ELR_CHANGED = "ELR changed"
-    RECOVERY_ENDED = "recovery ended"
-    REPLICA_ORDER = "replica order"
-    PARTITION_CREATED = "partition created"
-    PARTITION_DELETED = "partition deleted"
-    LOG_DIR_ASSIGNED = "log dir assigned"
-    BROKER_REGISTERED = "broker registered"
-    BROKER_UNREGISTERED = "broker unregistered"
-    BROKER_FENCED = "broker fenced"
-    BROKER_UNFENCED = "broker unfenced"
-    CONTROLLED_SHUTDOWN = "controlled shutdown"
-    LOG_DIRS_CHANGED = "log dirs changed"
-    CONTROLLER_REGISTERED = "controller registered"
-    TOPIC_CREATED = "topic created"
-    TOPIC_DELETED = "topic deleted"
-    CONFIG_CHANGED = "config changed"
-    FEATURE_CHANGED = "feature changed"
 
 
 class PartitionMove(NamedTuple):
@@ -110,7 +82,7 @@ class MetadataTimeline:
     def __init__(self, history: MetadataHistory) -> None:
         self.history = history
         self._returned = 0
-        self._now: dict[PartitionSubject, Registration | None] = {}
+        self._states = PartitionStates()
 
     def events(self) -> Iterator[ClusterEvent]:
         """The events since the last call, in the order of the log."""
@@ -118,7 +90,7 @@ class MetadataTimeline:
         for batch, same_batch in groupby(new, key=lambda row: row.batch):
             rows = list(same_batch)
             self._returned += len(rows)
-            found = _of_batch(self.history, rows, self._now)
+            found = _of_batch(self.history, rows, self._states)
             if batch == IN_SNAPSHOT:
                 for _ in found:  # the state in a snapshot is the starting point, not an event
                     pass
@@ -132,29 +104,24 @@ def events(history: MetadataHistory) -> Iterator[ClusterEvent]:
 
 
 def _of_batch(
-    history: MetadataHistory, rows: list[HistoryRow], now: dict[PartitionSubject, Registration | None]
+    history: MetadataHistory, rows: list[HistoryRow], states: PartitionStates
 ) -> Iterator[ClusterEvent]:
-    causes = [
-        row for row in rows if isinstance(row.change, (BrokerRegistrationChangeRecord, RegisterBrokerRecord))
-    ]
+    causes = [row for row in rows if isinstance(row.change, CAUSES)]
     moved: dict[tuple[EventKind, HistoryRow | None], list[PartitionMove]] = {}
     first: dict[tuple[EventKind, HistoryRow | None], HistoryRow] = {}
     others: list[ClusterEvent] = []
     for row in rows:
         if not isinstance(row.subject, PartitionSubject):
-            kind = _kind_of(row)
+            kind = kind_of_change(row.change)
             if kind is not None:
                 others.append(ClusterEvent(row.time_ms, row.offset, kind, row, (), None))
             continue
-        before = now.get(row.subject)
-        after = now[row.subject] = applied(before, row.change)
-        if before == after:
+        step = states.take(row.subject, row.change)
+        if step is None:
             continue
         name = history.topic_name(row.subject.topic_id) or row.subject.topic_id
-        move = PartitionMove(
-            TopicPartition(name, row.subject.partition), kind_of_move(before, after), before, after
-        )
-        group = (move.kind, _cause(move, causes))
+        move = PartitionMove(TopicPartition(name, row.subject.partition), *step)
+        group = (move.kind, cause_of(step, causes))
         moved.setdefault(group, []).append(move)
         first.setdefault(group, row)
     partitions = [
@@ -165,66 +132,19 @@ def _of_batch(
     yield from sorted((*others, *partitions), key=lambda event: (event.row is None, event.offset))
 
 
-def kind_of_move(before: Registration | None, after: Registration | None) -> EventKind:
-    """The kind of event of a partition's change. If several fit, the worst."""
-    if after is None:
-        return EventKind.PARTITION_DELETED
-    if before is None:
-        return EventKind.PARTITION_CREATED
-    if before.leader != after.leader:
-        if not after.has_leader:
-            return EventKind.OFFLINE
-        if is_unclean(before, after):
-            return EventKind.UNCLEAN_ELECTION
-        if not before.has_leader:
-            return EventKind.ONLINE
-    return _kind_by_replicas(before, after)
+CAUSES = (BrokerRegistrationChangeRecord, RegisterBrokerRecord)
 
 
-def _kind_by_replicas(before: Registration, after: Registration) -> EventKind:
-    """The kind of a change in which the partition neither lost its leader nor got one again. It must be quick:
-    a log has millions of changes.
-    """
-    other_order = before.replicas != after.replicas
-    moving = before.adding != after.adding or before.removing != after.removing
-    if moving or (other_order and sorted(before.replicas) != sorted(after.replicas)):
-        return EventKind.REASSIGNMENT
-    if before.leader != after.leader:
-        return EventKind.LEADER_CHANGED
-    was, now = set(before.isr), set(after.isr)
-    if was != now:
-        return EventKind.ISR_GREW if was < now else EventKind.ISR_SHRANK
-    if other_order:
-        return EventKind.REPLICA_ORDER
-    return _kind_by_state(before, after)
-
-
-def _kind_by_state(before: Registration, after: Registration) -> EventKind:
-    if (before.elr, before.last_known_elr) != (after.elr, after.last_known_elr):
-        return EventKind.ELR_CHANGED
-    if before.leader_recovery_state != after.leader_recovery_state:
-        return EventKind.RECOVERY_ENDED
-    new_epoch = before.leader_epoch != after.leader_epoch
-    return EventKind.LEADER_CHANGED if new_epoch else EventKind.LOG_DIR_ASSIGNED
-
-
-def is_unclean(before: Registration, after: Registration) -> bool:
-    """Whether the leader of ``after`` was elected from outside ISR and ELR: acknowledged records may be gone."""
-    if after.leader_recovery_state is LeaderRecoveryState.RECOVERING:
-        return True
-    return after.has_leader and after.leader not in (*before.isr, *before.elr)
-
-
-def _cause(move: PartitionMove, causes: list[HistoryRow]) -> HistoryRow | None:
-    """The change of a broker in the same batch that explains this move."""
+def cause_of(step: PartitionStep, causes: Sequence[HistoryRow]) -> HistoryRow | None:
+    """The change of a broker in the same batch that explains this change of a partition."""
     if not causes:
         return None
-    if move.before is None or move.after is None:
+    if step.before is None or step.after is None:
         return None
-    left = (set(move.before.isr) - set(move.after.isr)) | (set(move.before.elr) - set(move.after.elr))
-    if move.before.leader != move.after.leader:
-        left.add(move.before.leader)
-    came = {move.after.leader} if move.after.leader != move.before.leader else set()
+    left = (set(step.before.isr) - set(step.after.isr)) | (set(step.before.elr) - set(step.after.elr))
+    if step.before.leader != step.after.leader:
+        left.add(step.before.leader)
+    came = {step.after.leader} if step.after.leader != step.before.leader else set()
     for row in causes:
         change = row.change
         if isinstance(change, RegisterBrokerRecord):
@@ -239,8 +159,8 @@ def _cause(move: PartitionMove, causes: list[HistoryRow]) -> HistoryRow | None:
     return None
 
 
-def _kind_of(row: HistoryRow) -> EventKind | None:
-    change = row.change
+def kind_of_change(change: Change) -> EventKind | None:
+    """The kind of a change of a broker, topic, configuration or feature; None if it is no event."""
     if isinstance(change, BrokerRegistrationChangeRecord):
         if change.fenced is not None:
             return EventKind.BROKER_FENCED if change.fenced else EventKind.BROKER_UNFENCED

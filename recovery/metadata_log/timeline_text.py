@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recovery.controller.registration import Registration
-from recovery.metadata_log.history import HistoryRow, MetadataHistory
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import HistoryRow
+from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -19,7 +21,7 @@ from recovery.metadata_log.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from recovery.metadata_log.timeline import ClusterEvent, EventKind, PartitionMove
+from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.secret_names import names_secret
 from recovery.wording.quantity_text import simulated_time
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from recovery.broker_load import BrokerLoad, broker_loads
 from recovery.metadata_log.fenced_since import fenced_since_ms
-from recovery.metadata_log.history import DecodedRecord, MetadataHistory
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import DecodedRecord
 from recovery.metadata_log.records import BrokerRegistrationChangeRecord
 from recovery.model import PartitionState
 from tests.console.faults import happens

@@ -11,7 +11,7 @@ from backends.simulator.operate.membership import SimulatedMembership
 from console.app.session import timeline_feed
 from console.simulator_backend import scenario
 from console.target import Target
-from recovery.metadata_log.timeline import EventKind
+from recovery.metadata_log.partition_states import EventKind
 from tests.console.robot import Robot, console
 from widgets.timeline import TimelinePane, TimelineRow
 

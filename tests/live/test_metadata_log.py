@@ -14,9 +14,11 @@ from backends.live.client.settings import ClientSettings
 from backends.live.metadata_log import LiveMetadataLog
 from backends.live.nodes.controllers import ControllerConnections
 from backends.metadata_log.directory import DIRECTORY, DirectoryReading, read_directory
-from recovery.metadata_log.history import MetadataHistory, MetadataLogRecord, PartitionSubject, fold
+from recovery.metadata_log.history import MetadataHistory, fold
+from recovery.metadata_log.log_changes import MetadataLogRecord, PartitionSubject
+from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.record_codec import decode
-from recovery.metadata_log.timeline import EventKind, events
+from recovery.metadata_log.timeline import events
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.incidents import stale_long_tail
 from tests.unit.cli.command_process import command_line, environment

@@ -16,7 +16,8 @@ from backends.simulator.network import NetworkRole
 from backends.simulator.scenario.files import read
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.timeline import EventKind, events
+from recovery.metadata_log.partition_states import EventKind
+from recovery.metadata_log.timeline import events
 from tests.wire.test_nodes import happen
 
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "three-at-peace.yaml"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recovery.metadata_log.timeline import EventKind
+from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline_text import time_text
 from recovery.wording.quantity_text import counted, simulated_time
 from widgets.base_pane import TablePane

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.timeline import ClusterEvent, EventKind
+from recovery.metadata_log.partition_states import EventKind
+from recovery.metadata_log.timeline import ClusterEvent
 from recovery.metadata_log.timeline_text import event_text
 from recovery.wording.quantity_text import printable
 

@@ -11,7 +11,7 @@ import typer
 from console.cli.base.run import Run
 from console.cli.commands.options import connected
 from console.errors import InputError
-from recovery.metadata_log.timeline import EventKind
+from recovery.metadata_log.partition_states import EventKind
 
 
 class TimelineOutput(StrEnum):

@@ -10,7 +10,8 @@ from backends.metadata_log.topic_scan import TopicScan
 from console.errors import InputError
 from console.operations.history.own_changes import OwnChanges
 from recovery.metadata_log.history import MetadataHistory, fold
-from recovery.metadata_log.timeline import ClusterEvent, EventKind, MetadataTimeline
+from recovery.metadata_log.partition_states import EventKind
+from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 
 
 @dataclass(frozen=True, slots=True)

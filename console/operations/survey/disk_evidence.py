@@ -13,7 +13,8 @@ from console.errors import InputError
 from console.operations.survey.partition_picture import Picture
 from recovery.disk_evidence import DiskReading, EvidenceUse, RegistrationFacts, with_disks
 from recovery.membership.directory_ids import directory_id
-from recovery.metadata_log.history import IN_SNAPSHOT, BrokerSubject, MetadataHistory
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, BrokerSubject
 from recovery.metadata_log.records import RegisterBrokerRecord
 
 _SECONDS = 30.0

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from recovery.metadata_log.fenced_since import fenced_since_ms
-from recovery.metadata_log.history import MetadataHistory, PartitionSubject
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import PartitionSubject
 from recovery.metadata_log.offline_since import offline_already_ms, offline_since_ms
 from recovery.model import PartitionState, TopicPartition, Unknown
 

@@ -36,7 +36,8 @@ from console.output.incident.report_blocks import (
 )
 from console.output.journal_report import end_text, event_text, journal_time, run_user
 from recovery.metadata_log.outages import Outage
-from recovery.metadata_log.timeline import ClusterEvent, EventKind
+from recovery.metadata_log.partition_states import EventKind
+from recovery.metadata_log.timeline import ClusterEvent
 from recovery.metadata_log.timeline_text import event_text as metadata_event_text
 from recovery.metadata_log.timeline_text import time_text
 from recovery.model import NO_LEADER

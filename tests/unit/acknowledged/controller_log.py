@@ -8,7 +8,8 @@ from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import Verdict
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
-from recovery.metadata_log.history import IN_SNAPSHOT, DecodedRecord, MetadataHistory
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, DecodedRecord
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
 from recovery.controller.registration import PartitionChange
-from recovery.metadata_log.history import MetadataLogRecord
+from recovery.metadata_log.log_changes import MetadataLogRecord
 from recovery.metadata_log.records import RemoveTopicRecord
 from recovery.model import EpochSpan, Lineage, ReplicaLog, Unknown
 from tests.unit.acknowledged.controller_log import NOBODY_ANSWERED, ControllerLog

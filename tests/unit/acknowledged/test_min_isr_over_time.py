@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from recovery.acknowledged.min_isr_over_time import MinIsrOverTime, min_isr_over_time
-from recovery.metadata_log.history import IN_SNAPSHOT, DecodedRecord, MetadataHistory
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, DecodedRecord
 from recovery.metadata_log.records import ConfigRecord, ResourceType
 from recovery.min_isr import MIN_ISR
 

@@ -17,13 +17,9 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from backends.metadata_log.directory import DirectoryReading, MetadataDirError, read_directory
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.metadata_log.field_reader import MalformedRecordError
-from recovery.metadata_log.history import (
-    DecodedRecord,
-    MetadataHistory,
-    MetadataLogRecord,
-    PartitionSubject,
-    fold,
-)
+from recovery.metadata_log.history import MetadataHistory, fold
+from recovery.metadata_log.log_changes import DecodedRecord, MetadataLogRecord, PartitionSubject
+from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.record_codec import decode, encode
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
@@ -35,7 +31,7 @@ from recovery.metadata_log.records import (
     Skipped,
     TransactionRecord,
 )
-from recovery.metadata_log.timeline import ClusterEvent, EventKind, events
+from recovery.metadata_log.timeline import ClusterEvent, events
 from recovery.metadata_log.timeline_text import event_text
 from recovery.model import TopicPartition
 from tests.unit.metadata_log.dump import read_dump

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from recovery.controller.registration import PartitionChange, Registration
-from recovery.metadata_log.history import IN_SNAPSHOT, DecodedRecord, MetadataHistory, PartitionSubject
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, DecodedRecord, PartitionSubject
 from recovery.metadata_log.offline_since import offline_already_ms, offline_since_ms
 from recovery.metadata_log.records import MetadataRecord, PartitionChangeRecord, PartitionRecord, TopicRecord
 

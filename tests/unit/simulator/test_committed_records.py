@@ -16,14 +16,8 @@ from backends.simulator.partition_table import id_of
 from backends.simulator.world import World
 from recovery.controller.cluster_image import BrokerRegistration
 from recovery.controller.registration import Registration
-from recovery.metadata_log.history import (
-    ConfigSubject,
-    MetadataHistory,
-    PartitionSubject,
-    TopicSubject,
-    applied,
-    fold,
-)
+from recovery.metadata_log.history import MetadataHistory, fold
+from recovery.metadata_log.log_changes import ConfigSubject, PartitionSubject, TopicSubject, applied
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,

@@ -1,0 +1,195 @@
+"""Reads the changes from metadata records: decoded, out of controller transactions, one for each subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from recovery.controller.registration import PartitionChange, Registration
+from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
+from recovery.metadata_log.log_changes import (
+    BrokerSubject,
+    Change,
+    ConfigSubject,
+    ControllerSubject,
+    DecodedRecord,
+    FeatureSubject,
+    MetadataLogRecord,
+    PartitionSubject,
+    Subject,
+    TopicSubject,
+)
+from recovery.metadata_log.record_codec import FRAME_VERSION, decode, read_registration
+from recovery.metadata_log.records import (
+    HIGHEST_VERSIONS,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RecordType,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    Skipped,
+    TopicRecord,
+    TransactionRecord,
+    UnregisterBrokerRecord,
+)
+
+TakeChange = Callable[[MetadataLogRecord | DecodedRecord, Subject, Change], None]
+"""Takes one change of one subject; offset, time and batch are those of the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCounts:
+    """How many data records were read, and how many of them could not be used completely.
+
+    ``unknown`` counts records that are newer than this code, by (type, version). ``malformed``: damaged values.
+    ``uncommitted``: records of a controller transaction that has not ended. ``aborted``: records of aborted ones.
+    """
+
+    records: int
+    unknown: Mapping[tuple[int, int], int]
+    malformed: int
+    aborted: int
+    uncommitted: int
+
+
+class ChangeReader:
+    """Reads records in the order of the log, and hands every change to ``take``.
+
+    A record about many partitions (a deleted topic, an emptied ELR) is one change of each of them. The records of
+    a controller transaction are handed on when it ends.
+    """
+
+    def __init__(self, take: TakeChange) -> None:
+        self._take_change = take
+        self.topics: dict[str, str] = {}
+        self._partitions: dict[str, dict[PartitionSubject, None]] = {}
+        self._decoded: dict[bytes, Registration | PartitionChange] = {}
+        self._subjects: dict[bytes, PartitionSubject] = {}
+        self._transaction: list[tuple[MetadataLogRecord | DecodedRecord, MetadataRecord]] | None = None
+        self._unknown: dict[tuple[int, int], int] = {}
+        self._read = self._malformed = self._aborted = 0
+
+    @property
+    def counts(self) -> HistoryCounts:
+        pending = len(self._transaction or ())
+        return HistoryCounts(self._read, dict(self._unknown), self._malformed, self._aborted, pending)
+
+    def topic_ids(self, name: str) -> tuple[str, ...]:
+        """Every topic that ever had the name, the oldest first."""
+        return tuple(topic_id for topic_id, known in self.topics.items() if known == name)
+
+    def partitions(self) -> Iterator[PartitionSubject]:
+        """Every partition that ever existed."""
+        for subjects in self._partitions.values():
+            yield from subjects
+
+    def extend(self, records: Iterable[MetadataLogRecord]) -> None:
+        """Folds further data records, in the order of the log.
+
+        A damaged record is counted and raises nothing: one bad record must not hide a million good ones.
+        """
+        for record in records:
+            self._read += 1
+            value = record.value
+            if value == _NO_OP:
+                continue
+            try:
+                if self._transaction is None and value[:_SUBJECT_AT] in _OF_PARTITION:
+                    self._take_change(record, *self._decode_partition(value))
+                    continue
+                decoded = decode(value)
+            except MalformedRecordError:
+                self._malformed += 1
+                continue
+            self._take(record, decoded)
+
+    def extend_decoded(self, records: Iterable[DecodedRecord]) -> None:
+        """Like :meth:`extend`, for records that are already decoded."""
+        for record in records:
+            self._read += 1
+            self._take(record, record.record)
+
+    def _take(self, record: MetadataLogRecord | DecodedRecord, decoded: MetadataRecord) -> None:
+        match decoded:
+            case Skipped():
+                if not decoded.known:
+                    self._unknown[decoded] = self._unknown.get(decoded, 0) + 1
+            case TransactionRecord(RecordType.BEGIN_TRANSACTION):
+                self._transaction = []
+            case TransactionRecord(RecordType.END_TRANSACTION):
+                pending, self._transaction = self._transaction, None
+                for earlier, change in pending or ():
+                    self._apply(earlier, change)
+            case TransactionRecord():
+                self._aborted += len(self._transaction or ())
+                self._transaction = None
+            case _ if self._transaction is not None:
+                self._transaction.append((record, decoded))
+            case _:
+                self._apply(record, decoded)
+
+    def _apply(self, record: MetadataLogRecord | DecodedRecord, decoded: MetadataRecord) -> None:
+        match decoded:
+            case PartitionChangeRecord(topic_id, partition, change):
+                self._take_change(record, self._partition(topic_id, partition), change)
+            case PartitionRecord(topic_id, partition, registration):
+                self._take_change(record, self._partition(topic_id, partition), registration)
+            case TopicRecord(name, topic_id):
+                self.topics[topic_id] = name
+                self._take_change(record, TopicSubject(topic_id), decoded)
+            case RemoveTopicRecord(topic_id):
+                self._take_change(record, TopicSubject(topic_id), decoded)
+                for subject in self._partitions.get(topic_id, {}):
+                    self._take_change(record, subject, decoded)
+            case ClearElrRecord(topic):
+                for topic_id in self.topic_ids(topic) if topic else tuple(self.topics):
+                    for subject in self._partitions.get(topic_id, {}):
+                        self._take_change(record, subject, decoded)
+            case RegisterBrokerRecord() | UnregisterBrokerRecord() | BrokerRegistrationChangeRecord():
+                self._take_change(record, BrokerSubject(decoded.broker), decoded)
+            case RegisterControllerRecord(controller):
+                self._take_change(record, ControllerSubject(controller), decoded)
+            case ConfigRecord(resource_type, resource, key):
+                self._take_change(record, ConfigSubject(resource_type, resource, key), decoded)
+            case FeatureLevelRecord(feature):
+                self._take_change(record, FeatureSubject(feature), decoded)
+
+    def _partition(self, topic_id: str, partition: int) -> PartitionSubject:
+        subject = PartitionSubject(topic_id, partition)
+        self._partitions.setdefault(topic_id, {})[subject] = None
+        return subject
+
+    def _decode_partition(self, value: bytes) -> tuple[PartitionSubject, Registration | PartitionChange]:
+        """The value of a PartitionRecord or a PartitionChangeRecord. Equal bytes are decoded once: most records of
+        a busy log change many partitions in the same way. Raises MalformedRecordError.
+        """
+        tail = value[1:_SUBJECT_AT] + value[_CHANGE_AT:]
+        change = self._decoded.get(tail)
+        if change is None:
+            reader = FieldReader(value, _CHANGE_AT)
+            kind, version = _OF_PARTITION[value[:_SUBJECT_AT]]
+            change = read_registration(reader, kind, version)
+            reader.end()
+            self._decoded[tail] = change
+        where = value[_SUBJECT_AT:_CHANGE_AT]
+        subject = self._subjects.get(where)
+        if subject is None:
+            reader = FieldReader(where)
+            partition = reader.int32()
+            subject = self._subjects[where] = self._partition(reader.uuid(), partition)
+        return subject, change
+
+
+_NO_OP = bytes((FRAME_VERSION, RecordType.NO_OP, 0, 0))
+_OF_PARTITION = {
+    bytes((FRAME_VERSION, kind, version)): (kind, version)
+    for kind in (RecordType.PARTITION, RecordType.PARTITION_CHANGE)
+    for version in range(HIGHEST_VERSIONS[kind] + 1)
+}
+_SUBJECT_AT, _CHANGE_AT = 3, 23
