@@ -145,6 +145,8 @@ def _row_text(row: HistoryRow, history: MetadataHistory) -> str:
         # The broker's whole history is read for its log dirs: not for each of its fences too.
         before = None if row.change.directories is None else _log_dirs_before(row, history)
         return _registration_changed(row.change, before)
+    if isinstance(row.change, RegisterBrokerRecord):
+        return _registered(row.change, _new_log_dirs(row, row.change.directories, history))
     return _ROWS[type(row.change)](row.change)
 
 
@@ -168,9 +170,29 @@ def _log_dirs_before(row: HistoryRow, history: MetadataHistory) -> tuple[str, ..
     return found
 
 
-def _registered(broker: RegisterBrokerRecord) -> str:
+def _new_log_dirs(row: HistoryRow, now: tuple[str, ...], history: MetadataHistory) -> int:
+    """How many log dirs the broker has never had before, as far as the log shows it: one that failed and was
+    repaired is not new. Read only as far as needed.
+    """
+    unseen, before = set(now), False
+    for earlier in history.of(row.subject):
+        if not unseen or earlier.offset >= row.offset:
+            break
+        if isinstance(earlier.change, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
+            before = before or bool(earlier.change.directories)
+            unseen.difference_update(earlier.change.directories or ())
+    return len(unseen) if before else 0
+
+
+def _registered(broker: RegisterBrokerRecord, new: int) -> str:
     rack = f", rack {broker.rack}" if broker.rack else ""
-    return f"broker {broker.broker} registered with broker epoch {broker.broker_epoch}{rack}"
+    # The id of a log dir is in its meta.properties: one that is new was put in, or formatted, since.
+    disks = (
+        f", with {'a NEW log dir' if new == 1 else f'{new} NEW log dirs'}: replaced or formatted"
+        if new
+        else ""
+    )
+    return f"broker {broker.broker} registered with broker epoch {broker.broker_epoch}{rack}{disks}"
 
 
 def _registration_changed(change: BrokerRegistrationChangeRecord, before: tuple[str, ...] | None) -> str:
@@ -217,7 +239,6 @@ def _resource(config: ConfigRecord) -> str:
 
 
 _ROWS: dict[type, Callable[[Any], str]] = {
-    RegisterBrokerRecord: _registered,
     ConfigRecord: _configured,
     UnregisterBrokerRecord: lambda gone: f"broker {gone.broker} unregistered",
     RegisterControllerRecord: lambda new: f"controller {new.controller} registered",

@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 ENDED, LOST = "ended", "lost"
 GROUP = "billing"
+PATIENT = {"transaction.timeout.ms": 600_000}
+"""Of producers whose transactions only they end."""
 
 
 class StorySide(Protocol):
@@ -75,7 +77,9 @@ def play(side: StorySide) -> Story:
 def _steps(side: StorySide) -> Iterator[tuple[str, Any]]:
     for topic in (ENDED, LOST):
         side.create(topic)
-    commits, aborts, stays = (transactional_producer(side, name) for name in ("commits", "aborts", "stays"))
+    commits, aborts, stays = (
+        transactional_producer(side, name, PATIENT) for name in ("commits", "aborts", "stays")
+    )
     _write(commits, ENDED, "a", 3)
     commits.commit_transaction(WAIT)
     _write(aborts, ENDED, "b", 2)
@@ -98,7 +102,7 @@ def _steps(side: StorySide) -> Iterator[tuple[str, Any]]:
     )
     aborts.abort_transaction(WAIT)
     yield "offsets of a transaction that was aborted", _committed_offset(side)
-    again = transactional_producer(side, "stays")
+    again = transactional_producer(side, "stays", PATIENT)
     yield "a second producer of the same id fences the first", _refusal(stays)
     yield "and ends its transaction", _view(side, ENDED, 13)
     yield from _lost(side, again)

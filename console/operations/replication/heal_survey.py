@@ -148,7 +148,11 @@ def refuse_up(cluster: ClusterInfo, gone: Iterable[int]) -> None:
     listed = [broker for broker in cluster.brokers if broker.id in gone]
     up = sorted(broker.id for broker in listed if broker.fenced is False)
     if up:
-        raise InputError(f"{brokers_are(up, 'up (not fenced), so it is not gone')}; nothing was sent")
+        raise InputError(
+            f"{brokers_are(up, 'up (not fenced), so it is not gone')}. A broker that came back with an empty disk"
+            " copies its replicas from their leaders by itself; where it was elected, nothing is left to copy"
+            " (ktriage timeline shows UNCLEAN elections); nothing was sent"
+        )
     untold = sorted(broker.id for broker in listed if broker.fenced is None)
     if untold:
         raise InputError(

@@ -24,6 +24,9 @@ from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import both, counted, printable, some_of
 
+MOST_TOPICS = 5
+"""More are not named in a command: it is about all of the cluster then."""
+
 
 def open_items(incident: Incident) -> Iterator[str]:
     """One line each, the worst first."""
@@ -43,6 +46,7 @@ def open_items(incident: Incident) -> Iterator[str]:
     yield from _brokers_away(incident)
     yield from _waits(incident)
     yield from _not_elected(incident)
+    yield from _unclean_without_plan(incident)
     yield from _transactions(incident)
     yield from _groups(incident)
     yield from _rescues(incident)
@@ -87,6 +91,23 @@ def _transactions(incident: Incident) -> Iterator[str]:
             f"{counted(len(found.hanging), 'transaction')} not ended ({endings_text(found.hanging)}):"
             f" {printable(names)}.{printable(still)}"
         )
+
+
+def _unclean_without_plan(incident: Incident) -> Iterator[str]:
+    found = _elected_without_plan(incident)
+    if found:
+        yield (
+            f"{counted(len(found), 'partition')} had an unclean election that is in no plan here:"
+            f" {printable(some_of(found))}. Consumer groups may have read what is gone, and transactions may hang:"
+            " that was not looked at."
+        )
+
+
+def _elected_without_plan(incident: Incident) -> list[TopicPartition]:
+    """By Kafka itself, or by another tool."""
+    planned = {row.tp for file in incident.plans if file.plan is not None for row in file.plan.rows}
+    unclean = (one.tp for one in incident.outages if one.unclean and one.tp not in planned)
+    return list(dict.fromkeys(unclean))
 
 
 def _out_of_isr(incident: Incident) -> Iterator[str]:
@@ -191,6 +212,13 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
             yield line("verify", str(file.path))
     for words in _fix_commands(incident):
         yield line(*words)
+    topics = list(dict.fromkeys(tp.topic for tp in _elected_without_plan(incident)))
+    if topics:
+        named = (
+            [word for topic in topics for word in ("--topic", topic)] if len(topics) <= MOST_TOPICS else []
+        )
+        yield line("groups", "show", *named)
+        yield line("transactions", "show", *named)
     for rescue in incident.rescues:
         if rescue.branches and not rescue.restored:
             yield shlex.join(("ktriage", "rescue", "show", str(rescue.directory)))

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -215,3 +216,44 @@ def test_who_was_affected_and_who_was_put_right(call: Caller) -> None:
     call("ktriage", "groups", "fix", "--undo", *AGREED, *GROUPS)
     rows = json.loads(call("ktriage", "report", "--output", "json", *GROUPS).out)["affectedGroups"]
     assert not any(row["putRight"] for row in rows), "it was taken back"
+
+
+EMPTY_DISK = """\
+title: a broker that came back with an empty disk
+about: 3 had the only copy, and is elected with an empty disk.
+cluster:
+  brokers: {count: 3}
+  min_isr: 1
+  config: {broker.session.timeout.ms: 3000, broker.heartbeat.interval.ms: 500}
+topics:
+  - {name: orders, replicas: [[3, 1]], records: 500}
+faults:
+  - {at: 3, do: commit, group: billing, partition: orders-0, offset: 480}
+  - {at: 5, do: kill, nodes: [broker-1]}
+  - {at: 16, do: kill, nodes: [broker-3]}
+  - {at: 22, do: start, nodes: [broker-1]}
+  - {at: 27, do: replace-disk, node: broker-3}
+  - {at: 30, do: start, nodes: [broker-3]}
+operator: {at: 50}
+expect: {offline: 0}
+"""
+
+
+def test_a_broker_that_was_elected_with_an_empty_disk_leaves_groups_to_be_looked_at(call: Caller) -> None:
+    Path("redisk.yaml").write_text(EMPTY_DISK)
+    cluster = ("--simulate", "redisk.yaml")
+    told = call("ktriage", "handover", *cluster).out
+    assert "1 partition had an unclean election that is in no plan here: orders-0" in told
+    assert "ktriage groups show --topic orders --simulate redisk.yaml" in told
+    assert "ktriage transactions show --topic orders --simulate redisk.yaml" in told
+    groups = call("ktriage", "groups", "show", "--topic", "orders", *cluster)
+    assert groups.status == 1 and "go back to 0, or before it" in groups.out
+    heal = call("ktriage", "heal", "--broker-id", "3", "--gone-for-good", *cluster)
+    assert heal.status == 2 and "came back with an empty disk" in heal.err
+
+
+def test_the_timeline_tells_a_log_dir_that_was_replaced(call: Caller) -> None:
+    Path("redisk.yaml").write_text(EMPTY_DISK.replace("{count: 3}", "{count: 3, log_dirs: 2}"))
+    told = call("ktriage", "timeline", "--simulate", "redisk.yaml").out
+    assert "broker 3 registered with broker epoch 5, with a NEW log dir: replaced or formatted" in told
+    assert told.count("NEW log dir") == 1, "1 came back with its own"
