@@ -36,8 +36,15 @@ def advice_lines(advice: Advice) -> tuple[str, ...]:
 
 
 def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:
-    action, warnings = _action(advice, count), tuple(_warnings(advice))
-    return (*warnings, action) if advice.kind is AdviceKind.CHOOSE else (action, *warnings)
+    """An election cures what it is warned of; else a failed disk is the worst, and said before what to wait for."""
+    action, failed, warnings = _action(advice, count), tuple(_failed(advice)), tuple(_warnings(advice))
+    match advice.kind:
+        case AdviceKind.ELECT:
+            return (action, *failed, *warnings)
+        case AdviceKind.CHOOSE:
+            return (*failed, *warnings, action)
+        case _:
+            return (*failed, action, *warnings)
 
 
 def short_reason(decision: Decision) -> str:
@@ -133,12 +140,15 @@ _ACTIONS: Mapping[AdviceKind, Callable[[Advice, int], str]] = {
 }
 
 
-def _warnings(advice: Advice) -> Iterator[str]:
-    """Whom not to start before the step is done, the worst reason first."""
+def _failed(advice: Advice) -> Iterator[str]:
     failed = [one.broker for one in advice.keep_down if one.failed_disk]
     if failed:
         whose, it, returns = _of(failed)
         yield f"{whose} FAILED: choose a leader before {it} {returns} with an empty disk."
+
+
+def _warnings(advice: Advice) -> Iterator[str]:
+    """Whom not to start before the step is done."""
     others = [one for one in advice.keep_down if not one.failed_disk]
     if others and advice.kind in (AdviceKind.ELECT, AdviceKind.COMPARE):
         yield f"Do not start broker {either([one.broker for one in others])} first: {_why(others)}."
