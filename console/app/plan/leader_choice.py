@@ -109,14 +109,15 @@ async def choose_for(
         (),
         False,
         Selection(partitions=tuple(partitions)),
+        log_dirs=view.log_dirs or {},
     )
     return await with_groups(backend, (await choose(backend, picture, header, importance)).plan, progress)
 
 
 async def judged_one(backend: Backend, view: View, survey: Survey) -> PartitionVerdicts | None:
-    """The verdicts of one partition; None where it has a leader."""
+    """The verdicts of one partition, by the disks as they were seen last; None where it has a leader."""
     assert view.cluster is not None
-    reported = await judged(backend, view.cluster.elr_enabled, (survey,))
+    reported = await judged(backend, view.cluster.elr_enabled, (survey,), view.log_dirs or {})
     return reported.verdicts.get(survey.tp)
 
 
