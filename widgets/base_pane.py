@@ -83,14 +83,15 @@ class Pane(Vertical):
 
 class TablePane(Pane):
     """A pane of a summary, one table, and the details of the row under the cursor, each drawn anew when the cursor
-    or the counts change. ``NAME`` begins the ids of the two texts. ``DETAILS_SCROLL``: Tab leads to the details.
+    or the counts change. ``NAME`` begins the ids of the two texts. ``REST_KEY`` shows what there is no
+    room for; "": none does, but Tab leads to the details and they scroll.
     """
 
     DEFAULT_CSS = """
     TablePane > RowTable { height: 1fr; min-height: 4; }
     """
     NAME: ClassVar[str]
-    DETAILS_SCROLL: ClassVar[bool] = True
+    REST_KEY: ClassVar[str] = ""
 
     def make_table(self) -> RowTable[Any]:
         raise NotImplementedError
@@ -104,10 +105,10 @@ class TablePane(Pane):
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
-        yield Lines(id=f"{self.NAME}-summary", focusable=False, fixed=True).add_class("summary")
+        key = self.REST_KEY
+        yield Lines(id=f"{self.NAME}-summary", focusable=False, fixed=True, key=key).add_class("summary")
         yield self.make_table()
-        scrolls = self.DETAILS_SCROLL
-        yield Lines(id=f"{self.NAME}-details", focusable=scrolls, fixed=not scrolls).add_class("details")
+        yield Lines(id=f"{self.NAME}-details", key=key).add_class("details")
 
     def on_mount(self) -> None:
         self.show_lines()

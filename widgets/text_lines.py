@@ -26,15 +26,19 @@ def strip_of(line: Line, styles: Styles, width: int) -> Strip:
     return Strip(segments, width_of(shown)).adjust_cell_length(width)
 
 
-def _goes_on(line: Line, width: int) -> Line:
-    """The line with a sign that more follows: half a sentence ("Do not") must not look like a whole one."""
-    kept = fold(line, max(1, width - 2))
-    return (*(kept[0] if kept else ()), Piece(" …", Tone.DIM))
+def _goes_on(line: Line, width: int, key: str) -> Line:
+    """The line with a sign that more follows, and the key that shows it: half a sentence ("Do not") must not look
+    like a whole one.
+    """
+    sign = (Piece(" …", Tone.DIM), *((Piece(f" {key}", Tone.KEY),) if key else ()))
+    kept = fold(line, max(1, width - width_of(sign)))
+    return (*(kept[0] if kept else ()), *sign)
 
 
 class Lines(ScrollView, can_focus=True):
     """Lines of text, scrolled by keys and wheel. What is shown is made anew for every width. ``fixed``: no key
-    scrolls them, so where there is no room for all, the last line that is shown says that more follows.
+    scrolls them, so where there is no room for all, the last line that is shown says that more follows. ``key``
+    shows the rest: it is named there, until these lines have the focus.
     """
 
     DEFAULT_CSS = """
@@ -51,10 +55,12 @@ class Lines(ScrollView, can_focus=True):
         id: str | None = None,
         focusable: bool = True,
         fixed: bool = False,
+        key: str = "",
     ) -> None:
         super().__init__(id=id)
         self.can_focus = focusable
         self._fixed = fixed
+        self._key = key
         self._content = content
         self._lines: Sequence[Line] = ()
         self._made_for = -1
@@ -95,8 +101,9 @@ class Lines(ScrollView, can_focus=True):
             self.call_later(self._make)  # a scroll bar came or went
         number = y + self.scroll_offset.y
         line = self._lines[number] if number < len(self._lines) else ()
-        if y == self.size.height - 1 and number < len(self._lines) - 1 and self._fixed:
-            line = _goes_on(line, self._made_for)
+        cut = y == self.size.height - 1 and number < len(self._lines) - 1
+        if cut and (self._fixed or (self._key and not self.has_focus)):
+            line = _goes_on(line, self._made_for, self._key)
         return strip_of(line, tone_styles(self), self.size.width).apply_style(self.rich_style)
 
     def _redraw(self) -> None:

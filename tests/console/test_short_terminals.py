@@ -30,10 +30,24 @@ async def test_the_path_and_the_command_give_way_to_rows() -> None:
 async def test_a_sentence_that_has_no_room_says_that_it_goes_on() -> None:
     async with console("last-replica-standing", size=(80, 15)) as robot:
         await robot.sees("it holds every acknowledged record")
-        assert advice(robot.screen).endswith("…"), robot.screen
+        assert advice(robot.screen).endswith("… Tab"), robot.screen
     async with console("last-replica-standing", size=(80, 30)) as robot:
         await robot.sees("it holds every acknowledged record")
-        assert not advice(robot.screen).endswith("…"), robot.screen
+        assert "…" not in advice(robot.screen), robot.screen
+
+
+@pytest.mark.parametrize("lines", [15, 12])
+async def test_the_key_that_shows_the_rest_is_named_and_shows_it(lines: int) -> None:
+    async with console("disk-failure", size=(80, lines)) as robot:
+        await robot.sees("… Tab")
+        assert "Then: Broker 2's disk FAILED" not in robot.screen
+        await robot.press("tab")
+        await robot.until(lambda: "Do first: Broker 2's disk FAILED" in robot.screen, "the whole advice")
+        assert "… Tab" not in robot.screen and "archive-1" in robot.screen
+        await robot.press("end")
+        await robot.sees("columns:  leader none")
+        await robot.press("tab")
+        await robot.sees("… Tab")
 
 
 def advice(screen: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from textual import events, on
+
 from recovery.model import TopicPartition
 from recovery.strategy import DecisionKind
 from recovery.wording.advice_text import advice_lines, steps_lines
@@ -18,6 +20,7 @@ from widgets.partitions.partition_counts import PartitionHealthCounts, count_par
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
+from widgets.text_lines import Lines
 from widgets.unknown_min_isr import unknown_min_isr_lines
 
 SHOWN_STEPS = 2
@@ -44,15 +47,26 @@ class PartitionsView:
 
 
 class PartitionsPane(TablePane):
-    """What is broken, whom to elect, what that loses. The table's keys are topic-partitions."""
+    """What is broken, whom to elect, what that loses. The table's keys are topic-partitions.
+
+    A short terminal has no room for what to do first: the details have it in full while they have the focus.
+    """
 
     NAME = "partitions"
-    DETAILS_SCROLL = False
+    REST_KEY = "Tab"
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = PartitionsView((), 0.0, "", known=False)
         self._counts = PartitionHealthCounts()
+
+    @on(events.DescendantFocus)
+    def _focus_moved(self, event: events.DescendantFocus) -> None:
+        reading = isinstance(event.widget, Lines)
+        if reading is not self.has_class("-reading"):
+            self.set_class(reading, "-reading")
+            self.show_lines()
+            self.query_one(".details", Lines).to_the_top()
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(
@@ -107,28 +121,29 @@ class PartitionsPane(TablePane):
         return [
             *fold(tuple(parts), width, "  "),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
-            *self._steps(width),
+            *self._steps(width, SHOWN_STEPS),
         ]
 
-    def _steps(self, width: int) -> list[Line]:
+    def _steps(self, width: int, shown: int) -> list[Line]:
         """What to do first, in order; of an old picture only what it was then."""
         lines = []
         old = bool(self._view.doubt)
-        for text in steps_lines(self._counts.steps, SHOWN_STEPS):
+        for text in steps_lines(self._counts.steps, shown):
             piece = Piece(f"As of then. {text}", Tone.DIM) if old else Piece(text, Tone.STRONG)
             lines += fold(line(piece), width, "  ")
         return lines
 
     def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
+        above = self._steps(width, len(self._counts.steps)) if self.has_class("-reading") else []
         if not isinstance(row, PartitionRow):
-            return []
+            return above
         # A single step for a single partition stands above the table already, word for word.
         steps = self._counts.steps
         reported = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
         first = "" if row.advice is None or reported else f"{' '.join(advice_lines(row.advice))} "
         reason = line(Piece(f"{row.state.tp}: {first}", Tone.STRONG), Piece(_reason(row)))
-        return [*fold(reason, width, "  "), *self.left_out(width)]
+        return [*above, *fold(reason, width, "  "), *self.left_out(width)]
 
 
 def _reason(row: PartitionRow) -> str:
