@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from backends.log_segments.batch_header import HEADER_SIZE, BatchHeader, header_defect, parse_header
+from backends.log_segments.batch_header import HEADER_SIZE, BatchHeader, parse_header
 from backends.log_segments.segment_source import SegmentSource
 
 _ENTRY = Struct(">ii")
@@ -99,6 +99,6 @@ class OffsetIndex:
         if len(data) < HEADER_SIZE:
             raise IndexMismatch
         header = parse_header(data)
-        if header_defect(header) is not None or header.base_offset > self._flushed_to:
+        if header.base_offset > self._flushed_to:
             raise IndexMismatch
         return _Indexed(number, position, header)

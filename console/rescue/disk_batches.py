@@ -11,7 +11,7 @@ from typing import NamedTuple
 from backends.base.answers import LogPosition, RawBatches
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentError, SegmentFile, reason_of
-from console.rescue.rescued_branch import LARGEST_BATCH
+from console.rescue.rescued_segment import LARGEST_BATCH
 from recovery.model import TopicPartition, Unknown, Why
 
 

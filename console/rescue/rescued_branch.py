@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
@@ -12,8 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.log_segments.batch_header import HEADER_SIZE, BatchHeader
-from backends.log_segments.segment_reader import SegmentReader
-from backends.log_segments.segment_source import SegmentError, SegmentFile
 from console.errors import InputError
 from console.rescue.manifest import (
     INDEX,
@@ -26,27 +23,26 @@ from console.rescue.manifest import (
     read_manifest,
 )
 from console.rescue.record_fields import MalformedRecord, RecordFieldReader
+from console.rescue.rescued_segment import DamagedPart, RescuedBatch, segment_parts
 from recovery.rescue_branches import RescueBranch
 
-LARGEST_BATCH = 1 << 28
-"""Bytes of a batch that is read into memory at all."""
 _ABORT, _COMMIT = 0, 1
 
 
-class RescuedBatch(NamedTuple):
-    """A batch as it lies in the file. ``data`` is the whole of it."""
-
-    header: BatchHeader
-    data: bytes
+class DamagedRescue(InputError):
+    """A file of a rescue is not as it was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class RescuedBranch:
-    """One branch on disk; ``manifest`` is None if its reading was never finished."""
+    """One branch on disk; ``manifest`` is None if its reading was never finished. ``sound_only``: of damaged files
+    the sound batches count.
+    """
 
     directory: Path
     branch: RescueBranch
     manifest: BranchManifest | None
+    sound_only: bool = False
 
     @property
     def problem(self) -> str | None:
@@ -60,25 +56,22 @@ class RescuedBranch:
         return () if self.manifest is None else self.manifest.segments
 
     def batches(self) -> Iterator[RescuedBatch]:
-        """Every batch, its checksum checked. Raises InputError where a file is not as the manifest says."""
+        """Every batch, its checksum checked. Raises DamagedRescue where a file is not as the manifest says, unless
+        the sound ones are enough.
+        """
+        for part in self._parts():
+            if isinstance(part, RescuedBatch):
+                yield part
+            elif not self.sound_only:
+                raise DamagedRescue(part.text)
+
+    def damaged(self) -> tuple[DamagedPart, ...]:
+        """What is damaged, in order. Reads the whole branch."""
+        return tuple(part for part in self._parts() if isinstance(part, DamagedPart))
+
+    def _parts(self) -> Iterator[RescuedBatch | DamagedPart]:
         for segment in self.segments:
-            path = self.directory / segment.name
-            with ExitStack() as closing:
-                try:
-                    source = closing.enter_context(SegmentFile(path))
-                    if source.size != segment.size:
-                        raise InputError(
-                            f"{path}: has {source.size:,} bytes, and {segment.size:,} were written"
-                        )
-                    reader = SegmentReader(source)
-                    for batch in reader:
-                        if batch.header.size > LARGEST_BATCH:
-                            raise InputError(f"{path}: a batch of {batch.header.size:,} bytes is not read")
-                        yield RescuedBatch(batch.header, reader.raw(batch))
-                except SegmentError as error:
-                    raise InputError(str(error)) from None
-                if reader.defect is not None:
-                    raise InputError(f"{path}: {reader.defect.text}")
+            yield from segment_parts(self.directory / segment.name, segment, self.branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +98,7 @@ def open_rescue(path: Path) -> RescueContents:
 
 
 class Ending(StrEnum):
-    """How the transaction of a batch ended. OPEN: the branch holds no end of it."""
+    """How the transaction of a batch ended. OPEN: the branch holds no end of it, or none that is certain."""
 
     NONE = "no transaction"
     COMMITTED = "committed"
@@ -123,15 +116,20 @@ _offset_of = attrgetter("offset")
 
 
 class TransactionEndings:
-    """How the transactions in a branch ended, from its control batches (KIP-98)."""
+    """How the transactions in a branch ended, from its control batches (KIP-98). Where damage lies between a batch
+    and its producer's next marker, no end is known: that marker may be a later transaction's.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, gaps: Sequence[int] = ()) -> None:
         self._markers: dict[int, list[_Marker]] = {}
+        self._gaps = gaps
+        """The first offsets of damaged parts, ascending. A marker may have been in each."""
 
     @classmethod
     def of(cls, branch: RescuedBranch) -> TransactionEndings:
         """Reads the whole branch. Raises InputError."""
-        found = cls()
+        gaps = [part.first_offset for part in branch.damaged()] if branch.sound_only else ()
+        found = cls(gaps)
         for batch in branch.batches():
             found.note(batch)
         return found
@@ -153,7 +151,9 @@ class TransactionEndings:
         for marker in markers[bisect_right(markers, header.last_offset, key=_offset_of) :]:
             # A producer that was fenced is aborted with a higher epoch than its records have.
             if marker.producer_epoch >= header.producer_epoch:
-                return marker.ending
+                gap = bisect_right(self._gaps, header.last_offset)
+                unsure = gap < len(self._gaps) and self._gaps[gap] < marker.offset
+                return Ending.OPEN if unsure else marker.ending
         return Ending.OPEN
 
 

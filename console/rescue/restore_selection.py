@@ -13,7 +13,10 @@ from backends.log_segments.batch_header import BatchHeader
 from console.errors import InputError
 from console.rescue.record_batches import encoded, has_holes, in_parts
 from console.rescue.record_fields import CannotUnpack, MalformedRecord, Record, records_of
-from console.rescue.rescued_branch import Ending, RescuedBatch, RescuedBranch, TransactionEndings
+from console.rescue.rescued_branch import Ending, RescuedBranch, TransactionEndings
+from console.rescue.rescued_segment import RescuedBatch
+from recovery.loss import without
+from recovery.model import EpochSpan
 
 MARK = b"ktriage-rescued-from"
 """The header that tells where a record comes from."""
@@ -37,8 +40,8 @@ _ENDINGS = {
 
 
 class RecordFilter(NamedTuple):
-    """Records with an offset above ``after_offset``, a timestamp (ms) from ``from_ms`` up to but not at ``to_ms``,
-    and a key that ``key`` (a regular expression) matches as a whole; None: all.
+    """Records with an offset above ``after_offset`` and below ``before_offset``, a timestamp (ms) from ``from_ms``
+    up to but not at ``to_ms``, and a key that ``key`` (a regular expression) matches as a whole; None: all.
 
     ``missing_keys``: only keys that have no newer record.
     """
@@ -48,6 +51,7 @@ class RecordFilter(NamedTuple):
     to_ms: int | None = None
     key: str | None = None
     missing_keys: bool = False
+    before_offset: int | None = None
 
 
 EVERY_RECORD = RecordFilter()
@@ -187,6 +191,27 @@ def count_branch(rescued: RescuedBranch, selection: RestoreSelection, limits: Ta
     return BranchCounts(**counts)
 
 
+def chosen_spans(rescued: RescuedBranch, only: RecordFilter) -> tuple[EpochSpan, ...]:
+    """The branch's offsets without those that ``only`` leaves out by their offset, and without damaged ones. Reads
+    the whole branch where damage is left out.
+    """
+    left_out = (
+        [(part.first_offset, part.next_offset) for part in rescued.damaged()] if rescued.sound_only else []
+    )
+    if only.after_offset is not None:
+        left_out.append((0, only.after_offset + 1))
+    if only.before_offset is not None:
+        left_out.append((only.before_offset, rescued.branch.end))
+    spans = rescued.branch.spans
+    cut = [
+        EpochSpan(span.epoch, max(span.start, first), min(span.end, beyond))
+        for span in spans
+        for first, beyond in left_out
+        if max(span.start, first) < min(span.end, beyond)
+    ]
+    return tuple(without(spans, cut)) if cut else spans
+
+
 class _Wanted:
     """The records of one branch that are written back."""
 
@@ -230,6 +255,7 @@ class _Wanted:
         key = record.key or b""
         return (
             (only.after_offset is None or record.offset > only.after_offset)
+            and (only.before_offset is None or record.offset < only.before_offset)
             and (only.from_ms is None or record.timestamp >= only.from_ms)
             and (only.to_ms is None or record.timestamp < only.to_ms)
             and (self._key is None or self._key.fullmatch(key.decode(errors="surrogateescape")) is not None)

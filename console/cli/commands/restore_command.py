@@ -54,6 +54,10 @@ def restore(
         int | None,
         typer.Option("--after-offset", metavar="N", min=0, help="Only records with a higher offset."),
     ] = None,
+    before_offset: Annotated[
+        int | None,
+        typer.Option("--before-offset", metavar="N", min=0, help="Only records with a lower offset."),
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -84,7 +88,11 @@ def restore(
     ] = False,
     incomplete: Annotated[
         bool,
-        typer.Option("--incomplete", help="Also what there is of branches that could not be read whole."),
+        typer.Option(
+            "--incomplete",
+            help="Also what there is of branches that could not be read whole, and the sound batches of damaged"
+            " files.",
+        ),
     ] = False,
     again: Annotated[
         bool,
@@ -135,6 +143,7 @@ def restore(
         None if until is None else moment_ms("--to", until),
         _expression(key),
         only_keys_missing,
+        before_offset,
     )
     change = RestoreRecords(
         directory,

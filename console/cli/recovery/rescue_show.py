@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -11,12 +12,14 @@ from console.errors import InputError
 from console.exit_status import Status
 from console.output.rescue.rescue_show_report import (
     BranchShown,
+    damage_lines,
     show_document,
     show_lines,
     verified_line,
 )
 from console.rescue.branch_summary import bytes_there, check_segments, first_records, summarise_branch
 from console.rescue.rescued_branch import RescuedBranch, open_rescue
+from console.rescue.rescued_segment import DamagedPart
 
 
 def show_rescue(run: Run, directory: Path, *, records: int, rows: int, check: bool) -> int:
@@ -37,6 +40,7 @@ def show_rescue(run: Run, directory: Path, *, records: int, rows: int, check: bo
     for one in problems:
         branch = one.rescued.branch
         run.screen.say(f"not whole: {branch.tp}, {branch.part} of broker {branch.broker}: {one.problem}")
+        run.screen.say(*damage_lines(one))
     run.screen.say(*_what_next(problems, directory))
     return Status.PARTLY if problems else Status.DONE
 
@@ -44,6 +48,12 @@ def show_rescue(run: Run, directory: Path, *, records: int, rows: int, check: bo
 def _what_next(problems: Sequence[BranchShown], directory: Path) -> Iterator[str]:
     """How the records of damaged branches, and of those that were not read to their end, can still be had."""
     if any(one.rescued.problem is None for one in problems):
+        records = sum(one.summary.records for one in problems if one.summary is not None)
+        if records:
+            yield (
+                f"what is sound of it can be written back all the same: ktriage restore {directory} --incomplete"
+                " with --to-source or --to-topic NAME"
+            )
         yield (
             "read what is damaged again into another directory: before the election with ktriage rescue read"
             " PLAN --to NEW; after it from a copy of the broker's disk, with"
@@ -58,11 +68,15 @@ def _what_next(problems: Sequence[BranchShown], directory: Path) -> Iterator[str
 
 def _shown(rescued: RescuedBranch, records: int, *, check: bool) -> BranchShown:
     size = bytes_there(rescued)
+    problem = rescued.problem
+    damaged: tuple[DamagedPart, ...] = ()
     try:
         if check:
             check_segments(rescued)
         summary = summarise_branch(rescued)
-        first = tuple(first_records(rescued, records)) if records else ()
     except InputError as error:
-        return BranchShown(rescued, None, str(error), size)
-    return BranchShown(rescued, summary, rescued.problem, size, first)
+        rescued = replace(rescued, sound_only=True)
+        problem, damaged = str(error), rescued.damaged()
+        summary = summarise_branch(rescued)
+    first = tuple(first_records(rescued, records)) if records else ()
+    return BranchShown(rescued, summary, problem, size, first, damaged)

@@ -11,7 +11,8 @@ from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
 from console.errors import InputError
 from console.rescue.record_fields import CannotUnpack, MalformedRecord, records_of
-from console.rescue.rescued_branch import Ending, RescuedBatch, marker_ending
+from console.rescue.rescued_branch import Ending, marker_ending
+from console.rescue.rescued_segment import RescuedBatch
 from console.rescue.restore_selection import key_digest
 from recovery.model import PartitionState, Unknown
 from recovery.rescue_branches import BranchPart, RescueBranch

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,16 +22,19 @@ from console.operations.rescue.newer_keys import newer_keys
 from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, TargetPartition, key_of
 from console.operations.rescue.restore_target import RestoreTarget, TopicAges, source_target, topic_target
 from console.provenance import now
-from console.rescue.rescued_branch import RescueContents, RescuedBranch, open_rescue
+from console.rescue.rescued_branch import DamagedRescue, RescueContents, RescuedBranch, open_rescue
 from console.rescue.restore_journal import RestoreJournal, restored_records
 from console.rescue.restore_selection import (
     LARGEST_BY_DEFAULT,
+    BranchCounts,
     RestoredTransactions,
     RestoreSelection,
     TargetLimits,
+    chosen_spans,
     count_branch,
 )
 from recovery.model import TopicPartition, Unknown
+from recovery.rescue_branches import RescueBranch
 from recovery.wording.quantity_text import counted
 
 
@@ -40,7 +43,8 @@ class PreparedRestore:
     """What would be written. An earlier run of the same selection has written ``written_before`` of it.
 
     It began at ``written_at`` ("": the journal does not say). ``repeated``: what restores of other directories
-    wrote to the same places, one line each.
+    wrote to the same places, one line each; ``damaged``: what of damaged files is left out, one line each; both
+    are in ``notes`` too. ``places``: of each row, the offsets that are written, and the topic that they go to.
     """
 
     contents: RescueContents
@@ -50,6 +54,8 @@ class PreparedRestore:
     written_before: int
     repeated: tuple[str, ...] = ()
     written_at: str = ""
+    damaged: tuple[str, ...] = ()
+    places: tuple[tuple[RescueBranch, str], ...] = ()
 
     @property
     def target(self) -> str:
@@ -158,7 +164,8 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         chosen = [one for one in contents.branches if not topics or one.branch.tp.topic in topics]
         if not chosen:
             raise InputError(f"{self.directory}: holds no branch of {', '.join(topics) or 'any topic'}")
-        branches = [one for one in chosen if self._wanted(one)]
+        sound_only = self.selection.incomplete
+        branches = [replace(one, sound_only=sound_only) for one in chosen if self._wanted(one)]
         target = await self._target(cluster, branches)
         journal = RestoreJournal(self.directory, cluster_id, target.name, self.selection.name)
         rows = []
@@ -166,21 +173,28 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             if progress is not None:
                 progress("reading the rescue", number, len(branches))
             limits = await self._limits(cluster, target, rescued, journal, progress)
-            counts = await asyncio.to_thread(count_branch, rescued, self.selection, limits)
+            counts = await self._counts(rescued, limits)
             rows.append(TargetPartition(rescued, target.partition(rescued), counts, limits))
         positions = (journal.position(key_of(one)) for one in branches)
         before = sum(position.records for position in positions if position is not None)
         recorded = recorded_restores(await asyncio.to_thread(read_runs, cluster_id))
         own = str(self.directory.absolute())
-        repeated = tuple(_repeated((one for one in recorded if one.directory != own), rows))
+        places = await asyncio.to_thread(self._places, rows)
+        repeated = tuple(_repeated((one for one in recorded if one.directory != own), places))
         at = "".join(one.at for one in recorded if (one.directory, one.words) == (own, self.words))
+        damaged = await asyncio.to_thread(_damaged, branches) if sound_only else ()
         notes = (
             *target.notes,
+            *damaged,
             *_too_old(rows),
             *_other_runs(self.directory, journal, target.name),
             *repeated,
         )
-        return PreparedRestore(contents, target, tuple(rows), notes, before, repeated, at)
+        return PreparedRestore(contents, target, tuple(rows), notes, before, repeated, at, damaged, places)
+
+    def _places(self, rows: Iterable[TargetPartition]) -> tuple[tuple[RescueBranch, str], ...]:
+        found = ((row, chosen_spans(row.rescued, self.selection.only)) for row in rows)
+        return tuple((row.rescued.branch._replace(spans=spans), row.tp.topic) for row, spans in found)
 
     async def _target(self, cluster: Backend, branches: Sequence[RescuedBranch]) -> RestoreTarget:
         missing_keys = self.selection.only.missing_keys
@@ -207,6 +221,16 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         ages, at = target.ages.get(tp.topic, TopicAges(None, None)), round(now().timestamp() * 1000)
         oldest, kept = (None if age is None else at - age for age in (ages.taken_ms, ages.kept_ms))
         return TargetLimits(most, newer, oldest, kept)
+
+    async def _counts(self, rescued: RescuedBranch, limits: TargetLimits) -> BranchCounts:
+        """Raises InputError, with the way on where a file is damaged."""
+        try:
+            return await asyncio.to_thread(count_branch, rescued, self.selection, limits)
+        except DamagedRescue as error:
+            raise InputError(
+                f"{error}; read it again, or give --incomplete to write back the batches that are sound; nothing"
+                " was sent"
+            ) from None
 
     def _wanted(self, rescued: RescuedBranch) -> bool:
         """Raises InputError for a branch that is not whole and not wanted as it is."""
@@ -278,7 +302,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             "topics": sorted({row.tp.topic for row in prepared.rows}),
             "records": prepared.records,
             "options": self.words,
-            "branches": spans_detail((row.rescued.branch, row.tp.topic) for row in prepared.rows),
+            "branches": spans_detail(prepared.places),
         }
 
     def conclusion(self, result: RestoredRecords) -> Conclusion:
@@ -290,6 +314,16 @@ def _unchanged(asked: PreparedRestore, now: PreparedRestore) -> PreparedRestore:
     if now.records != asked.records or now.creates != asked.creates:
         raise NotDone("what is to be written changed while the question stood open; nothing was sent")
     return now
+
+
+def _damaged(branches: Sequence[RescuedBranch]) -> tuple[str, ...]:
+    """What of damaged files is not written back, one line for each part."""
+    return tuple(
+        f"not written back: {rescued.branch.tp}, {rescued.branch.part} of broker {rescued.branch.broker}:"
+        f" {part.offsets_text} ({part.text})"
+        for rescued in branches
+        for part in rescued.damaged()
+    )
 
 
 def _too_old(rows: Sequence[TargetPartition]) -> Iterator[str]:
@@ -323,10 +357,11 @@ def _other_runs(directory: Path, journal: RestoreJournal, target: str) -> tuple[
     )
 
 
-def _repeated(restores: Iterable[RecordedRestore], rows: Sequence[TargetPartition]) -> Iterator[str]:
+def _repeated(
+    restores: Iterable[RecordedRestore], branches: Sequence[tuple[RescueBranch, str]]
+) -> Iterator[str]:
     """What those restores of other directories took from the same offsets and wrote to the same places."""
     for restore in restores:
-        branches = ((row.rescued.branch, row.tp.topic) for row in rows)
         same = sum(
             restore.same_offsets(RestorePlace(branch.tp, branch.topic_id, to_topic), branch.spans)
             for branch, to_topic in branches
@@ -345,6 +380,8 @@ def _selection_words(selection: RestoreSelection) -> tuple[str, ...]:
         words += ["--transactions", str(selection.transactions)]
     if only.after_offset is not None:
         words += ["--after-offset", str(only.after_offset)]
+    if only.before_offset is not None:
+        words += ["--before-offset", str(only.before_offset)]
     words += [
         word
         for option, ms in (("--from", only.from_ms), ("--to", only.to_ms))

@@ -14,22 +14,26 @@ from console.output.text_table import TextColumn, table
 from console.rescue.branch_summary import BranchSummary
 from console.rescue.record_fields import Record
 from console.rescue.rescued_branch import Ending, RescueContents, RescuedBranch
+from console.rescue.rescued_segment import DamagedPart
 from recovery.wording.quantity_text import counted, human_bytes, printable, simulated_time
 
+MOST_DAMAGED = 5
+"""Damaged parts of a branch that are told."""
 MOST_TEXT = 200
 """Characters of a key or a value that are shown."""
 
 
 class BranchShown(NamedTuple):
-    """A branch and what it holds; ``summary`` is None if it cannot be read. ``size`` are the bytes that are there
-    now. ``records`` are its first ones.
+    """A branch and what it holds. ``size`` are the bytes that are there now. ``records`` are its first ones. Where
+    parts of it are ``damaged``, summary and records are of its sound batches.
     """
 
     rescued: RescuedBranch
-    summary: BranchSummary | None
+    summary: BranchSummary
     problem: str | None
     size: int
     records: tuple[Record | str, ...] = ()
+    damaged: tuple[DamagedPart, ...] = ()
 
     @property
     def size_text(self) -> str:
@@ -57,7 +61,7 @@ _COLUMNS = (
 def verified_line(shown: Sequence[BranchShown]) -> str:
     """What was checked, if all of it is as it was written."""
     partitions = len({one.rescued.branch.tp for one in shown})
-    batches = sum(one.summary.batches for one in shown if one.summary is not None)
+    batches = sum(one.summary.batches for one in shown)
     size = human_bytes(sum(one.size for one in shown))
     return (
         f"intact: {counted(partitions, 'partition')}, {counted(batches, 'batch', 'batches')}, {size}: every file"
@@ -65,11 +69,23 @@ def verified_line(shown: Sequence[BranchShown]) -> str:
     )
 
 
+def damage_lines(one: BranchShown) -> Iterator[str]:
+    """Which offsets are lost with each damaged part, and what is sound; nothing of a branch without damage."""
+    if not one.damaged:
+        return
+    for part in one.damaged[:MOST_DAMAGED]:
+        yield f"  {part.offsets_text} (bytes {part.start:,} to {part.end:,} of {part.file})"
+    if len(one.damaged) > MOST_DAMAGED:
+        yield f"  … and {len(one.damaged) - MOST_DAMAGED:,} more damaged parts"
+    sound = f"{counted(one.summary.records, 'record')} in {counted(one.summary.batches, 'batch', 'batches')}"
+    yield f"  sound: {sound}"
+
+
 def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int) -> Iterator[str]:
     """Counts first, then the branches, then their first records where those are wanted."""
     header = contents.index.header
     simulated = is_simulated(header.cluster_id)
-    records = sum(one.summary.records for one in shown if one.summary is not None)
+    records = sum(one.summary.records for one in shown)
     broken = sum(one.problem is not None for one in shown)
     yield (
         f"{counted(len(shown), 'branch', 'branches')} of cluster {header.cluster_id},"
@@ -119,26 +135,35 @@ def _fields(one: BranchShown) -> dict[str, object]:
         "bytes": one.size,
         "logDir": branch.log_dir or None,
         "problem": one.problem,
+        "damaged": [_damaged_fields(part) for part in one.damaged],
+        "batches": summary.batches,
+        "records": summary.records,
+        "committed": summary.endings.get(Ending.COMMITTED, 0),
+        "aborted": summary.endings.get(Ending.ABORTED, 0),
+        "open": summary.endings.get(Ending.OPEN, 0),
+        "control": summary.control,
+        "producers": summary.producers,
+        "compressions": [{"codec": codec, "records": n} for codec, n in summary.codecs.items()],
+        "firstMs": summary.first_ms,
+        "lastMs": summary.last_ms,
     }
-    if summary is not None:
-        reported |= {
-            "batches": summary.batches,
-            "records": summary.records,
-            "committed": summary.endings.get(Ending.COMMITTED, 0),
-            "aborted": summary.endings.get(Ending.ABORTED, 0),
-            "open": summary.endings.get(Ending.OPEN, 0),
-            "control": summary.control,
-            "producers": summary.producers,
-            "compressions": [{"codec": codec, "records": n} for codec, n in summary.codecs.items()],
-            "firstMs": summary.first_ms,
-            "lastMs": summary.last_ms,
-        }
     if one.records:
         reported["firstRecords"] = [
             {"unreadable": record} if isinstance(record, str) else _record_fields(record)
             for record in one.records
         ]
     return reported
+
+
+def _damaged_fields(part: DamagedPart) -> dict[str, object]:
+    return {
+        "file": part.file,
+        "startByte": part.start,
+        "endByte": part.end,
+        "firstOffset": part.first_offset,
+        "nextOffset": part.next_offset,
+        "why": part.text,
+    }
 
 
 def _record_fields(record: Record) -> dict[str, object]:
@@ -195,8 +220,6 @@ def _row(one: BranchShown, *, simulated: bool) -> tuple[str, ...]:
         offsets_text(branch),
         epochs_text(branch.spans),
     )
-    if summary is None:
-        return (*place, "?", one.size_text, "", "", "", one.problem or "")
     endings = (f"{n:,} {ending}" for ending, n in summary.endings.items() if ending is not Ending.NONE)
     times = () if summary.first_ms is None else (summary.first_ms, summary.last_ms or 0)
     written = " to ".join(_time(ms, simulated=simulated) for ms in times)

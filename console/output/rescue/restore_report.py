@@ -29,6 +29,7 @@ def prepared_restore_lines(prepared: PreparedRestore, rows: int) -> Iterator[str
         when = f" ({prepared.written_at})" if prepared.written_at else ""
         everything = counted(prepared.written_before, "record")
         yield f"everything was written back by an earlier run{when}: {everything}; nothing is left to do"
+        yield from prepared.damaged
         return
     before = (
         f" ({prepared.written_before:,} were written by an earlier run)" if prepared.written_before else ""
@@ -98,6 +99,7 @@ def restore_document(written: RestoredRecords) -> Iterator[str]:
             "creates": prepared.creates,
             "sent": written.counted is not None,
             "records": written.records,
+            "damaged": list(prepared.damaged),
             "branches": branches,
             "counted": [
                 {

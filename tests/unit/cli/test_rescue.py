@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 
@@ -336,6 +337,37 @@ def test_of_a_damaged_rescue_the_bytes_that_are_there_are_told_and_what_to_do(
         there = "1.0 KiB of 14.6 KiB" if left == "half" else "0 B of 14.6 KiB"
         assert ended.status == 1 and there in ended.out, ended
         assert "ktriage rescue read --to NEW --from-disk DIR" in ended.err
+
+
+def test_of_a_damaged_file_the_sound_records_are_told_and_written_back_when_asked_for(
+    elected: Caller, tmp_path: Path
+) -> None:
+    """The third of five batches is damaged. Its records come later, from another copy of the rescue."""
+    (segment,) = (tmp_path / "saved").glob("*/*/*.log")
+    data = bytearray(segment.read_bytes())
+    shutil.copytree(tmp_path / "saved", tmp_path / "another")
+    data[2 * len(data) // 5 + 70] ^= 1
+    segment.write_bytes(data)
+    for verb in ("show", "verify"):
+        told = elected("ktriage", "rescue", verb, "saved")
+        assert told.status == 1 and "offsets 1,200 to 1,299 cannot be used" in told.err, told
+        assert "sound: 400 records in 4 batches" in told.err
+        assert "ktriage restore saved --incomplete with --to-source" in told.err
+    (branch,) = json.loads(elected("ktriage", "rescue", "show", "saved", "--output", "json").out)["branches"]
+    ((first, beyond),) = [(part["firstOffset"], part["nextOffset"]) for part in branch["damaged"]]
+    assert (branch["records"], first, beyond) == (400, 1200, 1300)
+    refused = elected("ktriage", "restore", "saved", "--to-source", *AGREED, *TAIL)
+    assert refused.status == 2 and "give --incomplete to write back the batches that are sound" in refused.err
+    written = elected("ktriage", "restore", "saved", "--to-source", "--incomplete", *AGREED, *TAIL)
+    assert written.status == 0 and "400 records written back; 400 counted" in written.out
+    assert "not written back: payments-0, tail of broker 1: offsets 1,200 to 1,299" in written.out
+    again = elected("ktriage", "restore", "saved", "--to-source", "--incomplete", *AGREED, *TAIL)
+    assert "written back by an earlier run" in again.out and "offsets 1,200 to 1,299" in again.out
+    between = ("--after-offset", "1199", "--before-offset", "1300")
+    rest = elected("ktriage", "restore", "another", "--to-source", *between, *AGREED, *TAIL)
+    assert rest.status == 0 and "100 records written back; 100 counted" in rest.out, rest
+    everything = elected("ktriage", "restore", "another", "--to-source", *AGREED, *TAIL)
+    assert everything.status == 1 and "400 offsets of this rescue were written" in everything.err
 
 
 @pytest.mark.parametrize("changed", ["segment", "manifest", "missing"])

@@ -31,13 +31,15 @@ def three_segments(path: Path, recovery_point: int = -1) -> Path:
     log_dir(path)
     segments: dict[int, bytes] = {}
     firsts: dict[int, int] = {}
+    source = random.Random(3)
     base = 0
     for _ in range(3):
         written, begun = bytearray(), base
         while len(written) < SEGMENT:
             epoch = epoch_of(base)
             firsts.setdefault(epoch, base)
-            written += batch(base, 10, epoch=epoch, payload=bytes(base % 1900), times=(base, base + 9))
+            payload = source.randbytes(base % 1900)
+            written += batch(base, 10, epoch=epoch, payload=payload, times=(base, base + 9))
             base += 10
         segments[begun] = bytes(written)
     folder = add_partition(path, "t-0", segments, epochs=list(firsts.items()))
@@ -141,7 +143,7 @@ def test_a_flushed_segment_that_lost_its_end_is_read_to_where_it_ends(data: Path
     segment = data / "t-0" / segment_name(bases(data)[number])
     (data / "t-0" / "leader-epoch-checkpoint").unlink()
     content = segment.read_bytes()
-    for size in range(200_000, 205_000, 100):
+    for size in range(290_000, 295_000, 100):
         segment.write_bytes(content[:size])
         assert alike(scanned(data)) == alike(scanned(data, every_batch=True))
         assert scanned(data).defect is not None
