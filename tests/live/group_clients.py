@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestProtocol
+from kio.schema.join_group.v9.response import JoinGroupResponse
+from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
+from kio.schema.leave_group.v5.response import LeaveGroupResponse
+from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
+from kio.schema.sync_group.v5.response import SyncGroupResponse
+from kio.schema.types import GroupId
+from kio.static.primitive import i32Timedelta
 
 from testbed.kafka import KafkaCluster
+from testbed.kafka.connection import Connection
 
 SECONDS = 60.0
+_MEMBER_SECONDS = i32Timedelta.parse(timedelta(seconds=SECONDS))
 
 
 def read_and_commit(cluster: KafkaCluster, group: str, topic: str, count: int, *, epoch: bool = True) -> None:
@@ -66,6 +79,42 @@ def member(cluster: KafkaCluster, group: str, topic: str) -> Consumer:
         assert time.monotonic() < deadline, f"{group} got no assignment"
         consumer.poll(0.2)
     return consumer
+
+
+@contextmanager
+def raw_member(
+    cluster: KafkaCluster, group: str, coordinator: int, protocol_type: str, protocol: str
+) -> Iterator[None]:
+    """A member of the classic protocol that says it is of that type, and has that assignor: as Kafka Streams and
+    Kafka Connect join, which no client here can. It leaves at the end.
+    """
+    join = JoinGroupRequest(
+        group_id=GroupId(group),
+        session_timeout=_MEMBER_SECONDS,
+        rebalance_timeout=_MEMBER_SECONDS,
+        member_id="",
+        protocol_type=protocol_type,
+        protocols=(JoinGroupRequestProtocol(name=protocol, metadata=b""),),
+    )
+    with Connection(cluster.node(coordinator).port, None, SECONDS) as connection:
+        name = connection.ask(join, JoinGroupResponse).member_id
+        joined = connection.ask(replace(join, member_id=name), JoinGroupResponse)
+        assert not joined.error_code, joined
+        sync = SyncGroupRequest(
+            group_id=GroupId(group),
+            generation_id=joined.generation_id,
+            member_id=name,
+            protocol_type=protocol_type,
+            protocol_name=protocol,
+            assignments=(SyncGroupRequestAssignment(member_id=name, assignment=b""),),
+        )
+        synced = connection.ask(sync, SyncGroupResponse)
+        assert not synced.error_code, synced
+        try:
+            yield
+        finally:
+            leaving = (MemberIdentity(member_id=name, group_instance_id=None),)
+            connection.ask(LeaveGroupRequest(group_id=GroupId(group), members=leaving), LeaveGroupResponse)
 
 
 def transaction(cluster: KafkaCluster, name: str, topic: str, count: int) -> Producer:

@@ -66,7 +66,7 @@ def after(cluster: KafkaCluster) -> Incident:
     incident_steps.kill(cluster, 2, 3)
     incident_steps.wait_all(cluster, topics, lambda state: state.isr == (1,), "with 1 alone in the ISR")
     incident_steps.produce(cluster, TOPIC, TAIL, "tail", acks="1")
-    for group in ("with-epoch", "member"):
+    for group in ("with-epoch", "member", "shaper", "mover"):
         group_clients.read_and_commit(cluster, at_home(group), TOPIC, READ)
     for group in ("no-epoch", "not-fixed", "exported"):
         group_clients.read_and_commit(cluster, at_home(group), TOPIC, READ, epoch=False)
@@ -218,6 +218,22 @@ def test_fixed_after_the_election(
         seen = group_clients.read_on(incident, at_home(name), TOPIC, COMMON + KEPT)
         assert seen == [f"kept-{number}" for number in range(KEPT)], "each record of the kept branch, once"
     assert elected.sent()[-1] == "commit-offsets"
+
+
+@pytest.mark.usefixtures("fixed_groups")
+def test_streams_and_connect_are_guessed_by_how_their_members_join(
+    elected: CommandRunner, incident: KafkaCluster
+) -> None:
+    shaper, mover = at_home("shaper"), at_home("mover")
+    for name in (shaper, mover):
+        assert f"{name} (Kafka" not in elected("groups", "show", "plan.json").out, "nothing tells it yet"
+    with (
+        group_clients.raw_member(incident, shaper, 4, "consumer", "stream"),
+        group_clients.raw_member(incident, mover, 4, "connect", "sessioned"),
+    ):
+        shown = elected("groups", "show", "plan.json").out
+    assert f"{shaper} (Kafka Streams?)" in shown, shown
+    assert f"{mover} (Kafka Connect?)" in shown, shown
 
 
 @pytest.mark.usefixtures("fixed_groups")

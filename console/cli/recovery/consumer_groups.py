@@ -11,7 +11,12 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.exit_status import Status
 from console.operations.consumers.fix_groups import FixGroups, PreparedGroupFix
-from console.operations.consumers.group_offsets import GroupOffsets, GroupSelection, read_group_offsets
+from console.operations.consumers.group_offsets import (
+    GroupOffsets,
+    GroupSelection,
+    StayingLog,
+    read_group_offsets,
+)
 from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.output.groups_report import (
     fixed_document,
@@ -40,7 +45,9 @@ def show_groups(
     offsets = run.read(job)
     run.screen.out(groups_document(offsets) if run.json else group_lines(offsets, rows, every=every))
     if offsets.concerned and path is not None:
-        run.next("groups", "fix", str(path), "--dry-run")
+        logs = [offsets.logs[row.tp] for row in offsets.concerned]
+        led = any(isinstance(log, StayingLog) and log.elected for log in logs)
+        run.next(*(("groups", "fix", str(path), "--dry-run") if led else ("review", str(path))))
     return Status.DONE if offsets.complete and not offsets.concerned else Status.PARTLY
 
 

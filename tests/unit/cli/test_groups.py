@@ -47,6 +47,8 @@ def test_before_the_election_it_is_said_who_has_read_what_goes(planned: Caller) 
     ended = planned("ktriage", "groups", "fix", "plan.json", *AGREED, *HERE)
     assert ended.status == 1 and "no leader yet: elect one first" in ended.out
     assert "nothing was sent" in ended.out
+    before = planned("ktriage", "groups", "show", "plan.json", *HERE)
+    assert "next: ktriage review plan.json" in before.err and "fix" not in before.err, before
     reviewed = planned("ktriage", "review", "plan.json", "--output", "markdown")
     assert "2 consumer groups affected" in reviewed.out
 
