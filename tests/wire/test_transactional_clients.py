@@ -23,7 +23,14 @@ from recovery.transactions.decision_records import state_partition
 from tests.wire.cluster_thread import WAIT, ClusterThread
 from tests.wire.raw_request import send_request
 from tests.wire.test_clients import QUICK, create
-from tests.wire.transaction_story import STORY, committed_records, play, transactional_producer
+from tests.wire.transaction_story import (
+    PATIENT,
+    STORY,
+    committed_records,
+    play,
+    records_read,
+    transactional_producer,
+)
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 
@@ -152,3 +159,21 @@ async def test_aiokafkas_producer_commits_and_aborts() -> None:
             await producer.stop()
         records = await asyncio.to_thread(committed_records, side, "orders", 1)
         assert records == ((0, "kept"),)
+
+
+def test_a_producer_that_was_fenced_writes_nothing_more(served: ClusterThread) -> None:
+    side = ServedSide(served)
+    side.create("orders")
+    first = transactional_producer(side, "pays", PATIENT)
+    first.begin_transaction()
+    first.produce("orders", b"aborted", partition=0)
+    assert first.flush(WAIT) == 0
+    second = transactional_producer(side, "pays", PATIENT)
+    with pytest.raises(KafkaException):
+        first.produce("orders", b"never", partition=0)
+        first.commit_transaction(WAIT)
+    second.begin_transaction()
+    second.produce("orders", b"kept", partition=0)
+    second.commit_transaction(WAIT)
+    assert committed_records(side, "orders", 1) == ((2, "kept"),), "1 is the marker of the abort"
+    assert records_read(side, "orders", "read_uncommitted") == ((0, "aborted"), (2, "kept"))

@@ -162,8 +162,8 @@ def _view(side: StorySide, topic: str, end: int) -> TransactionView:
     told = _wait_for(told_now, f"{topic} to be replicated up to {end}")
     row = told.partitions[where]
     return TransactionView(
-        _records(side, topic, "read_committed"),
-        _records(side, topic, "read_uncommitted"),
+        records_read(side, topic, "read_committed"),
+        records_read(side, topic, "read_uncommitted"),
         row.last_stable,
         row.high_watermark,
         tuple(
@@ -235,7 +235,7 @@ def _committed_offset(side: StorySide) -> int:
         consumer.close()
 
 
-def _records(side: StorySide, topic: str, isolation: str) -> tuple[tuple[int, str], ...]:
+def records_read(side: StorySide, topic: str, isolation: str) -> tuple[tuple[int, str], ...]:
     """All that a consumer of that isolation level gets."""
     more = {"group.id": "by-hand", "enable.auto.commit": False, "enable.partition.eof": True}
     consumer = Consumer({**side.settings, **more, "isolation.level": isolation})
@@ -257,7 +257,7 @@ def committed_records(side: StorySide, topic: str, count: int) -> tuple[tuple[in
     """What read_committed consumers get, as soon as there are so many."""
 
     def enough() -> tuple[tuple[int, str], ...] | None:
-        found = _records(side, topic, "read_committed")
+        found = records_read(side, topic, "read_committed")
         return found if len(found) >= count else None
 
     return _wait_for(enough, f"{count} committed records of {topic}")
