@@ -15,11 +15,16 @@ ACCEPT_LOSS = "only if what stands above can never be done, accept the loss:"
 
 
 def steps_lines(steps: Sequence[FirstStep], shown: int = 3) -> Iterator[str]:
-    """What to do, in order, a line each; of more than ``shown`` steps the rest is counted."""
+    """What to do, in order, a line each; of more than ``shown`` steps the rest is counted. What is warned of in two
+    steps is said once.
+    """
+    said: set[str] = set()
     for number, step in enumerate(steps[:shown], 1):
         first = "Do first" if number == 1 else "Then"
         where = f" ({step.example})" if step.partitions == 1 else ""
-        yield f"{first}{where}: {' '.join(step_lines(step))}"
+        sentences = [sentence for sentence in step_lines(step) if sentence not in said]
+        said.update(sentences)
+        yield f"{first}{where}: {' '.join(sentences)}"
     left = sum(step.partitions for step in steps[shown:])
     if left:
         yield f"Then: {_partitions(left)} in other ways (see the plan)."

@@ -31,6 +31,8 @@ LED_BY = {
     Leading.NOT_SEEN: "not seen",
 }
 
+AS_ABOVE = "as above"
+"""A zone that is down gives hundreds of partitions the same reason."""
 _PLANNED = (
     TextColumn("PARTITION"),
     TextColumn("LEADER", right=True),
@@ -128,10 +130,13 @@ def not_elected_table(rows: Iterable[NotElected]) -> Iterator[str]:
         TextColumn("WAITS FOR"),
         TextColumn("WHY", below=True),
     )
-    return table(
-        columns,
-        [(str(r.tp), str(r.verdict), ids(r.waits_for), printable(r.reason)) for r in rows],
-    )
+    cells = []
+    before = ""
+    for row in rows:
+        reason = AS_ABOVE if row.reason == before else printable(row.reason)
+        before = row.reason
+        cells.append((str(row.tp), str(row.verdict), ids(row.waits_for), reason))
+    return table(columns, cells)
 
 
 def elected_lines(elected: Elected, limit: int) -> Iterator[str]:

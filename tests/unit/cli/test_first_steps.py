@@ -44,6 +44,15 @@ def test_the_plan_carries_them_and_since_when_partitions_are_offline(call: Calle
         assert "ffline for 28 s at the most when the plan was made (payments-0)" in page
 
 
+def test_one_reason_for_many_partitions_and_one_warning_for_many_steps_stand_once(call: Caller) -> None:
+    down = call("ktriage", "plan", "plan.json", "--simulate", "zone-power-loss").out
+    assert down.count("bring back 2 (ISR or ELR) with its disk intact") == 1, down
+    assert down.count("as above") == 7
+    branches = call("ktriage", "status", "--simulate", "hanging-transactions").out
+    assert "Do first" in branches and "Then: For 2 partitions" in branches
+    assert branches.count("Do not change min.insync.replicas") == 1, branches
+
+
 ACCEPT = "only if what stands above can never be done, accept the loss:"
 
 
