@@ -42,6 +42,10 @@ class Pane(Vertical):
             for lines in self.query(".details").results(Lines):
                 lines.to_the_top()
 
+    def on_resize(self) -> None:
+        for lines in self.query(Lines):
+            lines.refresh()  # its last line that is seen may be another one
+
     def on_row_table_narrowed(self) -> None:
         for lines in self.query(Lines):
             lines.show_again()

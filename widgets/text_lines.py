@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from recovery.wording.quantity_text import printable
 from widgets.lifecycle import screen_is_open
@@ -101,10 +102,16 @@ class Lines(ScrollView, can_focus=True):
             self.call_later(self._make)  # a scroll bar came or went
         number = y + self.scroll_offset.y
         line = self._lines[number] if number < len(self._lines) else ()
-        cut = y == self.size.height - 1 and number < len(self._lines) - 1
+        cut = y == self._with_room() - 1 and number < len(self._lines) - 1
         if cut and (self._fixed or (self._key and not self.has_focus)):
             line = _goes_on(line, self._made_for, self._key)
         return strip_of(line, tone_styles(self), self.size.width).apply_style(self.rich_style)
+
+    def _with_room(self) -> int:
+        """How many lines are seen: a pane that has no room for all of its parts cuts off the last."""
+        parent = self.parent
+        room = parent.content_region.bottom - self.content_region.y if isinstance(parent, Widget) else 0
+        return min(self.size.height, room) if room > 0 else self.size.height
 
     def _redraw(self) -> None:
         self.refresh()

@@ -36,6 +36,16 @@ async def test_a_sentence_that_has_no_room_says_that_it_goes_on() -> None:
         assert "…" not in advice(robot.screen), robot.screen
 
 
+async def test_a_line_below_which_the_screen_ends_says_that_it_goes_on() -> None:
+    """Of the two lines of details only one has room."""
+    async with console("last-replica-standing", size=(80, 14)) as robot:
+        await robot.sees("payments-0: ")
+        details = next(
+            one for one in robot.screen.splitlines() if "payments-0: " in one and "Do first" not in one
+        )
+        assert details.rstrip(" ▁▂▃▄▅▆▇█").endswith("… Tab"), robot.screen
+
+
 @pytest.mark.parametrize("lines", [15, 12])
 async def test_the_key_that_shows_the_rest_is_named_and_shows_it(lines: int) -> None:
     async with console("disk-failure", size=(80, lines)) as robot:
