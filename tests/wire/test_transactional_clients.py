@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import KafkaException
+from kio.schema.errors import ErrorCode
 
 from backends.simulator.network import broker
+from backends.simulator.record_batches import GeneratedBatch, _generated
 from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import Api
 from backends.simulator.served.served_cluster import ServedClusterOptions
+from backends.simulator.transaction_coordinators import TransactionCoordinators
 from backends.simulator.world import World
+from recovery.model import EpochSpan
 from recovery.model import TopicPartition as Partition
 from recovery.transactions.decision_records import state_partition
 from tests.wire.cluster_thread import WAIT, ClusterThread
@@ -177,3 +181,25 @@ def test_a_producer_that_was_fenced_writes_nothing_more(served: ClusterThread) -
     second.commit_transaction(WAIT)
     assert committed_records(side, "orders", 1) == ((2, "kept"),), "1 is the marker of the abort"
     assert records_read(side, "orders", "read_uncommitted") == ((0, "aborted"), (2, "kept"))
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(11, ErrorCode.invalid_txn_state), (12, ErrorCode.none)], ids=["older", "newer"]
+)
+def test_a_partition_takes_part_by_the_client_or_by_its_leader(
+    served: ClusterThread, version: int, error: ErrorCode
+) -> None:
+    """An older client has to add it; for a newer one the leader does (KIP-890)."""
+    side = ServedSide(served)
+    side.create("orders")
+    transactional_producer(side, "pays")
+    producer = served.do(lambda cluster: TransactionCoordinators(cluster.world).state("pays"))
+    assert producer is not None
+    batch = _generated(GeneratedBatch(1, producer.producer_id, producer.epoch), 0, EpochSpan(0, 0, 1), 0)
+    rows = [{"index": 0, "records": batch}]
+    asked: dict[str, Any] = {"transactional_id": "pays", "acks": 1, "timeout": 1000}
+    topics = [{"name": "orders", "partition_data": rows}]
+    leader = served.partition("orders").leader
+    port = served.do(lambda cluster: cluster.ports[broker(leader)])
+    answer = asyncio.run(send_request(port, Api.Produce, version, {**asked, "topic_data": topics}))
+    assert [row.error_code for one in answer.responses for row in one.partition_responses] == [error]
