@@ -75,8 +75,8 @@ def _unfence(advice: Advice, count: int) -> str:
 
 def _ask(advice: Advice, count: int) -> str:
     return (
-        f"Start broker {either(advice.brokers)}, or read its disk (ktriage disk scan): for {_partitions(count)} its"
-        " log decides who holds every acknowledged record."
+        f"Start broker {either(advice.brokers)}, here or with its disk on another host, or read its disk (ktriage"
+        f" disk scan): for {_partitions(count)} its log decides who holds every acknowledged record."
     )
 
 
@@ -108,7 +108,7 @@ def _compare(advice: Advice, count: int) -> str:
     lacks = f"{whose} best-ranked log lacks records that were committed: each choice cuts off a branch."
     choose = "hoose a leader, and read what it cuts off before it is elected (ktriage rescue)."
     if advice.brokers:
-        return f"{lacks} Bring broker {either(advice.brokers)} back with its disk intact, or c{choose}"
+        return f"{lacks} {_bring(advice)}, or c{choose}"
     return f"{lacks} C{choose}"
 
 
@@ -121,10 +121,13 @@ def _elect(advice: Advice, count: int) -> str:
     return f"{who}: {holds} every acknowledged record{_unless(advice)}."
 
 
+def _bring(advice: Advice) -> str:
+    return f"Bring broker {either(advice.brokers)} back with its disk intact, here or on another host"
+
+
 def _bring_back(advice: Advice, count: int) -> str:
-    who = f"broker {either(advice.brokers)}"
     get = "the partition then gets" if count == 1 else f"{count:,} partitions then get"
-    text = f"Bring {who} back with its disk intact: {get} a leader without an unclean election"
+    text = f"{_bring(advice)}: {get} a leader without an unclean election"
     if advice.was_shut_down:
         one = len(advice.brokers) == 1
         return f"{text} ({'it was' if one else 'they were'} in a controlled shutdown when last seen)."

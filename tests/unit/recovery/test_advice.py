@@ -98,5 +98,5 @@ def test_elections_come_before_the_return_of_a_broker_that_would_take_them_away(
         (AdviceKind.BRING_BACK, 2, "t-0"),
     ]
     assert step_lines(steps[1])[0].startswith(
-        "Bring broker 2 back with its disk intact: 2 partitions then get"
+        "Bring broker 2 back with its disk intact, here or on another host: 2 partitions then get"
     )

@@ -226,7 +226,7 @@ def mutated(data: bytearray, source: random.Random) -> bytes:
             case 2:
                 del data[at : at + source.randrange(300)]
             case 3:
-                data[at:at] = data[: source.randrange(300)]
+                data[at:at] = data[: source.randrange(1500)]
             case _:
                 data[at : at + 4] = source.choice((b"\xff" * 4, b"\x7f\xff\xff\xff", bytes(4)))
     return bytes(data)
