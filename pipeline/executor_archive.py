@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline.storage import StoragePath
 
 ROOMS = ("recovery", "backends/base", "backends/simulator", "pipeline")
-KEPT = frozenset({".py", ".yaml"})
+KEPT = frozenset({".py", ".yaml", ".lock"})
 NAME = "ktriage-pipeline.zip"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -9,19 +9,20 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from pipeline.errors import PipelineError
-from pipeline.results import JobOutput, JobResult, commit
+from pipeline.results import JobOutput, JobResult, RunTarget, commit
 from pipeline.spark_session import SparkSettings, check_installed, session
-from pipeline.storage import StoragePath
+from pipeline.tables.delta_table import create
+from pipeline.tables.schemas import RUNS
 
-JobBody = Callable[[Any, StoragePath], JobOutput]
-"""The work of a job; it gets the Spark session and the run's directory."""
+JobBody = Callable[[Any, RunTarget], JobOutput]
+"""The work of a job; it gets the Spark session, and where it writes."""
 
 
 class JobRun(NamedTuple):
-    """What a result records of its run; ``directory`` is the run's own."""
+    """What a result records of its run."""
 
     job: str
-    directory: StoragePath
+    target: RunTarget
     made_at: datetime
     version: str
 
@@ -29,38 +30,35 @@ class JobRun(NamedTuple):
 def carry_out(run: JobRun, settings: SparkSettings, body: JobBody) -> JobResult:
     """Runs ``body`` in a session and commits what it wrote.
 
-    Raises PipelineError with Spark's message in one line, after removing the directory. Raises NotInstalled.
+    Raises PipelineError with Spark's message in one line, after removing what was written. Raises NotInstalled.
     """
     check_installed()
-    job, directory, made_at, version = run
-    with _explained(job, directory):
-        if directory.scheme == "file":
-            # A directory that cannot be created fails before Spark starts; an object store has none.
-            directory.make()
+    job, target, made_at, version = run
+    # Tables that cannot be written fail before Spark starts.
+    create(target.root, RUNS)
+    with _explained(job, target):
         with session(f"ktriage pipeline {job}", settings) as spark:
-            done = body(spark, directory)
-        return commit(
-            JobResult(directory, job, made_at, version, done.tables, done.asked, done.summary, done.files)
-        )
+            done = body(spark, target)
+        return commit(JobResult(target, job, made_at, version, done.asked, done.summary))
 
 
 @contextmanager
-def _explained(job: str, directory: StoragePath) -> Iterator[None]:
+def _explained(job: str, target: RunTarget) -> Iterator[None]:
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415  # an extra
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
         yield
     except PySparkException as error:
-        directory.remove()
+        target.discard()
         lines = str(error).strip().splitlines() or ["it failed"]
         raise PipelineError(f"{job}: Spark: {spark_message(lines, lines[0])}") from None
     except Py4JJavaError as error:
-        directory.remove()
+        target.discard()
         lines = _messages(error.java_exception) or ["it failed"]
         raise PipelineError(f"{job}: Spark: {spark_message(lines, _innermost(lines))}") from None
     except BaseException:
-        directory.remove()
+        target.discard()
         raise
 
 

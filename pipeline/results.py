@@ -1,164 +1,143 @@
-"""Results: each run of a job has its own directory, and the manifest, which is written last, is the commit."""
+"""Results: each run of a job appends its rows to the result tables, and its row in ``runs``, which is written last,
+makes it exist.
+"""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from pipeline.errors import PipelineError
 from pipeline.storage import StoragePath
+from pipeline.tables.delta_table import (
+    append,
+    data_files,
+    delete_partitions,
+    is_table,
+    opened,
+    read_partitions,
+    table_place,
+)
+from pipeline.tables.schemas import RESULT_TABLES, RUNS, TableDefinition
 
-FORMAT = "ktriage.result"
-VERSION = 1
-MANIFEST = "manifest.json"
+
+class RunTarget(NamedTuple):
+    """Where a run writes: the tables below ``root``, and its ``run_id`` in each row."""
+
+    root: StoragePath
+    run_id: str
+
+    @property
+    def place(self) -> StoragePath:
+        """The URI by which commands name the run; a directory only if it has files besides its rows."""
+        return self.root / self.run_id
+
+    def discard(self) -> None:
+        """Removes what the run has written. Raises PipelineError."""
+        for definition in RESULT_TABLES:
+            table = opened(self.root, definition) if is_table(self.root, definition) else None
+            if table is None:
+                continue
+            files = data_files(self.root, definition, table)
+            if any(file.partition["run_id"] == self.run_id for file in files):
+                delete_partitions(self.root, definition, [f"run_id = '{self.run_id}'"])
+        self.place.remove()
 
 
 class JobOutput(NamedTuple):
-    """What a job has done. ``tables`` are directories with Parquet files below its own; ``asked`` is what was
-    requested; ``summary`` is what the driver received. ``files``: the names of the files of a table that
-    count; of a table without an entry, all count.
-    """
+    """What a job has done: ``asked`` is what was requested, ``summary`` is what the driver received."""
 
-    tables: tuple[str, ...]
     asked: Mapping[str, Any]
     summary: Mapping[str, Any]
-    files: Mapping[str, tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """A finished run, below ``place``; for the other fields see :class:`JobOutput`."""
+    """A finished run; for the other fields see :class:`JobOutput`."""
 
-    place: StoragePath
+    target: RunTarget
     job: str
     made_at: datetime
     tool_version: str
-    tables: tuple[str, ...]
     asked: Mapping[str, Any]
     summary: Mapping[str, Any]
-    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def table(self, name: str) -> StoragePath:
-        """The directory of a table. Raises PipelineError if the run has no such table."""
-        if name not in self.tables:
-            raise PipelineError(f"{self.place.uri}: a result of {self.job}, without {name}")
-        return self.place / name
+    @property
+    def place(self) -> StoragePath:
+        """See :attr:`RunTarget.place`."""
+        return self.target.place
 
-    def paths(self, name: str) -> str | list[str]:
-        """The table's directory, or those of its files that count. Raises PipelineError as :meth:`table`."""
-        table = self.table(name)
-        return [(table / file).path for file in self.files.get(name, ())] or table.path
+    def rows(self, definition: TableDefinition, schema: pa.Schema | None = None) -> Iterator[pa.Table]:
+        """Its rows of a table, or some of their columns. Raises PipelineError."""
+        target = self.target
+        return read_partitions(
+            target.root, definition, "run_id", {target.run_id}, schema or definition.schema
+        )
 
 
-def run_directory(out: StoragePath, job: str, now: datetime, token: str) -> StoragePath:
-    """A new directory for a run; the names of runs sort by time."""
-    return out / f"{job}-{now.astimezone(UTC).strftime('%Y%m%dT%H%M%S')}Z-{token}"
+def run_target(out: StoragePath, job: str, now: datetime, token: str) -> RunTarget:
+    """A new run; the names of runs sort by time."""
+    return RunTarget(out, f"{job}-{now.astimezone(UTC).strftime('%Y%m%dT%H%M%S')}Z-{token}")
 
 
 def commit(result: JobResult) -> JobResult:
-    """Writes the manifest: from then on the result exists. Raises PipelineError."""
-    fields = asdict(result) | {
-        "format": FORMAT,
-        "version": VERSION,
-        "made_at": result.made_at.astimezone(UTC).isoformat(),
+    """Writes the row of the run: from then on the result exists. Raises PipelineError."""
+    row = {
+        "run_id": result.target.run_id,
+        "job": result.job,
+        "made_at": result.made_at,
+        "tool_version": result.tool_version,
+        "asked": json.dumps(result.asked, sort_keys=True),
+        "summary": json.dumps(result.summary, sort_keys=True),
     }
-    del fields["place"]
-    (result.place / MANIFEST).write((json.dumps(fields, indent=1, sort_keys=True) + "\n").encode())
+    append(result.target.root, RUNS, lambda: pa.Table.from_pylist([row], RUNS.schema))
     return result
 
 
 def read_result(place: StoragePath, job: str | None = None) -> JobResult:
-    """The run in that directory, or the newest of ``job`` below it.
-
-    A run that cannot be read is placed by its directory's name. If it may be the newest, PipelineError is
-    raised, because an older run would be mistaken for the newest; if a newer one can be read, it is skipped.
-    Also raises PipelineError if there is no run.
-    """
-    if (place / MANIFEST).exists():
-        result = _read(place)
-        if job is not None and result.job != job:
-            raise PipelineError(f"{place.uri}: a result of {result.job}, not of {job}")
-        return result
-    sound, broken = _below(place)
-    found = [one for one in sound if job in (None, one.job)]
-    newest = max(found, key=lambda result: (result.made_at, result.place.name), default=None)
-    for name, error in broken:
-        named, moment = _job_and_moment(name)
-        if named not in (None, job) and job is not None:
-            continue
-        if newest is None or moment is None or moment >= newest.made_at.replace(microsecond=0):
-            raise error
-    if newest is None:
+    """The run of that URI, or the newest of ``job`` in the tables there. Raises PipelineError if there is none."""
+    named = place.uri.rsplit("/", 1)
+    if not is_table(place, RUNS) and len(named) == 2:
+        above = StoragePath(place.files, place.path.rsplit("/", 1)[0], named[0], place.scheme)
+        if above.path and is_table(above, RUNS):
+            for result in read_results(above):
+                if result.target.run_id != named[1]:
+                    continue
+                if job is not None and result.job != job:
+                    raise PipelineError(f"{place.uri}: a result of {result.job}, not of {job}")
+                return result
+    found = [result for result in read_results(place) if job in (None, result.job)]
+    if not found:
         raise PipelineError(f"{place.uri}: no finished result{f' of {job}' if job else ''} is here")
-    return newest
+    return found[-1]
 
 
 def read_results(place: StoragePath) -> tuple[JobResult, ...]:
-    """Every finished run in or directly below that directory, oldest first. Raises PipelineError."""
-    sound, broken = _below(place)
-    for _, error in broken:
-        raise error
-    return tuple(sorted(sound, key=lambda result: result.made_at))
+    """Every finished run in the tables there, or the run of that URI, oldest first. Raises PipelineError."""
+    table = opened(place, RUNS)
+    if table is None:
+        return ()
+    found = []
+    for rows in read_partitions(place, RUNS, "", (), RUNS.schema):
+        found += [_result(place, row) for row in rows.to_pylist()]
+    return tuple(sorted(found, key=lambda result: (result.made_at, result.target.run_id)))
 
 
-def _below(place: StoragePath) -> tuple[list[JobResult], list[tuple[str, PipelineError]]]:
-    """The results that can be read there, and for the others the directory's name and the error."""
-    sound: list[JobResult] = []
-    broken: list[tuple[str, PipelineError]] = []
-    for file in place.walk():
-        if file.name == MANIFEST:
-            above = StoragePath(
-                file.files, file.path.rsplit("/", 1)[0], file.uri.rsplit("/", 1)[0], file.scheme
-            )
-            try:
-                sound.append(_read(above))
-            except PipelineError as error:
-                broken.append((above.name, error))
-    return sound, broken
-
-
-_NAME = re.compile(r"(?P<job>\w+)-(?P<moment>\d{8}T\d{6})Z-\w+")
-
-
-def _job_and_moment(name: str) -> tuple[str | None, datetime | None]:
-    """What :func:`run_directory` wrote into the name; None if the name has another form."""
-    parts = _NAME.fullmatch(name)
-    if parts is None:
-        return None, None
-    try:
-        moment = datetime.strptime(parts["moment"], "%Y%m%dT%H%M%S")
-    except ValueError:
-        return None, None
-    return parts["job"], moment.replace(tzinfo=UTC)
-
-
-def _read(place: StoragePath) -> JobResult:
-    where = f"{place.uri}/{MANIFEST}"
-    try:
-        fields = json.loads((place / MANIFEST).read())
-        version, known = fields["version"], fields["format"] == FORMAT
-    except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{where}: broken ({error})") from None
-    if not known:
-        raise PipelineError(f"{where}: not a result of the pipeline")
-    if type(version) is not int or version > VERSION:
-        raise PipelineError(
-            f"{where}: result format {version}; this version of ktriage reads up to {VERSION}"
-        )
+def _result(root: StoragePath, row: Mapping[str, Any]) -> JobResult:
     try:
         return JobResult(
-            place,
-            fields["job"],
-            datetime.fromisoformat(fields["made_at"]),
-            fields["tool_version"],
-            tuple(fields["tables"]),
-            fields["asked"],
-            fields["summary"],
-            {name: tuple(files) for name, files in fields.get("files", {}).items()},
+            RunTarget(root, row["run_id"]),
+            row["job"],
+            row["made_at"].astimezone(UTC),
+            row["tool_version"],
+            json.loads(row["asked"]),
+            json.loads(row["summary"]),
         )
-    except (AttributeError, ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{where}: broken ({error})") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        where = table_place(root, RUNS).uri
+        raise PipelineError(f"{where}: the row of {row['run_id']} is broken ({error})") from None

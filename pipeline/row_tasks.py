@@ -1,86 +1,93 @@
-"""Tasks that compute on the rows of snapshots, as Arrow batches, and write Parquet files."""
+"""Computing on the rows of every state, in tasks of Spark that read with Arrow."""
 
 from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
-
-from pipeline.output_files import OutputFiles, own_name
-from pipeline.plan.input_splits import InputSplit, Reading, read_pack
-from pipeline.spark_tasks import TaskSource
-from pipeline.storage import StoragePath, storage_path
+from pipeline.snapshot.input_splits import ClusterFiles, Reading, from_json, pack, read_pack, split_files
+from pipeline.snapshot.state_sources import KEY, Sources
+from pipeline.spark_tasks import TaskSource, answers, parallelism
+from pipeline.tables.schemas import ddl
 
 
-class RowsTarget(DataSource):
-    """Computes on rows that Spark writes to it. Takes the option ``uri``, the directory of the files."""
-
-    @property
-    @abstractmethod
-    def files(self) -> OutputFiles:
-        """The files that are written."""
-
-    @abstractmethod
-    def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """What is written, from batches of the given rows."""
-
-    def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
-        return _RowWriter(self)
-
-
-class RowTasks(RowsTarget, TaskSource):
-    """Also computes on rows that it reads itself; a task is a list of splits, and answers the name of its file."""
+class RowTasks(TaskSource):
+    """A task is a list of splits; its answer is what :meth:`computed` makes of their rows."""
 
     @property
     @abstractmethod
     def reading(self) -> Reading:
-        """What it reads of a snapshot."""
+        """What it reads of a state."""
+
+    @property
+    @abstractmethod
+    def computed_schema(self) -> Any:
+        """The columns of the answer, for Arrow."""
+
+    @abstractmethod
+    def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """The answer, in batches."""
 
     def schema(self) -> str:
-        return "name string"
+        return ddl(self.computed_schema)
 
-    def answered(self, task: Any) -> Iterator[tuple[str]]:
-        pieces = [InputSplit(*piece) for piece in task]
-        yield (self.files.write(own_name(), self.computed(read_pack(pieces, self.reading))),)
-
-
-@dataclass(frozen=True, slots=True)
-class Written(WriterCommitMessage):
-    """The name of the file that one task wrote."""
-
-    name: str
+    def answered(self, task: Any) -> Iterator[Any]:
+        return self.computed(read_pack([from_json(split) for split in task], self.reading))
 
 
-class _RowWriter(DataSourceArrowWriter):
-    """A file counts only after :meth:`commit` got its name."""
+class StateTasks(RowTasks):
+    """The rows of the states themselves. Takes the option ``reading``: as JSON, a :class:`Reading`."""
 
-    def __init__(self, target: RowsTarget) -> None:
-        self._target = target
+    @classmethod
+    def name(cls) -> str:
+        return "ktriage-states"
 
-    def write(self, iterator: Iterator[Any]) -> Written:
-        """Writes one file. Raises PipelineError where it cannot be written."""
-        return Written(self._target.files.write(own_name(), self._target.computed(iterator)))
+    @property
+    def reading(self) -> Reading:
+        columns, unread, leaderless = json.loads(self.options["reading"])
+        return Reading(frozenset(columns), frozenset(unread), leaderless)
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Writes the names of the files that count, for the driver."""
-        names = [message.name for message in messages if isinstance(message, Written)]
-        _counted(self._target.files.uri).write(json.dumps(names).encode())
+    @property
+    def computed_schema(self) -> Any:
+        return self.reading.named
 
-
-def write(spark: Any, rows: Any, target: type[RowsTarget], options: Mapping[str, str]) -> list[str]:
-    """Lets Spark write ``rows`` to the target; returns the names of the files that count."""
-    spark.dataSource.register(target)
-    rows.write.format(target.name()).mode("append").options(**options).save()
-    counted = _counted(options["uri"])
-    names: list[str] = json.loads(counted.read())
-    counted.remove()
-    return names
+    def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
+        return iter(batches)
 
 
-def _counted(uri: str) -> StoragePath:
-    """The file where the commit, which runs in its own process, writes the names."""
-    return storage_path(uri) / "_counted.json"
+def compute(
+    spark: Any, sources: Sources, tasks: type[RowTasks], options: Mapping[str, str], duplicates: Any | None
+) -> Any:
+    """What the tasks compute of every partition that occurs once, as a DataFrame.
+
+    ``duplicates``: those of :func:`pipeline.plan.duplicate_rows.find_duplicates`. The rows of their clusters go
+    through Spark, which removes them.
+    """
+    mixed = set() if duplicates is None else _clusters(duplicates)
+    whole = [one for one in sources.clusters if one.chain.full.cluster_id not in mixed]
+    found = _read(spark, whole, tasks, options)
+    if duplicates is None:
+        return found
+    computing = tasks(dict(options))
+    columns, unread, leaderless = computing.reading
+    reading = json.dumps([sorted(columns), sorted(unread), leaderless])
+    merged = [one for one in sources.clusters if one.chain.full.cluster_id in mixed]
+    rows = _read(spark, merged, StateTasks, {"reading": reading})
+    once = rows.join(duplicates.select(*KEY), list(KEY), "left_anti").select(*rows.columns)
+    return found.unionByName(once.mapInArrow(computing.computed, computing.schema()))
+
+
+def _read(
+    spark: Any, clusters: Sequence[ClusterFiles], tasks: type[RowTasks], options: Mapping[str, str]
+) -> Any:
+    cores = parallelism(spark)
+    packs = pack(split_files(clusters, cores), cores)
+    if not packs:
+        return spark.createDataFrame([], tasks(dict(options)).schema())
+    return answers(spark, tasks, packs, options)
+
+
+def _clusters(duplicates: Any) -> set[str]:
+    return {row[0] for row in duplicates.select("cluster_id").distinct().collect()}

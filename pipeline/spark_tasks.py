@@ -18,8 +18,8 @@ class TaskSource(DataSource):
     """Takes the option ``tasks``, a list as JSON; each item is a task."""
 
     @abstractmethod
-    def answered(self, task: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows of one task, in the form of ``schema()``."""
+    def answered(self, task: Any) -> Iterator[Any]:
+        """The rows of one task in the form of ``schema()``: as tuples, or as Arrow batches."""
 
     def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
         return _TaskReader(self)
@@ -32,7 +32,7 @@ class _TaskReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(task) for task in json.loads(self._source.options["tasks"])]
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+    def read(self, partition: InputPartition) -> Iterator[Any]:
         yield from self._source.answered(partition.value)
 
 

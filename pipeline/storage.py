@@ -1,7 +1,7 @@
 """Paths of data. Every path is a URI; a plain path is a file on this machine.
 
-The driver lists and reads manifests through pyarrow's file systems; Spark reads and writes the data through
-Hadoop's. Both get the same path, each with its own scheme.
+The driver and the tasks read files through pyarrow's file systems, ``deltalake`` writes through its own, and Spark
+reads and writes through Hadoop's. All get the same path, each with its own scheme.
 """
 
 from __future__ import annotations
@@ -49,6 +49,12 @@ class StoragePath:
         """The URI for Spark."""
         scheme, _, rest = self.uri.partition("://")
         return f"{_HADOOP_SCHEMES.get(scheme, scheme)}://{rest}"
+
+    @property
+    def delta(self) -> str:
+        """The URI for ``deltalake``."""
+        scheme, _, rest = self.uri.partition("://")
+        return self.path if scheme == "file" else f"{_ARROW_SCHEMES.get(scheme, scheme)}://{rest}"
 
     def read(self) -> bytes:
         """The file's content. Raises PipelineError."""

@@ -24,8 +24,8 @@ from pipeline.history import history_job as histories
 from pipeline.history.history_sources import find_history
 from pipeline.job_run import JobRun, carry_out
 from pipeline.plan import plan_job as plans
-from pipeline.results import JobOutput, run_directory
-from pipeline.snapshot_sources import find
+from pipeline.results import JobOutput, RunTarget, run_target
+from pipeline.snapshot.state_sources import find
 from pipeline.spark_session import SparkSettings
 from pipeline.storage import StoragePath, storage_path
 from recovery.ranking import Ranking
@@ -63,13 +63,13 @@ def main(words: Sequence[str]) -> int:
     asked = arguments(words)
     made_at = datetime.now(UTC)
     try:
-        directory = run_directory(storage_path(asked.out), asked.job, made_at, uuid.uuid4().hex[:8])
+        target = run_target(storage_path(asked.out), asked.job, made_at, uuid.uuid4().hex[:8])
         body = partial(_JOBS[asked.job], asked)
-        result = carry_out(JobRun(asked.job, directory, made_at, VERSION), SparkSettings(), body)
+        result = carry_out(JobRun(asked.job, target, made_at, VERSION), SparkSettings(), body)
     except PipelineError as error:
         sys.stderr.write(f"submit.py: {error}\n")
         return 2
-    sys.stdout.write(f"{directory.uri}\n")
+    sys.stdout.write(f"{target.place.uri}\n")
     return 1 if result.summary.get("refused") or result.summary.get("quarantined") else 0
 
 
@@ -77,31 +77,30 @@ def _roots(asked: argparse.Namespace) -> list[StoragePath]:
     return [storage_path(source) for source in asked.source]
 
 
-def _plan(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
+def _plan(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutput:
     sources = find(_roots(asked), asked.cluster_id, asked.at)
-    return plans.outcome(spark, sources, asked.ranking, asked.strategy, out, everything=False)
+    return plans.outcome(spark, sources, asked.ranking, asked.strategy, target, everything=False)
 
 
-def _exposure(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
+def _exposure(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutput:
     sources = find(_roots(asked), asked.cluster_id, asked.at)
-    return exposures.outcome(spark, sources, out, WhatIf(parsed_losses(asked.lose), asked.min_isr))
+    return exposures.outcome(spark, sources, target, WhatIf(parsed_losses(asked.lose), asked.min_isr))
 
 
-def _history(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
-    done = histories.outcome(spark, find_history(_roots(asked), asked.cluster_id, asked.since), (), out)
+def _history(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutput:
+    done = histories.outcome(spark, find_history(_roots(asked), asked.cluster_id, asked.since), (), target)
     since = asked.since and asked.since.isoformat()
     return done._replace(asked={**done.asked, "since": since, "journal": False})
 
 
-def _drill(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
+def _drill(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutput:
     arms = tuple(arm.value for arm in Arm)
     grid = Grid(tuple(shape.value for shape in IncidentShape), arms, (1, 2), 0, asked.seeds)
-    drills.run_grid(spark, grid, out)
-    summary = drills.summarise(spark, [out / drills.INCIDENTS], out, WORST)
-    return JobOutput((drills.INCIDENTS, drills.COMPARED), {"seeds": asked.seeds}, summary)
+    drills.run_grid(spark, grid, target)
+    return JobOutput({"seeds": asked.seeds}, drills.summarise(spark, target, WORST))
 
 
-_JOBS: dict[str, Callable[[argparse.Namespace, Any, StoragePath], JobOutput]] = {
+_JOBS: dict[str, Callable[[argparse.Namespace, Any, RunTarget], JobOutput]] = {
     "plan": _plan,
     "exposure": _exposure,
     "history": _history,

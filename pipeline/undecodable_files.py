@@ -1,4 +1,4 @@
-"""Files with a sound footer that cannot be decoded.
+"""Files that are damaged: a job fails because of them, and nothing before it has looked at every page.
 
 Decoding every file before a job would cost as much as the job. So files are decoded only after a job has
 failed: their clusters are left out, by name, and the job runs again for the others.
@@ -6,31 +6,30 @@ failed: their clusters are left out, by name, and the job runs again for the oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import PipelineError
-from pipeline.snapshot.manifest import Manifest
-from pipeline.storage import StoragePath, storage_path
+from pipeline.storage import storage_path
+from pipeline.tables.delta_table import DataFile, unreadable
 
 BATCH = 20_000
 
-
-Reasons = Mapping[tuple[str, str], str]
-"""Why a snapshot cannot be decoded, by cluster and name (:attr:`Manifest.identity`)."""
+Reasons = Mapping[str, str]
+"""Why a file cannot be decoded, by its URI."""
 
 
 class SnapshotSources(Protocol):
     """The snapshots that a job reads."""
 
-    def snapshots(self) -> Iterable[tuple[StoragePath, Manifest]]:
-        """Each with its root."""
+    @property
+    def files(self) -> Sequence[DataFile]:
+        """The files with their rows."""
 
     def without(self, undecodable: Reasons) -> Self:
-        """What is left without those snapshots. Raises PipelineError if nothing is."""
+        """What is left without those files. Raises PipelineError if nothing is."""
 
 
 Found = TypeVar("Found", bound=SnapshotSources)
@@ -38,11 +37,11 @@ Result = TypeVar("Result")
 
 
 def leaving_out_undecodable(
-    spark: Any, sources: Found, out: StoragePath, work: Callable[[Found], Result]
+    spark: Any, sources: Found, discard: Callable[[], None], work: Callable[[Found], Result]
 ) -> tuple[Found, Result]:
     """Runs ``work``; if it fails because of files that cannot be decoded, runs it again without them.
 
-    Returns the sources of the result, and the result. What the failed try wrote below ``out`` is removed. Raises
+    Returns the sources of the result, and the result. ``discard`` removes what the failed try wrote. Raises
     PipelineError if nothing is left, and Spark's error if every file can be decoded.
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415  # an extra
@@ -51,40 +50,43 @@ def leaving_out_undecodable(
     try:
         return sources, work(sources)
     except (PySparkException, Py4JJavaError):
-        reasons = undecodable(spark, sources.snapshots())
+        reasons = undecodable(spark, sources.files)
         if not reasons:
             raise
-    for file in out.walk():
-        file.remove()
-    return leaving_out_undecodable(spark, sources.without(reasons), out, work)
+    discard()
+    return leaving_out_undecodable(spark, sources.without(reasons), discard, work)
 
 
-def undecodable(spark: Any, manifests: Iterable[tuple[StoragePath, Manifest]]) -> Reasons:
-    """The snapshots with a file that cannot be decoded, and why; each file is read whole, in Spark's tasks."""
-    from pipeline.decoding_tasks import DecodingTasks  # noqa: PLC0415  # needs an extra
-    from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415
-
-    files = [
-        (*manifest.identity, (root / part.path).uri)
-        for root, manifest in manifests
-        for part in manifest.parts
-    ]
-    count = min(len(files), 16 * parallelism(spark))
-    tasks = [files[start::count] for start in range(count)]
-    return (
-        {(row[0], row[1]): row[2] for row in answers(spark, DecodingTasks, tasks).collect()} if tasks else {}
-    )
+def undecodable(spark: Any, files: Sequence[DataFile]) -> Reasons:
+    """The files that cannot be decoded, and why; each file is read whole, in Spark's tasks."""
+    rows = spark.createDataFrame([(file.place.uri, file.rows) for file in files], "uri string, rows bigint")
+    found = rows.repartition(min(len(files), 64) or 1).mapInArrow(_problems, "uri string, reason string")
+    return dict(map(tuple, found.collect()))
 
 
-def decoding_problem(uri: str) -> str:
-    """Why the Parquet file cannot be decoded, "" if it can."""
+def _problems(batches: Iterator[Any]) -> Iterator[Any]:
+    import pyarrow as pa  # noqa: PLC0415  # in the workers
+
+    for batch in batches:
+        found = [
+            (row["uri"], why)
+            for row in batch.to_pylist()
+            if (why := decoding_problem(row["uri"], row["rows"]))
+        ]
+        yield pa.RecordBatch.from_pydict(
+            {"uri": [uri for uri, _ in found], "reason": [why for _, why in found]},
+            schema=pa.schema([("uri", pa.string()), ("reason", pa.string())]),
+        )
+
+
+def decoding_problem(uri: str, rows: int) -> str:
+    """Why the Parquet file cannot be decoded, "" if it can; ``rows``: those that the table's log says."""
     file = storage_path(uri)
     try:
-        with file.open() as stream:
-            for _ in pq.ParquetFile(stream).iter_batches(BATCH, use_threads=False):
-                pass
+        with unreadable(file), file.open() as stream:
+            found = sum(
+                batch.num_rows for batch in pq.ParquetFile(stream).iter_batches(BATCH, use_threads=False)
+            )
     except PipelineError as error:
         return str(error)
-    except (pa.ArrowException, OSError) as error:
-        return f"{file.uri}: {str(error).splitlines()[0]}"
-    return ""
+    return "" if found == rows else f"{file.uri}: changed: {found:,} rows, the table's log says {rows:,}"

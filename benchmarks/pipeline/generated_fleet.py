@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
-from pipeline.snapshot.manifest import Manifest
-from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
-from pipeline.snapshot_schema import PARTITIONS, REPLICA, SPAN, UNKNOWN
+from pipeline.snapshot.observation import Observation
+from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.storage import StoragePath
+from pipeline.tables.schemas import BROKER, PARTITIONS, REPLICA, SPAN, UNKNOWN
 
 ROWS = 100_000
 """The rows of a row group, which one task reads."""
@@ -25,18 +25,18 @@ _NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 Array = np.ndarray
 
 
-def make(root: StoragePath, cluster_id: str, partitions: int, *, online: bool = False) -> Manifest:
+def make(root: StoragePath, cluster_id: str, partitions: int, *, online: bool = False) -> Observation:
     """A cluster with every partition offline, or all ``online`` with every replica in sync: one in twenty has
     diverged logs, one in ten a replica that did not answer, the others have equal logs.
     """
     random = np.random.default_rng(partitions)
-    with SnapshotWriter(root, SnapshotName(cluster_id, snapshot_name(_NOON, "bench"), _NOON)) as writer:
+    with SnapshotWriter(root, new_name(cluster_id, _NOON, "bench")) as writer:
         for start in range(0, partitions, ROWS):
             writer.partitions(batch(random, start, min(ROWS, partitions - start), online=online))
-        writer.rows(
-            "brokers", [{"id": number, "rack": f"rack-{number % RACKS}"} for number in range(BROKERS)]
-        )
-        writer.rows("quorum", [])
+        empty = dict.fromkeys(field.name for field in BROKER)
+        writer.brokers = [
+            empty | {"id": number, "rack": f"rack-{number % RACKS}"} for number in range(BROKERS)
+        ]
         return writer.commit(_NOON, "0.1.0")
 
 

@@ -22,11 +22,13 @@ from pipeline.drills.incident import IncidentShape
 from pipeline.drills.recovery_arms import Arm
 from pipeline.exposure import exposure_job
 from pipeline.plan import plan_job
-from pipeline.plan.input_splits import Reading
 from pipeline.plan.plan_tasks import READ, UNREAD
-from pipeline.snapshot_sources import Sources, find, state
+from pipeline.results import RunTarget
+from pipeline.snapshot.input_splits import Reading
+from pipeline.snapshot.state_sources import Sources, find, rows_of_snapshots
 from pipeline.spark_session import SparkSettings, session
 from pipeline.storage import StoragePath, storage_path
+from pipeline.tables.schemas import REPLICA
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -39,17 +41,24 @@ CHOICE = """
 
 def plan(spark: Any, sources: Sources, out: StoragePath) -> None:
     """The whole job with its summary: duplicates, flaws, ranking, strategy, preconditions, loss ranges."""
-    plan_job.outcome(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, out, everything=False)
+    plan_job.outcome(
+        spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, RunTarget(out, "run"), everything=False
+    )
 
 
 def exposure(spark: Any, sources: Sources, out: StoragePath) -> None:
     """The whole job with its summary."""
-    exposure_job.outcome(spark, sources, out)
+    exposure_job.outcome(spark, sources, RunTarget(out, "run"))
 
 
 def bare(spark: Any, sources: Sources, out: StoragePath) -> None:  # noqa: ARG001  # nothing is written
-    """Spark reads the columns that the plan reads, of every partition, and writes them nowhere."""
-    rows = state(spark, sources.chains, Reading(READ, UNREAD, leaderless=False).schema)
+    """Spark reads the columns that the plan reads, of every row, and writes them nowhere."""
+    rows = rows_of_snapshots(spark, ((chain.root, chain.observations) for chain in sources.chains))
+    names = Reading(READ, UNREAD, leaderless=False).schema.names
+    parts = [f"replicas.{field.name} AS r_{field.name}" for field in REPLICA if field.name not in UNREAD]
+    rows = rows.select("replicas", *(name for name in names if name != "replicas")).selectExpr(
+        *(name for name in names if name != "replicas"), *parts
+    )
     rows.write.format("noop").mode("overwrite").save()
 
 
@@ -58,9 +67,7 @@ def duck(sources: Sources) -> int:
     import duckdb  # noqa: PLC0415  # a development tool
 
     connection = duckdb.connect(config={"threads": 2})
-    files = [
-        f"{chain.root.path}/{path}" for chain in sources.chains for path in chain.full.files("partitions")
-    ]
+    files = [file.place.path for file in sources.files]
     table = connection.execute(f"CREATE TABLE chosen AS {CHOICE}", [files])
     del table
     return int(connection.execute("SELECT count(*) FROM chosen").fetchall()[0][0])
@@ -95,10 +102,10 @@ def drill(workers: int, out: StoragePath, seeds: int) -> dict[str, float]:
     """Every shape and arm with so many seeds for each pair; each worker has run one task before."""
     arms = tuple(arm.value for arm in Arm)
     with session("benchmark drill", SparkSettings(f"local[{workers}]", "1g")) as spark:
-        run_grid(spark, Grid(("kills",), arms[:1], (1,), 0, 2 * workers), out / "warm")
+        run_grid(spark, Grid(("kills",), arms[:1], (1,), 0, 2 * workers), RunTarget(out, "warm"))
         grid = Grid(tuple(shape.value for shape in IncidentShape), arms, (1, 2), 0, seeds)
         began = time.monotonic()
-        run_grid(spark, grid, out / "run")
+        run_grid(spark, grid, RunTarget(out, "run"))
         return {"seconds": time.monotonic() - began, "incidents": grid.incidents}
 
 
@@ -110,8 +117,8 @@ def snapshot(scenario: str, out: StoragePath) -> dict[str, float]:
     async def take() -> tuple[int, float, int]:
         await backend.open()
         before, began = _peak(os.getpid()), time.monotonic()
-        manifest = await Series(backend, taking).full()
-        return before, time.monotonic() - began, manifest.partitions
+        taken = await Series(backend, taking).full()
+        return before, time.monotonic() - began, taken.partitions
 
     before, seconds, partitions = asyncio.run(take())
     return {"seconds": seconds, "before": before, "peak": _peak(os.getpid()), "partitions": partitions}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeline.drills.drill_grid import DrillTask, run_task
-from pipeline.drills.drill_job import SCHEMA
 from pipeline.spark_tasks import TaskSource
+from pipeline.tables.schemas import DRILL_INCIDENT, ddl
 
 
 class DrillTasks(TaskSource):
@@ -18,7 +18,7 @@ class DrillTasks(TaskSource):
         return "ktriage-drill"
 
     def schema(self) -> str:
-        return SCHEMA
+        return ddl(DRILL_INCIDENT)
 
     def answered(self, task: Any) -> Iterator[tuple[Any, ...]]:
         for cell in task:

@@ -6,16 +6,16 @@ compared with the baseline incident by incident, and the interval is that of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from pipeline.drills.recovery_arms import Arm
-from pipeline.errors import PipelineError
 from pipeline.storage import StoragePath
+from pipeline.tables.delta_table import read_partitions
+from pipeline.tables.schemas import DRILL_INCIDENTS
 
 Array = np.ndarray
 
@@ -46,14 +46,11 @@ class PairedDifferences(NamedTuple):
     worst: list[dict[str, Any]]
 
 
-def read_incidents(sources: Sequence[StoragePath]) -> list[Incident]:
-    """The incidents that could be run, each once. Raises PipelineError."""
+def read_incidents(root: StoragePath, run_ids: Collection[str]) -> list[Incident]:
+    """The incidents of those runs that could be run, each once. Raises PipelineError."""
     found: dict[tuple[Any, ...], Incident] = {}
-    for place in sources:
-        try:
-            table = ds.dataset(place.path, filesystem=place.files, format="parquet").to_table(list(_COLUMNS))
-        except (pa.ArrowException, OSError) as error:
-            raise PipelineError(f"{place.uri}: {str(error).splitlines()[0]}") from None
+    schema = pa.schema([DRILL_INCIDENTS.schema.field(name) for name in _COLUMNS])
+    for table in read_partitions(root, DRILL_INCIDENTS, "run_id", run_ids, schema):
         for row in table.to_pylist():
             if not row["error"]:
                 found[row["scenario"], row["min_isr"], row["arm"], row["seed"]] = row

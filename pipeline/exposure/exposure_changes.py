@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from pipeline.errors import PipelineError
-from pipeline.exposure.exposure_job import EXPOSURES
 from pipeline.exposure.what_if import WHAT_IF
 from pipeline.results import JobResult
+from pipeline.tables.schemas import EXPOSURES
 
 COMPARED_COUNTS = ("offline", "under_min_isr")
 _KEY = ["cluster_id", "kind", "failure"]
@@ -68,12 +67,9 @@ def exposure_changes(before: JobResult, after: JobResult) -> ExposureChanges:
 
 
 def _singles(result: JobResult, clusters: pa.Array) -> pa.Table:
-    place = result.table(EXPOSURES)
-    try:
-        found = ds.dataset(place.path, filesystem=place.files, format="parquet")
-        table = found.to_table(["cluster_id", "kind", "failed", *COMPARED_COUNTS])
-    except (pa.ArrowException, OSError) as error:
-        raise PipelineError(f"{place.uri}: {str(error).splitlines()[0]}") from None
+    names = ("cluster_id", "kind", "failed", *COMPARED_COUNTS)
+    schema = pa.schema([EXPOSURES.schema.field(name) for name in names])
+    table = pa.concat_tables([schema.empty_table(), *result.rows(EXPOSURES, schema)])
     table = table.filter(pc.equal(pc.list_value_length(table["failed"]), 1))
     # A question may have been asked only once.
     table = table.filter(pc.not_equal(table["kind"], WHAT_IF))

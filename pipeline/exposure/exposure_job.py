@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from pipeline.exposure.failure_counts import COUNTS, EFFECTS, TOPIC
+from pipeline.exposure.failure_counts import TOPIC
 from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf, check_losses
-from pipeline.output_files import OutputFiles
 from pipeline.plan import duplicate_rows
 from pipeline.plan.row_checks import QUARANTINED
-from pipeline.results import JobOutput
-from pipeline.snapshot_schema import ddl
-from pipeline.snapshot_sources import Sources, together
-from pipeline.storage import StoragePath
+from pipeline.results import JobOutput, RunTarget
+from pipeline.snapshot.state_sources import Sources, rows_of_snapshots
+from pipeline.tables.schemas import EFFECTS, EXPOSED_TOPICS, EXPOSURES, OBSERVATIONS, QUARANTINED_ROWS
+from pipeline.tables.spark_tables import rows_of_run, write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
-
-EXPOSURES = "exposures"
-TOPICS = "topics"
-QUARANTINE = "quarantined"
-_COUNTED = "counted"
 
 WORST = 10
 
@@ -34,10 +27,11 @@ def _racks_of_brokers(spark: Any, sources: Sources, what_if: WhatIf) -> str:
     """The racks of every cluster's brokers, as JSON: a list of (broker, rack) by cluster. Raises PipelineError for
     a question about something that no cluster has.
     """
-    brokers = together(spark, ((chain.root, [chain.newest]) for chain in sources.chains), "brokers")
+    newest = ((chain.root, [chain.newest]) for chain in sources.chains)
+    rows = rows_of_snapshots(spark, newest, OBSERVATIONS).selectExpr("cluster_id", "inline(brokers)")
+    rows = rows.selectExpr("cluster_id", "id", "rack", "transform(log_dirs, d -> d.path) AS paths")
     racks: dict[str, list[tuple[int, str]]] = {}
     known: dict[str, set[str]] = {kind: set() for kind in ("broker", "rack", "log dir")}
-    rows = brokers.selectExpr("cluster_id", "id", "rack", "transform(log_dirs, d -> d.path) AS paths")
     for name, number, rack, paths in rows.collect():
         known["broker"].add(str(number))
         known["log dir"] |= {f"{number}:{path}" for path in paths or ()}
@@ -48,46 +42,41 @@ def _racks_of_brokers(spark: Any, sources: Sources, what_if: WhatIf) -> str:
     return json.dumps(racks)
 
 
-def outcome(spark: Any, sources: Sources, out: StoragePath, what_if: WhatIf = NOTHING_ASKED) -> JobOutput:
+def outcome(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED) -> JobOutput:
     """Runs the job and makes its summary; the same for the command line and spark-submit. Raises PipelineError
     if no cluster can be read, or for a question about something that no cluster has.
     """
-    work = partial(run, spark, out=out, what_if=what_if)
-    sources, _ = leaving_out_undecodable(spark, sources, out, work)
-    summary = summarise(spark, sources, out, what_if)
-    return JobOutput((EXPOSURES, TOPICS), sources.asked | {"what_if": what_if.asked}, summary)
+    sources, _ = leaving_out_undecodable(
+        spark, sources, target.discard, lambda found: run(spark, found, target, what_if)
+    )
+    return JobOutput(sources.asked | {"what_if": what_if.asked}, summarise(spark, sources, target, what_if))
 
 
-def run(spark: Any, sources: Sources, out: StoragePath, what_if: WhatIf = NOTHING_ASKED) -> None:
-    """Writes the counts by failure, by topic and broker, and of broken rows below ``out``."""
+def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED) -> None:
+    """Writes the counts by failure, by topic and broker, and of broken rows."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    from pipeline import row_job  # noqa: PLC0415  # needs an extra
-    from pipeline.exposure.exposure_tasks import ExposureTasks  # noqa: PLC0415
+    from pipeline.exposure.exposure_tasks import ExposureTasks  # noqa: PLC0415  # needs an extra
+    from pipeline.row_tasks import compute  # noqa: PLC0415
 
-    files = OutputFiles((out / _COUNTED).uri, COUNTS)
     twice = duplicate_rows.find_duplicates(spark, sources)
     options = {
-        "uri": files.uri,
         "racks": _racks_of_brokers(spark, sources, what_if),
         "what_if": json.dumps(what_if.asked),
     }
+    counted = compute(spark, sources, ExposureTasks, options, twice)
+    total = counted.groupBy("cluster_id", "kind", "topic", "failed").agg(
+        *(f.sum(name).alias(name) for name in EFFECTS)
+    )
+    total = total.persist()
     try:
-        names = files.settle(row_job.run(spark, sources, ExposureTasks, options, twice))
-        paths = ((out / _COUNTED / name).hadoop for name in names)
-        counted = spark.read.schema(ddl(COUNTS)).parquet(*paths)
-        total = counted.groupBy("cluster_id", "kind", "topic", "failed").agg(
-            *(f.sum(name).alias(name) for name in EFFECTS)
-        )
-        total = total.persist()
-        quarantined(total, twice).write.parquet((out / QUARANTINE).hadoop)
-        failures = total.where(f"kind NOT IN ('{TOPIC}', '{QUARANTINED}')").drop("topic")
-        failures.write.parquet((out / EXPOSURES).hadoop)
+        failures = total.where(f"kind NOT IN ('{TOPIC}', '{QUARANTINED}')")
         topics = total.where(f"kind = '{TOPIC}'").withColumn("broker", f.expr("cast(failed[0] AS int)"))
-        topics.select("cluster_id", "topic", "broker", *EFFECTS).write.parquet((out / TOPICS).hadoop)
-        total.unpersist()
+        write_rows(failures, target.root, EXPOSURES, target.run_id)
+        write_rows(topics, target.root, EXPOSED_TOPICS, target.run_id)
+        write_rows(quarantined(total, twice), target.root, QUARANTINED_ROWS, target.run_id)
     finally:
-        files.remove()
+        total.unpersist()
 
 
 def quarantined(total: Any, twice: Any | None) -> Any:
@@ -107,7 +96,7 @@ _ORDER: Sequence[str] = ("offline", "under_min_isr", "partitions")
 
 
 def summarise(
-    spark: Any, sources: Sources, out: StoragePath, what_if: WhatIf = NOTHING_ASKED
+    spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED
 ) -> dict[str, Any]:
     """The ten worst of each kind, single failures and pairs apart, and the ten worst topics, of each cluster; and
     the answers to the what-if questions.
@@ -115,23 +104,24 @@ def summarise(
     from pyspark.sql import Window  # noqa: PLC0415  # an extra
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    found = spark.read.parquet((out / EXPOSURES).hadoop).withColumn("together", f.size("failed"))
+    found = rows_of_run(spark, target.root, EXPOSURES, target.run_id).drop("run_id")
+    found = found.withColumn("together", f.size("failed"))
     order = [f.desc(name) for name in _ORDER]
     place = Window.partitionBy("cluster_id", "kind", "together").orderBy(*order, "failed")
     worst = found.withColumn("place", f.row_number().over(place))
     worst = worst.where(f"place <= {WORST} AND kind <> '{WHAT_IF}'")
     answers = found.where(f"kind = '{WHAT_IF}'").collect()
-    by_topic = spark.read.parquet((out / TOPICS).hadoop)
+    by_topic = rows_of_run(spark, target.root, EXPOSED_TOPICS, target.run_id).drop("run_id")
     place = Window.partitionBy("cluster_id").orderBy(*order, "topic", "broker")
     topic = by_topic.withColumn("place", f.row_number().over(place)).where(f"place <= {WORST}")
     listed = worst.orderBy("cluster_id", "together", "kind", "place")
-    flaws = spark.read.parquet((out / QUARANTINE).hadoop).orderBy("cluster_id", "reason")
+    flaws = rows_of_run(spark, target.root, QUARANTINED_ROWS, target.run_id).drop("run_id")
     return {
         "worst": [row.asDict() for row in listed.collect()],
         "what_if": _answered(sources, what_if, [row.asDict() for row in answers]),
         "topics": [row.asDict() for row in topic.orderBy("cluster_id", "place").collect()],
         "refused": [refused._asdict() for refused in sources.refused],
-        "quarantined": [row.asDict() for row in flaws.collect()],
+        "quarantined": [row.asDict() for row in flaws.orderBy("cluster_id", "reason").collect()],
     }
 
 

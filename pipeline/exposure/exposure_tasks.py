@@ -8,10 +8,9 @@ from typing import Any
 
 from pipeline.exposure.failure_counts import COUNTS, FailureCounts
 from pipeline.exposure.what_if import WhatIf, parsed_losses
-from pipeline.output_files import OutputFiles
-from pipeline.plan.input_splits import Reading
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks
+from pipeline.snapshot.input_splits import Reading
 
 
 class ExposureTasks(RowTasks):
@@ -24,8 +23,8 @@ class ExposureTasks(RowTasks):
         return "ktriage-exposure"
 
     @property
-    def files(self) -> OutputFiles:
-        return OutputFiles(self.options["uri"], COUNTS)
+    def computed_schema(self) -> Any:
+        return COUNTS
 
     @property
     def reading(self) -> Reading:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf
-from pipeline.plan.nested_arrays import (
+from pipeline.nested_arrays import (
     Array,
     Items,
     bounds,
@@ -33,22 +33,11 @@ from pipeline.plan.nested_arrays import (
     within,
 )
 from pipeline.plan.row_checks import QUARANTINED, flaws
+from pipeline.tables.schemas import EFFECTS
 from recovery.model import Standing
 
 TOPIC = "topic"
 """The kind of the counts by topic and broker."""
-
-EFFECTS = (
-    "partitions",
-    "offline",
-    "unclean",
-    "under_min_isr",
-    "already_under_min_isr",
-    "min_isr_unknown",
-    "saved_by_one_more_in_sync",
-    "writable_with_min_isr_one_less",
-)
-"""What is counted of each failure."""
 
 COUNTS = pa.schema(
     [

@@ -7,15 +7,11 @@ from typing import Any
 
 from pipeline.history.history_sources import HistorySources
 from pipeline.plan import duplicate_rows
-from pipeline.results import JobOutput
-from pipeline.snapshot_sources import KEY
-from pipeline.storage import StoragePath
+from pipeline.results import JobOutput, RunTarget
+from pipeline.snapshot.state_sources import KEY
+from pipeline.tables.schemas import EVENTS, INCIDENTS, OBSERVATIONS, PARTITION_STATES, QUARANTINED_ROWS
+from pipeline.tables.spark_tables import rows_of_run, write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
-
-INCIDENTS = "incidents"
-EVENTS = "events"
-
-QUARANTINED = "quarantined"
 
 KINDS = {
     "offline": "leader = -1",
@@ -41,7 +37,7 @@ def rows_of(spark: Any, sources: HistorySources) -> Any:
     """The rows of each partition with their ``flaw``. A partition that is twice in a snapshot gives one row."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    rows = sources.frame(spark, "partitions").withColumn("deleted", f.expr("coalesce(deleted, false)"))
+    rows = sources.frame(spark, PARTITION_STATES).withColumn("deleted", f.expr("coalesce(deleted, false)"))
     once = [*KEY, "snapshot"]
     twice = duplicate_rows.repeated_keys(
         rows.select(*once).where("topic IS NOT NULL AND partition IS NOT NULL")
@@ -183,9 +179,10 @@ def events(spark: Any, sources: HistorySources) -> Any:
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     moments = sources.moments(spark)
-    facts = _quorum_facts(sources.frame(spark, "quorum")).unionByName(
-        _broker_facts(sources.frame(spark, "brokers"))
-    )
+    rows = sources.frame(spark, OBSERVATIONS)
+    quorum = rows.where("quorum IS NOT NULL").select("cluster_id", "snapshot", "quorum.*")
+    brokers = rows.selectExpr("cluster_id", "snapshot", "inline(brokers)")
+    facts = _quorum_facts(quorum).unionByName(_broker_facts(brokers))
     line = Window.partitionBy("cluster_id", "subject").orderBy("number")
     states = facts.join(f.broadcast(moments), ["cluster_id", "snapshot"]).withColumns(
         {"was": f.lag("told").over(line), "was_in": f.lag("segment").over(line)}
@@ -234,21 +231,27 @@ LISTED = 100
 
 
 def outcome(
-    spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]], out: StoragePath
+    spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]], target: RunTarget
 ) -> JobOutput:
     """Runs the job and makes its summary; the same for the command line and spark-submit. Raises PipelineError
     if no snapshot can be read.
     """
-    sources, _ = leaving_out_undecodable(spark, sources, out, lambda found: run(spark, found, actions, out))
-    return JobOutput((INCIDENTS, EVENTS), sources.asked, summarise(spark, out, LISTED) | sources.summary)
+    sources, _ = leaving_out_undecodable(
+        spark, sources, target.discard, lambda found: run(spark, found, actions, target)
+    )
+    return JobOutput(sources.asked, summarise(spark, target, LISTED) | sources.summary)
 
 
-def run(spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]], out: StoragePath) -> None:
-    """Writes incidents, events, and the counts of broken rows below ``out``."""
+def run(spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]], target: RunTarget) -> None:
+    """Writes incidents, events, and the counts of broken rows."""
     rows = rows_of(spark, sources)
-    quarantined(rows).write.parquet((out / QUARANTINED).hadoop)
-    incidents(spark, sources, rows, actions).write.parquet((out / INCIDENTS).hadoop)
-    events(spark, sources).write.parquet((out / EVENTS).hadoop)
+    found = incidents(spark, sources, rows, actions)
+    for definition, part in (
+        (QUARANTINED_ROWS, quarantined(rows)),
+        (INCIDENTS, found),
+        (EVENTS, events(spark, sources)),
+    ):
+        write_rows(part, target.root, definition, target.run_id)
 
 
 def quarantined(rows: Any) -> Any:
@@ -259,13 +262,13 @@ def quarantined(rows: Any) -> Any:
     return flaws.agg(f.expr("sum(coalesce(copies, 1L))").alias("rows"))
 
 
-def summarise(spark: Any, out: StoragePath, count: int) -> dict[str, Any]:
+def summarise(spark: Any, target: RunTarget, count: int) -> dict[str, Any]:
     """Counts by kind and outcome, the partitions hit most often, the longest incidents, and the newest
     events.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    found = spark.read.parquet((out / INCIDENTS).hadoop)
+    found = rows_of_run(spark, target.root, INCIDENTS, target.run_id)
     counts = found.groupBy("cluster_id", "kind", "outcome").agg(
         f.count("*").alias("incidents"), f.sum("at_least_s").alias("at_least_s")
     )
@@ -275,12 +278,12 @@ def summarise(spark: Any, out: StoragePath, count: int) -> dict[str, Any]:
     offenders = offenders.orderBy(f.desc("incidents"), f.desc("at_least_s"), *KEY).limit(count)
     text = f.date_format("began_at", "yyyy-MM-dd HH:mm:ss").alias("began")
     longest = found.orderBy(f.desc("at_least_s"), *KEY, "kind", "began_at").limit(count)
-    events = spark.read.parquet((out / EVENTS).hadoop)
+    events = rows_of_run(spark, target.root, EVENTS, target.run_id)
     when = f.date_format("at", "yyyy-MM-dd HH:mm:ss").alias("when")
     newest = events.orderBy(f.desc("at"), "cluster_id", "subject").limit(count)
-    flaws = spark.read.parquet((out / QUARANTINED).hadoop).orderBy("cluster_id", "reason")
+    flaws = rows_of_run(spark, target.root, QUARANTINED_ROWS, target.run_id).drop("run_id")
     return {
-        "quarantined": [row.asDict() for row in flaws.collect()],
+        "quarantined": [row.asDict() for row in flaws.orderBy("cluster_id", "reason").collect()],
         "counts": [row.asDict() for row in counts.orderBy("cluster_id", "kind", "outcome").collect()],
         "offenders": [row.asDict() for row in offenders.collect()],
         "longest": [

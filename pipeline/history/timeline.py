@@ -3,6 +3,8 @@
 What happened in a gap is unknown: for a partition that is offline before it and has a leader after it,
 nothing shows when it recovered.
 
+That the cluster was asked and did not answer is an observation too, without a snapshot: a gap.
+
 A chain is a full snapshot and the changes that build on it, one on the other. One chain is followed at a time,
 so that each change is compared with the snapshot before it. If a chain is broken off, the changes after the
 missing snapshot are a segment without a full snapshot: a partition that they do not name is unknown there.
@@ -16,8 +18,8 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from pipeline.snapshot.catalog import BrokenManifest, Catalog, chain_to
-from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind
+from pipeline.snapshot.catalog import BrokenObservation, Catalog, chain_to, snapshots
+from pipeline.snapshot.observation import Observation, SnapshotKind
 
 GAP_FACTOR = 3.0
 """A gap is this many times the median interval without a snapshot."""
@@ -53,37 +55,42 @@ class SnapshotTimeline(NamedTuple):
 
 
 def timeline(
-    cluster_id: str, manifests: Sequence[Manifest], unreadable: Sequence[str] = ()
+    cluster_id: str, observations: Sequence[Observation], unreadable: Sequence[str] = ()
 ) -> SnapshotTimeline:
     """The timeline of a cluster. A gap is where a snapshot is missing: before changes whose previous snapshot
     is missing, where ``unreadable`` ones are, where the taking of one failed, and in a long silence.
     """
-    used = _followed(manifests)
-    segments = _segments(used, unreadable)
-    lost_at_end = bool(used) and any(name > used[-1].snapshot for name in unreadable)
+    found = snapshots(observations)
+    failed = [one for one in observations if one.kind is SnapshotKind.FAILED]
+    used = _followed(found)
+    segments = _segments(used, unreadable, failed)
+    lost_at_end = bool(used) and (
+        any(name > used[-1].snapshot for name in unreadable)
+        or any(_failed_between(one, used[-1], None) for one in failed)
+    )
     moments = []
     with_full: set[int] = set()
-    for number, (manifest, segment) in enumerate(zip(used, segments, strict=True)):
+    for number, (one, segment) in enumerate(zip(used, segments, strict=True)):
         begins = number == 0 or segments[number - 1] != segment
         moments.append(
             Moment(
                 cluster_id,
-                manifest.snapshot,
+                one.snapshot,
                 number,
-                manifest.taken_at,
+                one.taken_at,
                 segment,
                 None if begins else used[number - 1].taken_at,
                 number == len(used) - 1 and not lost_at_end,
                 segment in with_full,
             )
         )
-        if manifest.kind is SnapshotKind.FULL:
+        if one.kind is SnapshotKind.FULL:
             with_full.add(segment)
     gaps = (segments[-1] if segments else 0) + lost_at_end
-    return SnapshotTimeline(tuple(moments), gaps, len(manifests) - len(used))
+    return SnapshotTimeline(tuple(moments), gaps, len(found) - len(used))
 
 
-def _longest_usual(*series: Sequence[Manifest]) -> timedelta | None:
+def _longest_usual(*series: Sequence[Observation]) -> timedelta | None:
     """The longest time between two snapshots of a series that is not a gap; None: there are too few to tell."""
     steps = [
         (later.taken_at - earlier.taken_at).total_seconds()
@@ -93,31 +100,31 @@ def _longest_usual(*series: Sequence[Manifest]) -> timedelta | None:
     return timedelta(seconds=GAP_FACTOR * median(steps)) if len(steps) > 1 else None
 
 
-def _chains(manifests: Sequence[Manifest]) -> list[list[Manifest]]:
+def _chains(observations: Sequence[Observation]) -> list[list[Observation]]:
     """The snapshots by chain, each in order; a chain whose beginning is missing consists of changes only."""
-    chains: list[list[Manifest]] = []
-    by_name: dict[str, list[Manifest]] = {}
-    for manifest in manifests:
-        changes = manifest.kind is SnapshotKind.CHANGES
-        chain = by_name.get(manifest.previous) if changes else None
+    chains: list[list[Observation]] = []
+    by_name: dict[str, list[Observation]] = {}
+    for one in observations:
+        changes = one.kind is SnapshotKind.CHANGES
+        chain = by_name.get(one.previous) if changes else None
         if chain is None:
             chain = []
             chains.append(chain)
-        chain.append(manifest)
-        by_name.update(dict.fromkeys(manifest.names, chain))
+        chain.append(one)
+        by_name[one.snapshot] = chain
     return chains
 
 
-def _followed(manifests: Sequence[Manifest]) -> list[Manifest]:
+def _followed(observations: Sequence[Observation]) -> list[Observation]:
     """The snapshots that are used: a chain to its end, then the next one.
 
     The next chain is the one that begins soon with a full snapshot, if no changes before it were broken off. Else
     it is the one that goes on soonest, from that snapshot on.
     """
-    chains = _chains(manifests)
-    limit = _longest_usual(*chains) or _longest_usual(manifests)
+    chains = _chains(observations)
+    limit = _longest_usual(*chains) or _longest_usual(observations)
     broken_off = {chain[0].identity for chain in chains if chain[0].kind is SnapshotKind.CHANGES}
-    used: list[Manifest] = []
+    used: list[Observation] = []
     while True:
         end = used[-1].key if used else None
         rest = [later for chain in chains if (later := [m for m in chain if end is None or m.key > end])]
@@ -130,52 +137,65 @@ def _followed(manifests: Sequence[Manifest]) -> list[Manifest]:
         used += begins if soon and soonest[0].identity not in broken_off else soonest
 
 
-def _segments(used: Sequence[Manifest], unreadable: Sequence[str]) -> list[int]:
+def _failed_between(failed: Observation, before: Observation, after: Observation | None) -> bool:
+    """Whether the series of ``before`` asked in vain after it; another collector's failure hides nothing."""
+    return (
+        failed.series == before.series
+        and before.snapshot < failed.snapshot
+        and (after is None or failed.snapshot < after.snapshot)
+    )
+
+
+def _segments(
+    used: Sequence[Observation], unreadable: Sequence[str], failed: Sequence[Observation]
+) -> list[int]:
     """The segment of each snapshot; the segments are numbered from 0."""
     limit = _longest_usual(used)
     segments: list[int] = []
-    for number, manifest in enumerate(used):
+    for number, one in enumerate(used):
         if number == 0:
             segments.append(0)
             continue
         before = used[number - 1]
         gap = (
-            MISSED in manifest.notes
-            or (manifest.kind is SnapshotKind.CHANGES and manifest.previous not in before.names)
-            or any(before.snapshot < name < manifest.snapshot for name in unreadable)
-            or (limit is not None and manifest.taken_at - before.taken_at > limit)
+            one.missed > 0
+            or (one.kind is SnapshotKind.CHANGES and one.previous != before.snapshot)
+            or any(before.snapshot < name < one.snapshot for name in unreadable)
+            or any(_failed_between(vain, before, one) for vain in failed)
+            or (limit is not None and one.taken_at - before.taken_at > limit)
         )
         segments.append(segments[-1] + gap)
     return segments
 
 
-def usable(catalog: Catalog, cluster_id: str, since: datetime | None) -> tuple[Manifest, ...]:
+def usable(catalog: Catalog, cluster_id: str, since: datetime | None) -> tuple[Observation, ...]:
     """The snapshots from the last full one before ``since`` on."""
-    manifests = catalog.clusters[cluster_id]
+    observations = catalog.clusters[cluster_id]
     if since is None:
-        return manifests
-    later = [manifest for manifest in manifests if manifest.taken_at >= since]
+        return observations
+    later = [one for one in snapshots(observations) if one.taken_at >= since]
     if not later:
         return ()
-    chain = chain_to(catalog.root, manifests, later[0])
+    chain = chain_to(catalog.root, snapshots(observations), later[0])
     first = chain.full.key if chain else later[0].key
-    return tuple(manifest for manifest in manifests if manifest.key >= first)
+    return tuple(one for one in observations if one.key >= first)
 
 
 def broken_off(
-    known: Sequence[Manifest], manifests: Sequence[Manifest], unreadable: Collection[str]
-) -> list[BrokenManifest]:
-    """Where one of ``manifests`` builds on a snapshot that is missing: neither ``known`` nor ``unreadable``, which
-    has a reason of its own.
+    known: Sequence[Observation], observations: Sequence[Observation], unreadable: Collection[str]
+) -> list[BrokenObservation]:
+    """Where one of ``observations`` builds on a snapshot that is missing: neither ``known`` nor ``unreadable``,
+    which has a reason of its own.
     """
-    names = {name for manifest in known for name in manifest.names}.union(unreadable)
+    names = {one.snapshot for one in known}.union(unreadable)
     return [
-        BrokenManifest(
-            manifest.cluster_id,
-            manifest.snapshot,
-            f"it builds on {manifest.previous}, which is missing: until the next full snapshot, only partitions"
+        BrokenObservation(
+            one.cluster_id,
+            one.snapshot,
+            f"it builds on {one.previous}, which is missing: until the next full snapshot, only partitions"
             " that changed are known",
+            one.previous,
         )
-        for manifest in manifests
-        if manifest.kind is SnapshotKind.CHANGES and manifest.previous not in names
+        for one in observations
+        if one.kind is SnapshotKind.CHANGES and one.previous not in names
     ]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipeline.plan.nested_arrays import Array, any_of, expand, lists, structs
+from pipeline.nested_arrays import Array, any_of, expand, lists, structs
 from pipeline.plan.replica_columns import ReplicaColumns, brokers
 from recovery.model import NO_EPOCH
 

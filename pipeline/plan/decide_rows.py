@@ -12,61 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.nested_arrays import Array, any_of, items, lists, merged, numbers, structs, truths, valid
 from pipeline.plan import reason_text
 from pipeline.plan.candidate_losses import losses
-from pipeline.plan.nested_arrays import Array, any_of, items, lists, merged, numbers, structs, truths, valid
 from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns, brokers, rank, replicas_of
 from pipeline.plan.row_checks import QUARANTINED, flaws
 from pipeline.plan.wait_for import WaitColumns, clean_electors, wait_for
-from pipeline.snapshot_schema import SPAN
+from pipeline.tables.schemas import CANDIDATE, PLANNED
 from recovery.plan.topic_marks import MAY_BE_COMPACTED
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
-
-_BROKERS = pa.list_(pa.int32())
-
-LOSS = pa.struct(
-    [
-        ("at_least", pa.int64()),
-        ("at_most", pa.int64()),
-        ("tail", pa.list_(SPAN)),
-        ("head", pa.list_(SPAN)),
-        ("unanswered", _BROKERS),
-    ]
-)
-
-CANDIDATE = {
-    "broker": pa.int32(),
-    "standing": pa.string(),
-    "leader_epoch": pa.int32(),
-    "last_epoch": pa.int32(),
-    "log_end": pa.int64(),
-    "log_start": pa.int64(),
-    "high_watermark": pa.int64(),
-}
-
-PLANNED = pa.schema(
-    [
-        ("cluster_id", pa.string()),
-        ("snapshot", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("topic_id", pa.string()),
-        ("leader_epoch", pa.int32()),
-        ("assignment", _BROKERS),
-        ("verdict", pa.string()),
-        ("chosen", pa.int32()),
-        ("election_order", _BROKERS),
-        ("waits_for", _BROKERS),
-        ("reason", pa.string()),
-        ("other_ranking_leader", pa.int32()),
-        ("clean_electors", _BROKERS),
-        ("candidates", pa.list_(pa.struct([*CANDIDATE.items(), ("loss", LOSS)]))),
-        ("silent", pa.list_(pa.struct([("broker", pa.int32()), ("standing", pa.string())]))),
-        ("marks", pa.list_(pa.string())),
-    ]
-)
-"""A row of the plan."""
 
 _OTHER = {Ranking.LAST_RECORD: Ranking.SPECIFICATION, Ranking.SPECIFICATION: Ranking.LAST_RECORD}
 _VERDICTS = list(DecisionKind)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.plan.decide_rows import quarantined
-from pipeline.snapshot_sources import KEY, Sources, together
+from pipeline.snapshot.state_sources import KEY, Sources, rows_of_snapshots
 
 _DENSE = (
     "rows = newest + 1 AND folded = aggregate(sequence(0L, cast(newest AS bigint)), 0L,"
@@ -46,14 +46,9 @@ def quarantined_rows(batches: Iterable[Any]) -> Iterator[Any]:
         yield quarantined(batch.take(each), batch["reason"].take(each))
 
 
-def without(rows: Any, duplicates: Any) -> Any:
-    """The rows of all other partitions."""
-    return rows.join(duplicates.select(*KEY), list(KEY), "left_anti")
-
-
 def _keys(spark: Any, sources: Sources) -> Any:
     """The key of each written row, without merging chains; a row without a key is not a duplicate."""
-    rows = together(spark, ((chain.root, chain.manifests) for chain in sources.chains))
+    rows = rows_of_snapshots(spark, ((chain.root, chain.observations) for chain in sources.chains))
     named = rows.where("topic IS NOT NULL AND partition IS NOT NULL")
     return named.select("cluster_id", "snapshot", "topic", "partition")
 

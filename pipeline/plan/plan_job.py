@@ -4,86 +4,79 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from pipeline.output_files import OutputFiles
 from pipeline.plan import duplicate_rows
-from pipeline.plan.decide_rows import PLANNED
 from pipeline.plan.row_checks import QUARANTINED
-from pipeline.results import JobOutput
-from pipeline.snapshot_schema import ddl
-from pipeline.snapshot_sources import KEY, Sources
-from pipeline.storage import StoragePath
+from pipeline.results import JobOutput, RunTarget
+from pipeline.snapshot.state_sources import KEY, Sources
+from pipeline.tables.schemas import PLANNED, PLANS, ddl
+from pipeline.tables.spark_tables import rows_of_run, write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
-
-PLANS = "plans"
 
 WORST = 100
 """How many rows the driver receives."""
 
 
-def run(
-    spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, out: StoragePath, *, everything: bool
-) -> tuple[str, ...]:
-    """Plans every cluster and writes the rows below ``out``; ``everything``: also online partitions. Returns
-    the names of the files that count.
-    """
-    from pipeline import row_job, row_tasks  # noqa: PLC0415  # needs an extra
-    from pipeline.plan.plan_tasks import DuplicateTarget, PlanTasks  # noqa: PLC0415
+def planned_rows(
+    spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, *, everything: bool
+) -> Any:
+    """The plan of every cluster as a DataFrame; ``everything``: also online partitions."""
+    from pipeline.plan.plan_tasks import PlanTasks  # noqa: PLC0415  # needs an extra
+    from pipeline.row_tasks import compute  # noqa: PLC0415
 
-    files = OutputFiles((out / PLANS).uri, PLANNED)
     options = {
-        "uri": files.uri,
         "ranking": ranking.value,
         "strategy": strategy.value,
         "everything": "true" if everything else "false",
     }
     twice = duplicate_rows.find_duplicates(spark, sources)
-    try:
-        names = row_job.run(spark, sources, PlanTasks, options, twice)
-        if twice is not None:
-            names += row_tasks.write(spark, twice, DuplicateTarget, {"uri": files.uri})
-    except BaseException:
-        files.remove()
-        raise
-    return files.settle(names)
+    rows = compute(spark, sources, PlanTasks, options, twice)
+    if twice is None:
+        return rows
+    return rows.unionByName(twice.mapInArrow(duplicate_rows.quarantined_rows, ddl(PLANNED)))
 
 
 def outcome(
-    spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, out: StoragePath, *, everything: bool
+    spark: Any,
+    sources: Sources,
+    ranking: Ranking,
+    strategy: Strategy,
+    target: RunTarget,
+    *,
+    everything: bool,
 ) -> JobOutput:
     """Runs the job and makes its summary; the same for the command line and spark-submit. Raises PipelineError
     if no cluster can be read.
     """
-    sources, names = leaving_out_undecodable(
-        spark, sources, out, lambda found: run(spark, found, ranking, strategy, out, everything=everything)
-    )
+
+    def work(found: Sources) -> None:
+        rows = planned_rows(spark, found, ranking, strategy, everything=everything)
+        write_rows(rows, target.root, PLANS, target.run_id)
+
+    sources, _ = leaving_out_undecodable(spark, sources, target.discard, work)
     newest = {chain.full.cluster_id: chain.newest for chain in sources.chains}
     asked = sources.asked | {
         "ranking": ranking.value,
         "strategy": strategy.value,
-        "taken_at": {name: manifest.taken_at.isoformat() for name, manifest in newest.items()},
+        "taken_at": {name: one.taken_at.isoformat() for name, one in newest.items()},
     }
-    summary = summarise(spark, sources, out, names, WORST) | {
-        "partitions": {name: manifest.partitions for name, manifest in newest.items()},
-        "silent": {name: list(manifest.silent) for name, manifest in newest.items()},
+    summary = summarise(spark, sources, target, WORST) | {
+        "partitions": {name: one.partitions for name, one in newest.items()},
+        "silent": {name: list(one.silent) for name, one in newest.items()},
     }
-    return JobOutput((PLANS,), asked, summary, {PLANS: names})
+    return JobOutput(asked, summary)
 
 
-def summarise(
-    spark: Any, sources: Sources, out: StoragePath, names: Sequence[str], count: int
-) -> dict[str, Any]:
-    """What the driver reads of those files: counts by cluster and verdict, and the worst rows."""
+def summarise(spark: Any, sources: Sources, target: RunTarget, count: int) -> dict[str, Any]:
+    """What the driver reads of the run's rows: counts by cluster and verdict, and the worst rows."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    files = ((out / PLANS / name).hadoop for name in names)
-    rows = spark.read.schema(ddl(PLANNED)).parquet(*files)
-    loss = f.expr("filter(candidates, c -> c.broker = chosen)[0].loss")
+    rows = rows_of_run(spark, target.root, PLANS, target.run_id)
+    loss = f.expr("get(filter(candidates, c -> c.broker = chosen), 0).loss")
     chosen = rows.where("verdict = 'elect'").withColumn("loss", loss)
     verdicts = rows.groupBy("cluster_id", "verdict").agg(f.count("*").alias("partitions")).collect()
     flaws = (

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipeline.output_files import OutputFiles
-from pipeline.plan import duplicate_rows
-from pipeline.plan.decide_rows import PLANNED, DecisionRules
-from pipeline.plan.input_splits import Reading
+from pipeline.plan.decide_rows import DecisionRules
 from pipeline.plan.row_checks import COLUMNS
-from pipeline.row_tasks import RowsTarget, RowTasks
+from pipeline.row_tasks import RowTasks
+from pipeline.snapshot.input_splits import Reading
+from pipeline.tables.schemas import PLANNED
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -27,28 +26,13 @@ class PlanTasks(RowTasks):
         return "ktriage-plan"
 
     @property
-    def files(self) -> OutputFiles:
-        return OutputFiles(self.options["uri"], PLANNED)
-
-    @property
     def reading(self) -> Reading:
         return Reading(READ, UNREAD, leaderless=self.options["everything"] != "true")
+
+    @property
+    def computed_schema(self) -> Any:
+        return PLANNED
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         rules = DecisionRules(Ranking(self.options["ranking"]), Strategy(self.options["strategy"]))
         return rules.planned(batches)
-
-
-class DuplicateTarget(RowsTarget):
-    """Quarantines each row of :func:`pipeline.plan.duplicate_rows.find_duplicates`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "ktriage-duplicates"
-
-    @property
-    def files(self) -> OutputFiles:
-        return OutputFiles(self.options["uri"], PLANNED)
-
-    def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
-        return duplicate_rows.quarantined_rows(batches)

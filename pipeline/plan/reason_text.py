@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.plan.nested_arrays import Array, fields, joined, lists, text, thousands
+from pipeline.nested_arrays import Array, fields, joined, lists, text, thousands
 from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns
 from recovery.ranking import Ranking
 from recovery.strategy import REASSIGNING

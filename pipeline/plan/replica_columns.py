@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.plan.nested_arrays import Array, Items, any_of, fields, items, lists, numbers, truths, valid
+from pipeline.nested_arrays import Array, Items, any_of, fields, items, lists, numbers, truths, valid
 from recovery.model import Standing, Why
 from recovery.ranking import Ranking
 

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 
 from pipeline.errors import PipelineError
-from pipeline.plan.plan_job import PLANS
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobResult
+from pipeline.tables.schemas import PLANS
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.topic_marks import MAY_BE_COMPACTED, Mark
@@ -68,15 +67,9 @@ def _taken_at(result: JobResult, cluster_id: str) -> datetime:
 
 def read_rows(result: JobResult, cluster_id: str) -> Iterator[Mapping[str, Any]]:
     """The cluster's rows as Spark wrote them, in batches. Raises PipelineError."""
-    place = result.table(PLANS)
-    try:
-        found = result.paths(PLANS)
-        table = ds.dataset(found, filesystem=place.files, format="parquet", exclude_invalid_files=False)
-        scanner = table.scanner(filter=ds.field("cluster_id") == cluster_id, batch_size=BATCH)
-        for batch in scanner.to_batches():
+    for table in result.rows(PLANS):
+        for batch in table.filter(pc.equal(table["cluster_id"], cluster_id)).to_batches(BATCH):
             yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise PipelineError(f"{place.uri}: {str(error).splitlines()[0]}") from None
 
 
 def _not_elected(row: Mapping[str, Any]) -> NotElected:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from pipeline.nested_arrays import Array, Items, any_of, items, joined, keys, numbers, valid, within
 from pipeline.plan import reason_text
-from pipeline.plan.nested_arrays import Array, Items, any_of, items, joined, keys, numbers, valid, within
 from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns, brokers
 from recovery.strategy import Strategy
 

@@ -1,81 +1,106 @@
-"""The snapshots below a root, and which of them is valid for a cluster at a given time."""
+"""Which snapshots a lake has, by cluster, and which of them are a cluster's state at a given time.
+
+Only the files of the days that decide it are read, and of them only the columns of :class:`Observation`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 from typing import NamedTuple
 
-from pipeline.snapshot.manifest import Manifest, SnapshotKind, stamp
+import pyarrow as pa
+
+from pipeline.errors import PipelineError
+from pipeline.snapshot.observation import SCHEMA, Observation, SnapshotKind, from_row, stamp
 from pipeline.storage import StoragePath
+from pipeline.tables.delta_table import DataFile, data_files, opened, read_file
+from pipeline.tables.schemas import OBSERVATIONS
+
+PARALLEL = 16
+"""Files that are read at once: reading from an object store is mostly waiting."""
 
 
-class BrokenManifest(NamedTuple):
-    """A manifest that could not be used: its cluster, and the reason in one line."""
+class BrokenObservation(NamedTuple):
+    """Observations that could not be read: their cluster, the newest and the oldest snapshot among them, the
+    reason, and the URI of the file, "" if it can be read.
+    """
 
     cluster_id: str
     snapshot: str
     reason: str
+    oldest: str
+    file: str = ""
 
 
 class Chain(NamedTuple):
     """A cluster's state: a full snapshot and the changes since, oldest first."""
 
     root: StoragePath
-    full: Manifest
-    changes: tuple[Manifest, ...]
+    full: Observation
+    changes: tuple[Observation, ...]
 
     @property
-    def newest(self) -> Manifest:
+    def newest(self) -> Observation:
         return self.changes[-1] if self.changes else self.full
 
     @property
-    def manifests(self) -> tuple[Manifest, ...]:
+    def observations(self) -> tuple[Observation, ...]:
         return (self.full, *self.changes)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The snapshots of a root by cluster, oldest first. ``unfinished`` were never committed."""
+    """The observations of a root by cluster, oldest first; ``broken``: those that could not be read."""
 
     root: StoragePath
-    clusters: Mapping[str, tuple[Manifest, ...]]
-    broken: tuple[BrokenManifest, ...]
-    unfinished: tuple[StoragePath, ...]
+    clusters: Mapping[str, tuple[Observation, ...]]
+    broken: tuple[BrokenObservation, ...] = ()
 
     def chain(self, cluster_id: str, at: datetime | None = None) -> Chain | None:
         """The newest state of the cluster, or the newest that was complete at that moment."""
         found = self._until(cluster_id, at)
         return chain_to(self.root, found, found[-1]) if found else None
 
-    def cut_off(self, cluster_id: str, at: datetime | None = None) -> BrokenManifest | None:
-        """The newest snapshot up to that moment if the snapshot on which it is based is missing; else None."""
+    def cut_off(self, cluster_id: str, at: datetime | None = None) -> BrokenObservation | None:
+        """The newest snapshot up to that moment if one on which it builds is missing; else None."""
         found = self._until(cluster_id, at)
-        missing = _missing(found) if found else ""
+        missing = missing_link(found, found[-1]) if found else ""
         if not missing:
             return None
-        return BrokenManifest(
-            cluster_id, found[-1].snapshot, f"it builds on {missing}, which is missing or not whole"
+        return BrokenObservation(
+            cluster_id,
+            found[-1].snapshot,
+            f"it builds on {missing}, which is missing or not whole",
+            missing,
         )
 
-    def _until(self, cluster_id: str, at: datetime | None) -> list[Manifest]:
-        return [m for m in self.clusters.get(cluster_id, ()) if at is None or m.taken_at <= at]
-
-    def unusable(self, at: datetime | None = None) -> dict[str, BrokenManifest]:
-        """For each cluster the newest manifest up to that moment that could not be used; names sort by time."""
+    def unusable(self, at: datetime | None = None) -> dict[str, BrokenObservation]:
+        """For each cluster the newest broken observation up to that moment; names sort by time."""
         until = None if at is None else stamp(at)
-        newest: dict[str, BrokenManifest] = {}
+        newest: dict[str, BrokenObservation] = {}
         for broken in sorted(self.broken, key=lambda one: one.snapshot):
-            if until is None or broken.snapshot.partition("-")[0] <= until:
+            if until is None or broken.oldest.partition("-")[0] <= until:
                 newest[broken.cluster_id] = broken
         return newest
 
+    def _until(self, cluster_id: str, at: datetime | None) -> list[Observation]:
+        return [
+            one for one in snapshots(self.clusters.get(cluster_id, ())) if at is None or one.taken_at <= at
+        ]
 
-def _missing(manifests: Sequence[Manifest]) -> str:
-    """The missing snapshot on which the last of them is based; "" if nothing is missing."""
-    by_name = {name: manifest for manifest in manifests for name in manifest.names}
-    at = manifests[-1]
+
+def snapshots(observations: Iterable[Observation]) -> list[Observation]:
+    """Those that have a snapshot."""
+    return [one for one in observations if one.kind is not SnapshotKind.FAILED]
+
+
+def missing_link(observations: Sequence[Observation], last: Observation) -> str:
+    """The missing snapshot on which ``last`` builds; "" if nothing is missing."""
+    by_name = {one.snapshot: one for one in observations}
+    at = last
     while at.kind is SnapshotKind.CHANGES:
         if at.previous not in by_name:
             return at.previous
@@ -83,15 +108,132 @@ def _missing(manifests: Sequence[Manifest]) -> str:
     return ""
 
 
-def chain_to(root: StoragePath, manifests: Sequence[Manifest], last: Manifest) -> Chain | None:
+def chain_to(root: StoragePath, observations: Sequence[Observation], last: Observation) -> Chain | None:
     """The chain that ends with ``last``; if a link is missing, the newest complete chain before it, or None."""
-    by_name = {name: manifest for manifest in manifests for name in manifest.names}
-    links: list[Manifest] = []
-    at: Manifest | None = last
+    by_name = {one.snapshot: one for one in observations}
+    links: list[Observation] = []
+    at: Observation | None = last
     while at is not None and at.kind is SnapshotKind.CHANGES:
         links.append(at)
         at = by_name.get(at.previous)
     if at is not None:
         return Chain(root, at, tuple(reversed(links)))
-    earlier = [manifest for manifest in manifests if manifest.key < links[-1].key]
+    earlier = [one for one in observations if one.key < links[-1].key]
     return chain_to(root, earlier, earlier[-1]) if earlier else None
+
+
+def read_catalog(root: StoragePath, cluster_ids: Collection[str] = ()) -> Catalog:
+    """Every observation of those clusters, or of all. Raises PipelineError if ``root`` cannot be read, or if there
+    is none.
+    """
+    return _read(root, _observation_files(root, cluster_ids))
+
+
+def read_newest(root: StoragePath, cluster_ids: Collection[str] = (), at: datetime | None = None) -> Catalog:
+    """Of each of those clusters, or of all, what decides its state at that moment (None: its newest state): the
+    observations of one day, and of earlier days as long as no state is found. Raises PipelineError as
+    :func:`read_catalog`.
+    """
+    clusters = _observation_files(root, cluster_ids)
+    unread = {name: sorted(_days(files)) for name, files in clusters.items()}
+    if at is not None:
+        # The oldest day is read in any case: it says why there is no state at an earlier moment.
+        until = at.astimezone(UTC).date()
+        unread = {name: [day for day in days if day <= until] or days[:1] for name, days in unread.items()}
+    found = Catalog(root, {})
+    while any(unread.values()):
+        chosen = {name: days.pop() for name, days in unread.items() if days}
+        more = _read(root, {name: _of_day(clusters[name], day) for name, day in chosen.items()})
+        found = _joined(found, more)
+        for name in list(unread):
+            if found.chain(name, at) is not None or name in found.unusable(at):
+                del unread[name]
+    return found
+
+
+def is_recorded(root: StoragePath, observation: Observation) -> bool:
+    """Whether the table still has the day of that observation. Only the log is read. Raises PipelineError."""
+    files = _observation_files(root, [observation.cluster_id]).get(observation.cluster_id, ())
+    name = observation.snapshot
+    return any(
+        file.first is None or file.first <= name <= file.last for file in _of_day(files, observation.day)
+    )
+
+
+def _observation_files(root: StoragePath, cluster_ids: Collection[str]) -> dict[str, list[DataFile]]:
+    table = opened(root, OBSERVATIONS)
+    clusters: dict[str, list[DataFile]] = {}
+    for file in data_files(root, OBSERVATIONS, table) if table is not None else ():
+        if not cluster_ids or file.partition["cluster_id"] in cluster_ids:
+            clusters.setdefault(file.partition["cluster_id"], []).append(file)
+    if not clusters and not cluster_ids:
+        old = (root / "manifests").exists()
+        how = (
+            "convert the old ones with ktriage snapshot migrate"
+            if old
+            else "ktriage snapshot --out makes them"
+        )
+        raise PipelineError(f"{root.uri}: there are no snapshots here ({how})")
+    return clusters
+
+
+def _days(files: Iterable[DataFile]) -> set[date]:
+    return {file.partition["day"] for file in files}
+
+
+def _of_day(files: Iterable[DataFile], day: date) -> list[DataFile]:
+    return [file for file in files if file.partition["day"] == day]
+
+
+def _read(root: StoragePath, clusters: Mapping[str, Sequence[DataFile]]) -> Catalog:
+    files = [file for mine in clusters.values() for file in mine]
+    broken: list[BrokenObservation] = []
+    found: dict[str, list[Observation]] = {}
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        for file, rows in zip(files, pool.map(_rows_of, files), strict=True):
+            name = file.partition["cluster_id"]
+            if isinstance(rows, PipelineError):
+                newest, oldest = file.last or "", file.first or ""
+                broken.append(BrokenObservation(name, newest, str(rows), oldest, file.place.uri))
+                continue
+            for row in rows.to_pylist():
+                try:
+                    found.setdefault(name, []).append(from_row(row))
+                except PipelineError as error:
+                    broken.append(BrokenObservation(name, row["snapshot"], str(error), row["snapshot"]))
+    ordered = {name: tuple(sorted(mine, key=lambda one: one.key)) for name, mine in sorted(found.items())}
+    return Catalog(root, ordered, tuple(broken))
+
+
+def _rows_of(file: DataFile) -> pa.Table | PipelineError:
+    try:
+        return read_file(file, SCHEMA)
+    except PipelineError as error:
+        return error
+
+
+def _joined(one: Catalog, other: Catalog) -> Catalog:
+    clusters = {
+        name: tuple(
+            sorted((*one.clusters.get(name, ()), *other.clusters.get(name, ())), key=lambda found: found.key)
+        )
+        for name in sorted({*one.clusters, *other.clusters})
+    }
+    return Catalog(one.root, clusters, one.broken + other.broken)
+
+
+def checked_roots(
+    roots: Iterable[StoragePath], read: Callable[[StoragePath], Catalog]
+) -> tuple[Catalog, ...]:
+    """The catalogs of several roots. Raises PipelineError if two of them have the same cluster."""
+    found = tuple(read(root) for root in roots)
+    owner: dict[str, StoragePath] = {}
+    for catalog in found:
+        for cluster_id in catalog.clusters:
+            other = owner.setdefault(cluster_id, catalog.root)
+            if other is not catalog.root:
+                raise PipelineError(
+                    f"cluster {cluster_id} is in two directories, {other.uri} and {catalog.root.uri}: give"
+                    " only one of them"
+                )
+    return found

@@ -6,8 +6,7 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from pipeline.snapshot.read_chain import keys
-from pipeline.snapshot.survey_columns import tombstones
+from pipeline.snapshot.survey_columns import keys, tombstones
 from recovery.model import TopicPartition
 
 

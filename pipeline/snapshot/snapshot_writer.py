@@ -1,79 +1,64 @@
-"""Writes a snapshot: the files in its own directory, then the manifest, which is the commit.
+"""Writes a snapshot: the states of the partitions in one commit, then the observation, which makes it exist.
 
-Nothing is renamed, so an object store works as well as a disk. A writer that dies leaves files that no
-manifest names; :mod:`pipeline.snapshot.retention` removes them.
+The rows wait in a temporary file of this machine until the snapshot is complete: memory use does not grow with the
+cluster, and a writer that is stopped before has written nothing. If it is killed between the two commits, it leaves
+rows that no observation names, which nobody counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.errors import PipelineError
-from pipeline.snapshot.manifest import (
-    Manifest,
-    SnapshotFile,
+from pipeline.snapshot.observation import (
+    Observation,
     SnapshotKind,
     check_cluster_id,
-    directory,
-    manifest_path,
-    stamp,
-    to_json,
+    day_of,
+    snapshot_name,
+    to_row,
 )
-from pipeline.snapshot_schema import TABLES
 from pipeline.storage import StoragePath
-
-ROWS_A_FILE = 500_000
+from pipeline.tables.delta_table import append
+from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, PARTITIONS, QUORUM
 
 
 class SnapshotName(NamedTuple):
-    """The name of a snapshot and its cluster; ``began`` is when its writing began."""
+    """The name of a snapshot and its cluster; ``began`` is when its taking began."""
 
     cluster_id: str
     snapshot: str
     began: datetime
 
-    def directory(self, table: str) -> str:
-        """The path of one of its tables below the root."""
-        return directory(table, self.cluster_id, self.began.strftime("%Y-%m-%d"), self.snapshot)
 
-
-def snapshot_name(began: datetime, token: str) -> str:
-    """Names sort by time; ``token`` distinguishes two of the same moment."""
-    return f"{stamp(began)}-{token}"
-
-
-@dataclass(slots=True)
-class _Table:
-    place: StoragePath
-    files: int = 0
-    rows: int = 0
-    writer: Any = None
-    stream: Any = None
-    path: str = ""
-    parts: list[SnapshotFile] = field(default_factory=list)
+def new_name(cluster_id: str, began: datetime, token: str) -> SnapshotName:
+    """The name of a new snapshot; ``token`` distinguishes two of the same moment."""
+    return SnapshotName(cluster_id, snapshot_name(began, token), began)
 
 
 class SnapshotWriter:
-    """Writes the tables of one snapshot below ``root``. If the context ends without :meth:`commit`, it
-    removes its files.
+    """Writes one snapshot into the tables below ``root``.
 
-    Raises PipelineError for a cluster id that cannot be in a directory name.
+    Raises PipelineError for a cluster id that cannot be in a directory name, and if the temporary file cannot be
+    written.
     """
 
     def __init__(self, root: StoragePath, name: SnapshotName) -> None:
         check_cluster_id(name.cluster_id)
         self._root = root
         self._name = name
-        self._tables = {table: _Table(root / name.directory(table)) for table in TABLES}
-        self._partitions = self._offline = 0
-        self._committed = False
+        self._spool: IO[bytes] = tempfile.TemporaryFile(prefix="ktriage-snapshot-")  # noqa: SIM115
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        self._writer = pa.ipc.new_stream(self._spool, PARTITIONS, options=options)
+        self._rows = self._offline = 0
+        self.brokers: list[dict[str, Any]] = []
+        self.quorum: dict[str, Any] | None = None
 
     def __enter__(self) -> SnapshotWriter:
         return self
@@ -81,52 +66,17 @@ class SnapshotWriter:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        if self._committed:
-            return
-        for table in self._tables.values():
-            self._end(table, keep=False)
-            table.place.remove()
+        self._spool.close()
 
     def partitions(self, batch: pa.RecordBatch) -> None:
-        """Writes rows of the table of partitions. Raises PipelineError."""
-        self._add("partitions", batch)
-        self._partitions += batch.num_rows
+        """Adds states of partitions. Raises PipelineError."""
+        try:
+            self._writer.write_batch(batch)
+        except OSError as error:
+            raise PipelineError(f"{tempfile.gettempdir()}: {error.strerror or error}") from None
+        self._rows += batch.num_rows
         leaders = batch.column("leader").to_numpy(zero_copy_only=False)
         self._offline += int((leaders == -1).sum())
-
-    def rows(self, table: str, rows: list[dict[str, Any]]) -> None:
-        """Writes rows of one of the small tables. Raises PipelineError."""
-        self._add(table, pa.RecordBatch.from_pylist(rows, schema=TABLES[table]))
-
-    def _add(self, name: str, batch: pa.RecordBatch) -> None:
-        table = self._tables[name]
-        if table.writer is None:
-            file = f"part-{table.files:05d}.parquet"
-            table.path = f"{self._name.directory(name)}/{file}"
-            table.stream = (table.place / file).create()
-            table.writer = pq.ParquetWriter(table.stream, TABLES[name], compression="zstd")
-            table.rows = 0
-        try:
-            table.writer.write_batch(batch)
-        except OSError as error:
-            raise PipelineError(f"{table.place.uri}: {error.strerror or error}") from None
-        table.rows += batch.num_rows
-        if table.rows >= ROWS_A_FILE:
-            self._end(table)
-
-    def _end(self, table: _Table, *, keep: bool = True) -> None:
-        if table.writer is None:
-            return
-        try:
-            table.writer.close()
-            table.stream.close()
-        except OSError as error:
-            if keep:
-                raise PipelineError(f"{table.place.uri}: {error.strerror or error}") from None
-        table.writer = None
-        size = (table.place / table.path.rsplit("/", 1)[1]).size() if keep else None
-        table.files += 1
-        table.parts.append(SnapshotFile("", table.path, table.rows, size or 0))
 
     def commit(
         self,
@@ -135,40 +85,69 @@ class SnapshotWriter:
         *,
         kind: SnapshotKind = SnapshotKind.FULL,
         base: str = "",
-        previous: str = "",
-        silent: Iterable[int] = (),
-        hidden: Iterable[str] = (),
-        unseen: str = "",
-        notes: Mapping[str, str] | None = None,
         partitions: int | None = None,
         offline: int | None = None,
-        replaces: str = "",
-        series: str = "",
-    ) -> Manifest:
-        """Closes the files and writes the manifest, which makes the snapshot exist. Raises PipelineError."""
-        parts: list[SnapshotFile] = []
-        for name, table in self._tables.items():
-            self._end(table)
-            parts += [part._replace(table=name) for part in table.parts]
-        manifest = Manifest(
-            self._name.snapshot,
-            self._name.cluster_id,
+        **fields: Any,
+    ) -> Observation:
+        """Writes the rows, then the observation: from then on the snapshot exists. ``fields``: other fields of
+        :class:`Observation`. Raises PipelineError.
+        """
+        cluster_id, snapshot, began = self._name
+        observation = Observation(
+            snapshot,
+            cluster_id,
             kind,
-            self._name.began,
+            began,
             taken_at,
-            tuple(parts),
-            self._partitions if partitions is None else partitions,
+            base or snapshot,
+            self._rows if partitions is None else partitions,
             self._offline if offline is None else offline,
+            self._rows,
             tool_version,
-            base,
-            previous,
-            tuple(silent),
-            tuple(hidden),
-            unseen,
-            dict(notes or {}),
-            replaces=replaces,
-            series=series,
+            **fields,
         )
-        (self._root / manifest_path(manifest)).write(to_json(manifest))
-        self._committed = True
-        return manifest
+        self._writer.close()
+        if self._rows:
+            append(self._root, PARTITION_STATES, lambda: self._spooled(observation))
+        quorum = None if self.quorum is None else {name.name: None for name in QUORUM} | self.quorum
+        row = to_row(observation, brokers=self.brokers, quorum=quorum)
+        append(self._root, OBSERVATIONS, lambda: row)
+        return observation
+
+    def _spooled(self, observation: Observation) -> pa.RecordBatchReader:
+        self._spool.seek(0)
+        rows = (_with_keys(batch, observation) for batch in pa.ipc.open_stream(self._spool))
+        return pa.RecordBatchReader.from_batches(PARTITION_STATES.schema, rows)
+
+
+def write_failure(root: StoragePath, name: SnapshotName, ended: datetime, reason: str, **fields: Any) -> None:
+    """Records that the cluster was asked and there is no snapshot. Raises PipelineError."""
+    check_cluster_id(name.cluster_id)
+    observation = Observation(
+        name.snapshot,
+        name.cluster_id,
+        SnapshotKind.FAILED,
+        name.began,
+        ended,
+        name.snapshot,
+        failure=reason,
+        **fields,
+    )
+    append(root, OBSERVATIONS, lambda: to_row(observation))
+
+
+def _with_keys(batch: pa.RecordBatch, observation: Observation) -> pa.RecordBatch:
+    values: Sequence[Any] = (
+        observation.cluster_id,
+        day_of(observation.base),
+        observation.snapshot,
+        observation.base,
+        observation.kind.value,
+        observation.taken_at,
+    )
+    fields = list(PARTITION_STATES.schema)[: len(values)]
+    columns: Iterator[pa.Array] = (
+        pa.repeat(pa.scalar(value, field.type), batch.num_rows)
+        for value, field in zip(values, fields, strict=True)
+    )
+    return pa.RecordBatch.from_arrays([*columns, *batch.columns], schema=PARTITION_STATES.schema)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.snapshot_schema import PARTITIONS, REPLICA, SPAN, UNKNOWN
+from pipeline.tables.schemas import PARTITIONS, REPLICA, SPAN, UNKNOWN
 from recovery.model import (
     Lineage,
     ReplicaLog,
@@ -22,7 +22,7 @@ Marks = Mapping[str, tuple[Mark, ...]]
 
 
 def batch_of(surveys: Sequence[Survey], marks: Marks) -> pa.RecordBatch:
-    """One row per survey, in the schema :data:`pipeline.snapshot_schema.PARTITIONS`; ``marks`` by topic."""
+    """One row per survey, in the schema :data:`pipeline.tables.schemas.PARTITIONS`; ``marks`` by topic."""
     states = [survey.state for survey in surveys]
     replicas = _lists([len(survey.replicas) for survey in surveys], _replicas(surveys))
     columns = {
@@ -57,6 +57,11 @@ def tombstones(gone: Sequence[TopicPartition]) -> pa.RecordBatch:
     }
     arrays = [pa.array(columns.get(field.name, [None] * len(gone)), field.type) for field in PARTITIONS]
     return pa.RecordBatch.from_arrays(arrays, schema=PARTITIONS)
+
+
+def keys(batch: pa.RecordBatch) -> list[tuple[str, int]]:
+    """(topic, partition) of each row."""
+    return list(zip(batch["topic"].to_pylist(), batch["partition"].to_pylist(), strict=True))
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:

@@ -6,20 +6,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.operations.history.snapshot_series import Series, Taking
-from pipeline.plan.decide_rows import PLANNED, planned
-from pipeline.plan.plan_job import PLANS
-from pipeline.results import JobResult, commit
-from pipeline.snapshot.read_catalog import read_catalog
-from pipeline.snapshot.read_chain import state
+from pipeline.plan.decide_rows import planned
+from pipeline.results import JobResult, RunTarget, commit
+from pipeline.snapshot.state_sources import find
 from pipeline.storage import storage_path
+from pipeline.tables.delta_table import append
+from pipeline.tables.schemas import PLANNED, PLANS
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 from tests.console.robot import console
+from tests.unit.pipeline.read_states import batches_of
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 SCENARIO = "last-replica-standing"
@@ -30,28 +31,28 @@ async def _result(home: Path) -> str:
     backend = SimulatorBackend(read(SCENARIO), 1)
     await backend.open()
     lake = storage_path(str(home / "lake"))
-    manifest = await Series(backend, Taking(lake, 5.0, lambda: NOON, lambda: "t", "0.1.0")).full()
+    taken = await Series(backend, Taking(lake, 5.0, lambda: NOON, lambda: "t", "0.1.0")).full()
     await backend.close()
-    chain = read_catalog(lake).chain(manifest.cluster_id)
-    assert chain is not None
-    run = storage_path(str(home / "results" / "plan-1"))
     told = [
-        batch.set_column(0, "cluster_id", pa.array([manifest.cluster_id] * batch.num_rows))
-        for rows in state(chain)
+        batch
+        for rows in batches_of(find([lake]))
         for batch in planned(rows, Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
     ]
-    with (run / PLANS / "part-0.parquet").create() as stream:
-        pq.write_table(pa.Table.from_batches(told, schema=PLANNED), stream)
-    asked = {"clusters": {manifest.cluster_id: []}, "ranking": "last-record", "strategy": "aggressive"}
-    commit(JobResult(run, "plan", NOON, "0.1.0", (PLANS,), asked, {}))
-    return manifest.cluster_id
+    rows = pa.Table.from_batches(told, schema=PLANNED)
+    target = RunTarget(storage_path(str(home / "results")), "plan-1")
+    rows = rows.add_column(0, PLANS.schema.field("run_id"), [[target.run_id] * rows.num_rows])
+    append(target.root, PLANS, lambda: rows)
+    asked = {"clusters": {taken.cluster_id: []}, "ranking": "last-record", "strategy": "aggressive"}
+    commit(JobResult(target, "plan", NOON, "0.1.0", asked, {}))
+    return taken.cluster_id
 
 
-async def test_a_result_is_opened_as_a_plan_and_applied(home: Path) -> None:
+@pytest.mark.parametrize("text", ["results", "results/plan-1"])
+async def test_a_result_is_opened_as_a_plan_and_applied(home: Path, text: str) -> None:
     cluster_id = await _result(home)
     async with console(SCENARIO) as robot:
         await robot.press("o")
-        await robot.answers("results")
+        await robot.answers(text)
         await robot.until(lambda: robot.session.draft.plan is not None, "a plan")
         plan = robot.session.draft.plan
         assert plan is not None and plan.header.cluster_id == cluster_id

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.plan_files import read
-from pipeline.snapshot.read_catalog import read_catalog
-from pipeline.snapshot.read_chain import state
+from pipeline.delta_jars import cache_directory
 from pipeline.storage import storage_path
 from recovery.plan.make import make_plan
 from recovery.plan.values import Plan, PlanRow
@@ -19,6 +18,7 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts, stale_long_tails
 from tests.unit.cli.command_process import Ended, command_line, environment, invoke
+from tests.unit.pipeline.read_states import state_of
 from tests.unit.pipeline.read_surveys import survey_of
 
 CLUSTER = ClusterSpec()
@@ -38,7 +38,7 @@ def on_spark(home: Path, *arguments: str) -> Ended:
     """Runs the command in a process of its own; Spark takes its time to start on a machine that is busy."""
     ended = subprocess.run(
         command_line("ktriage", *arguments),
-        env=environment(home),
+        env=environment(home, XDG_CACHE_HOME=str(cache_directory().parents[2])),
         cwd=home,
         capture_output=True,
         text=True,
@@ -110,10 +110,8 @@ def test_a_snapshot_of_a_broken_cluster_becomes_a_plan_that_recovers_it(
 
 def _as_the_rules_have_it(home: Path, plan: Plan) -> None:
     """Every row that Spark made is the one that recovery/ makes of the same snapshot."""
-    catalog = read_catalog(storage_path(str(home / "lake")))
-    chain = catalog.chain(plan.header.cluster_id)
-    assert chain is not None
-    surveys = [survey_of(row) for batch in state(chain) for row in batch.to_pylist()]
+    rows = state_of(storage_path(str(home / "lake")), plan.header.cluster_id)
+    surveys = [survey_of(row) for row in rows]
     header = plan.header
     choices = [(survey, decide(survey, header.ranking, header.strategy)) for survey in surveys]
     ours = make_plan(header, [choice for choice in choices if choice[0].state.offline])

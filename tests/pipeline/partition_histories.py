@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 
-from pipeline.snapshot.manifest import Manifest, SnapshotKind
-from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot.observation import Observation, SnapshotKind
+from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name, write_failure
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath
+from pipeline.tables.delta_table import DataFile, data_files, opened, table_place
+from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinition
 from recovery.model import EpochSpan, Lineage, PartitionState, Replica, ReplicaLog, Standing, Survey
 from tests.pipeline.survey_strategies import NOON
 
@@ -65,9 +68,10 @@ def quorum_row(leader: int, voters: Sequence[int] = (100, 101, 102)) -> dict[str
 class Diary:
     """A cluster's snapshots, one a minute unless told otherwise."""
 
-    def __init__(self, root: StoragePath, cluster_id: str = "c") -> None:
+    def __init__(self, root: StoragePath, cluster_id: str = "c", series: str = "") -> None:
         self.root = root
         self.cluster_id = cluster_id
+        self.series = series
         self._base = self._previous = ""
 
     def write(
@@ -78,25 +82,57 @@ class Diary:
         kind: SnapshotKind = SnapshotKind.FULL,
         brokers: Sequence[dict[str, Any]] = (),
         quorum: dict[str, Any] | None = None,
-    ) -> Manifest:
+        missed: int = 0,
+    ) -> Observation:
         """A snapshot at that minute after noon; for changes, ``told`` is what has changed."""
         at = minute_of(minute)
-        name = SnapshotName(self.cluster_id, snapshot_name(at, "t"), at)
-        with SnapshotWriter(self.root, name) as writer:
+        with SnapshotWriter(self.root, new_name(self.cluster_id, at, "t")) as writer:
             writer.partitions(batch_of(told, {}))
-            writer.rows("brokers", list(brokers))
-            writer.rows("quorum", [quorum] if quorum else [])
+            writer.brokers = list(brokers)
+            writer.quorum = quorum
             changes = kind is SnapshotKind.CHANGES
-            manifest = writer.commit(
+            taken = writer.commit(
                 at,
                 "0.1.0",
                 kind=kind,
                 base=self._base if changes else "",
                 previous=self._previous if changes else "",
+                series=self.series,
+                missed=missed,
             )
-        self._previous = manifest.snapshot
-        self._base = self._base if changes else manifest.snapshot
-        return manifest
+        self._previous = taken.snapshot
+        self._base = self._base if changes else taken.snapshot
+        return taken
+
+    def fail(self, minute: float) -> None:
+        """The cluster was asked at that minute, and did not answer."""
+        at = minute_of(minute)
+        name = new_name(self.cluster_id, at, "f")
+        write_failure(self.root, name, at, "no broker answers", series=self.series)
+
+
+def forget(root: StoragePath, lost: Observation, definition: TableDefinition = OBSERVATIONS) -> None:
+    """Deletes the observation of that snapshot, or its rows, behind everybody's back."""
+    table = opened(root, definition)
+    assert table is not None
+    assert table.delete(f"snapshot = '{lost.snapshot}'")["num_deleted_rows"] > 0
+
+
+def files_of(root: StoragePath, definition: TableDefinition = PARTITION_STATES) -> list[DataFile]:
+    """The files of the table, by path."""
+    table = opened(root, definition)
+    assert table is not None
+    return sorted(data_files(root, definition, table), key=lambda file: file.place.path)
+
+
+def file_of(root: StoragePath, taken: Observation, definition: TableDefinition = PARTITION_STATES) -> Path:
+    """The only file of that snapshot."""
+    (found,) = (
+        file
+        for file in files_of(root, definition)
+        if file.partition["cluster_id"] == taken.cluster_id and file.first == taken.snapshot
+    )
+    return Path(found.place.path)
 
 
 def rot_pages(file: Path, column: str) -> str:
@@ -120,14 +156,21 @@ def offline(number: int) -> Survey:
     return partition(number, leader=-1, isr=())
 
 
-def rewrite(root: StoragePath, change: Any) -> None:
-    """Changes the rows of the only snapshot, and its size in the manifest."""
-    file = next(f for f in (root / "partitions").walk())
-    table = change(pq.read_table(file.path))
-    pq.write_table(table, file.path)
-    manifest = next(f for f in (root / "manifests").walk())
-    told = json.loads(manifest.read())
-    for part in told["parts"]:
-        if part["table"] == "partitions":
-            part["size"] = file.size()
-    manifest.write(json.dumps(told).encode())
+def rewrite(
+    root: StoragePath,
+    change: Callable[[pa.Table], pa.Table],
+    definition: TableDefinition = PARTITION_STATES,
+    *,
+    row_group: int = 50_000,
+) -> None:
+    """Changes the rows of the table as no writer of ours would."""
+    place = table_place(root, definition)
+    rows = DeltaTable(place.path).to_pyarrow_dataset().to_table()
+    write_deltalake(
+        place.path,
+        change(rows),
+        mode="overwrite",
+        schema_mode="overwrite",
+        partition_by=list(definition.partition_by),
+        writer_properties=WriterProperties(max_row_group_size=row_group, write_batch_size=row_group),
+    )

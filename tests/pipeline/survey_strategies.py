@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from random import Random
 
-from pipeline.snapshot.manifest import Manifest
-from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot.observation import Observation
+from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath
 from recovery.model import (
@@ -86,10 +86,8 @@ def surveys(seed: int, count: int) -> list[Survey]:
 
 def write(
     root: StoragePath, cluster_id: str, told: Sequence[Survey], at: datetime = NOON, mark: str = "t"
-) -> Manifest:
+) -> Observation:
     """A full snapshot of those partitions."""
-    with SnapshotWriter(root, SnapshotName(cluster_id, snapshot_name(at, mark), at)) as writer:
+    with SnapshotWriter(root, new_name(cluster_id, at, mark)) as writer:
         writer.partitions(batch_of(told, {}))
-        writer.rows("brokers", [])
-        writer.rows("quorum", [])
         return writer.commit(at, "0.1.0")

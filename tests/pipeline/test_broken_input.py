@@ -6,37 +6,51 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import PipelineError
 from pipeline.exposure import exposure_job as exposure
-from pipeline.plan import input_splits, plan_job
+from pipeline.plan import plan_job
 from pipeline.plan.result_to_plan import plan_of
-from pipeline.results import JobOutput, JobResult
-from pipeline.snapshot import read_chain
-from pipeline.snapshot.manifest import SnapshotKind
-from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.results import JobOutput, JobResult, RunTarget
+from pipeline.snapshot import input_splits
+from pipeline.snapshot.observation import SnapshotKind
+from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
+from pipeline.snapshot.state_sources import find
 from pipeline.snapshot.survey_columns import batch_of
-from pipeline.snapshot_schema import PARTITIONS, REPLICA, TABLES, VERSION, added
-from pipeline.snapshot_sources import find, state
 from pipeline.storage import StoragePath, storage_path
+from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, PLANS
+from pipeline.tables.spark_tables import rows_of_run
 from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
-from tests.pipeline.partition_histories import Diary, offline, partition, rewrite, rot_pages
+from tests.pipeline.partition_histories import (
+    Diary,
+    file_of,
+    files_of,
+    forget,
+    offline,
+    partition,
+    rewrite,
+    rot_pages,
+)
 from tests.pipeline.survey_strategies import NOON, surveys, write
 
 WAYS = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
 
 
-def planned(spark: Any, root: StoragePath, name: str = "out") -> list[dict[str, Any]]:
+def outcome(spark: Any, root: StoragePath, run_id: str = "run") -> JobOutput:
+    target = RunTarget(root / "out", run_id)
+    return plan_job.outcome(spark, find([root]), *WAYS, target, everything=False)
+
+
+def planned(spark: Any, root: StoragePath, run_id: str = "run") -> list[dict[str, Any]]:
     """The rows in their order, as the plan job writes them."""
-    plan_job.run(spark, find([root]), *WAYS, root / name, everything=False)
-    rows = spark.read.parquet((root / name / plan_job.PLANS).hadoop).collect()
+    outcome(spark, root, run_id)
+    rows = rows_of_run(spark, root / "out", PLANS, run_id).drop("run_id").collect()
     return sorted(
         (row.asDict(recursive=True) for row in rows),
-        key=lambda row: (row["topic"], row["partition"] or 0, row["cluster_id"]),
+        key=lambda row: (row["topic"] or "", row["partition"] or 0, row["cluster_id"]),
     )
 
 
@@ -64,9 +78,7 @@ def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_p
         )
 
     rewrite(root, spoil)
-    sources = find([root])
-    names = plan_job.run(spark, sources, *WAYS, root / "out", everything=False)
-    told = plan_job.summarise(spark, sources, root / "out", names, 5)
+    told = outcome(spark, root).summary
     assert {row["verdict"]: row["partitions"] for row in told["verdicts"]} == {"elect": 1, "quarantined": 7}
     assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {
         "a replica outside the assignment": 1,
@@ -79,11 +91,9 @@ def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_p
     }
 
 
-def result_of(root: StoragePath, names: tuple[str, ...]) -> JobResult:
+def result_of(root: StoragePath) -> JobResult:
     asked = {"clusters": {"c": []}, "ranking": "last-record", "strategy": "aggressive"}
-    return JobResult(
-        root / "out", "plan", NOON, "0.1.0", (plan_job.PLANS,), asked, {}, {plan_job.PLANS: names}
-    )
+    return JobResult(RunTarget(root / "out", "run"), "plan", NOON, "0.1.0", asked, {})
 
 
 def test_a_partition_that_stands_twice_is_planned_by_neither_row_and_both_are_counted(
@@ -91,62 +101,44 @@ def test_a_partition_that_stands_twice_is_planned_by_neither_row_and_both_are_co
 ) -> None:
     root = storage_path(str(tmp_path))
     write(root, "c", [offline(0), offline(1), offline(1), offline(2)])
-    sources = find([root])
-    names = plan_job.run(spark, sources, *WAYS, root / "out", everything=False)
-    told = plan_job.summarise(spark, sources, root / "out", names, 5)
+    told = outcome(spark, root).summary
     assert {row["verdict"]: row["partitions"] for row in told["verdicts"]} == {"elect": 2, "quarantined": 2}
     reason = "the partition stands in its snapshot 2 times"
     assert [(row["reason"], row["rows"]) for row in told["quarantined"]] == [(reason, 2)]
     # In a plan it is one partition that is not elected.
-    made = plan_of(result_of(root, names), "c", "me")
+    made = plan_of(result_of(root), "c", "me")
     assert [row.tp.partition for row in made.rows] == [0, 2]
     assert [(row.tp.partition, row.reason) for row in made.not_elected] == [
         (1, f"its row in the snapshot is broken: {reason}")
     ]
 
 
-def test_what_a_task_leaves_that_was_given_up_counts_nowhere(spark: Any, tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "c", [offline(0), offline(1)])
-    plans = root / "out" / plan_job.PLANS
-    (plans / "part-00000-99.parquet").write(b"half of a")
-    sources = find([root])
-    names = plan_job.run(spark, sources, *WAYS, root / "out", everything=False)
-    assert sorted(file.name for file in plans.walk()) == sorted(names)
-    # And one that writes on when all is done: it ran on a machine that nobody heard of any more.
-    (plans / "part-00000-98.parquet").write((plans / names[0]).read())
-    told = plan_job.summarise(spark, sources, root / "out", names, 5)
-    assert [row["partitions"] for row in told["verdicts"]] == [2]
-    assert [row.tp.partition for row in plan_of(result_of(root, names), "c", "me").rows] == [0, 1]
-
-
 def test_a_plan_is_not_made_of_a_result_that_lacks_a_file(spark: Any, tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
     write(root, "c", [offline(0)])
-    names = plan_job.run(spark, find([root]), *WAYS, root / "out", everything=False)
-    (root / "out" / plan_job.PLANS / names[0]).remove()
-    with pytest.raises(PipelineError, match=names[0]):
-        plan_of(result_of(root, names), "c", "me")
+    outcome(spark, root)
+    (file,) = files_of(root / "out", PLANS)
+    file.place.remove()
+    with pytest.raises(PipelineError, match=file.place.name):
+        plan_of(result_of(root), "c", "me")
 
 
 def test_a_cluster_without_partitions_is_planned_beside_others(spark: Any, tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
-    with SnapshotWriter(root, SnapshotName("bare", snapshot_name(NOON, "t"), NOON)) as writer:
+    with SnapshotWriter(root, new_name("bare", NOON, "t")) as writer:
         writer.commit(NOON, "0.1.0")
     assert planned(spark, root, "none") == []
     write(root, "c", [offline(0)])
     assert [row["cluster_id"] for row in planned(spark, root)] == ["c"]
-    exposure.run(spark, find([root], ["bare"]), root / "exposed")
-    assert exposure.summarise(spark, find([root], ["bare"]), root / "exposed")["worst"] == []
+    done = exposure.outcome(spark, find([root], ["bare"]), RunTarget(root / "exposed", "run"))
+    assert done.summary["worst"] == []
 
 
 def test_what_is_broken_is_exposed_to_nothing_and_counted(spark: Any, tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
     write(root, "c", [partition(0), partition(1), partition(1), partition(2)])
     rewrite(root, lambda table: set_rows(table, isr={3: None}))
-    sources = find([root])
-    exposure.run(spark, sources, root / "out")
-    told = exposure.summarise(spark, sources, root / "out")
+    told = exposure.outcome(spark, find([root]), RunTarget(root / "out", "run")).summary
     assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {
         "the partition stands in its snapshot 2 times": 2,
         "ISR is missing or broken": 1,
@@ -158,8 +150,8 @@ def test_a_plan_is_made_of_a_result_that_has_broken_rows(spark: Any, tmp_path: P
     root = storage_path(str(tmp_path))
     write(root, "c", [offline(number) for number in range(4)])
     rewrite(root, lambda table: set_rows(table, partition={0: None}, topic={1: None}, leader={2: None}))
-    names = plan_job.run(spark, find([root]), *WAYS, root / "out", everything=False)
-    made = plan_of(result_of(root, names), "c", "me")
+    outcome(spark, root)
+    made = plan_of(result_of(root), "c", "me")
     assert [row.tp.partition for row in made.rows] == [3]
     assert [(row.tp.partition, row.verdict) for row in made.not_elected] == [(2, DecisionKind.REFUSED)]
 
@@ -178,52 +170,58 @@ def test_the_state_is_the_full_snapshot_with_what_changed_since(spark: Any, tmp_
     assert [row["partition"] for row in planned(spark, diary.root)] == [0]
 
 
-def test_a_truncated_file_takes_its_cluster_out_and_no_other(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["cut", "gone"])
+def test_a_file_that_is_cut_or_gone_takes_its_cluster_out_and_no_other(
+    spark: Any, tmp_path: Path, how: str
+) -> None:
     root = storage_path(str(tmp_path))
     write(root, "whole", [offline(0)])
-    write(root, "torn", [offline(0)])
-    file = next(f for f in (root / "partitions").walk() if "cluster_id=torn" in f.path)
-    Path(file.path).write_bytes(file.read()[:-20])
-    sources = find([root])
-    assert [refused.cluster_id for refused in sources.refused] == ["torn"]
-    assert "truncated or changed" in sources.refused[0].reason
-    assert {row["cluster_id"] for row in planned(spark, root)} == {"whole"}
-
-
-@pytest.mark.parametrize("kind", list(SnapshotKind))
-def test_a_version_that_knows_a_column_more_reads_the_snapshots_of_today(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: SnapshotKind
-) -> None:
-    diary = Diary(storage_path(str(tmp_path)))
-    diary.write(0, [offline(0), partition(1)])
-    diary.write(1, [offline(0), offline(1)], kind=kind)
-    later = VERSION + 1
-    replica = pa.struct([*REPLICA, added("tier", pa.string(), later)])
-    place = PARTITIONS.get_field_index("replicas")
-    more = PARTITIONS.set(place, pa.field("replicas", pa.list_(replica)))
-    monkeypatch.setitem(TABLES, "partitions", more.append(added("remote", pa.bool_(), later)))
-    assert [row["partition"] for row in planned(spark, diary.root)] == [0, 1]
-    sources = find([diary.root])
-    assert {row["remote"] for row in state(spark, sources.chains).collect()} == {None}
-    read = [row for batch in read_chain.state(sources.chains[0]) for row in batch.to_pylist()]
-    assert [(row["partition"], row["remote"], row["replicas"][0]["tier"]) for row in read] == [
-        (0, None, None),
-        (1, None, None),
+    file = file_of(root, write(root, "torn", [offline(0)]))
+    if how == "cut":
+        file.write_bytes(file.read_bytes()[:-20])
+    else:
+        file.unlink()
+    told = outcome(spark, root)
+    assert [(row["cluster_id"], file.name in row["reason"]) for row in told.summary["refused"]] == [
+        ("torn", True)
     ]
+    assert [row["cluster_id"] for row in told.summary["verdicts"]] == ["whole"]
+
+
+def test_an_observation_that_cannot_be_read_takes_its_cluster_out_and_no_other(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    write(root, "whole", [offline(0)])
+    file = file_of(root, write(root, "torn", [offline(0)]), OBSERVATIONS)
+    file.write_bytes(b"PAR1")
+    sources = find([root])
+    assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
+    assert [(one.cluster_id, file.name in one.reason) for one in sources.refused] == [("torn", True)]
+
+
+def test_a_snapshot_whose_rows_are_gone_takes_its_cluster_out_and_no_other(tmp_path: Path) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [offline(0)])
+    lost = diary.write(1, [partition(0)], kind=SnapshotKind.CHANGES)
+    write(diary.root, "whole", [offline(0)])
+    forget(diary.root, lost, PARTITION_STATES)
+    sources = find([diary.root])
+    assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
+    assert sources.refused[0].reason == f"the rows of {lost.snapshot} are missing in partition_states"
 
 
 def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = storage_path(str(tmp_path))
-    with SnapshotWriter(root, SnapshotName("c", snapshot_name(NOON, "t"), NOON)) as writer:
+    with SnapshotWriter(root, new_name("c", NOON, "t")) as writer:
         for start in range(0, 20_000, 5_000):
             writer.partitions(batch_of([offline(n) for n in range(start, start + 5_000)], {}))
         writer.commit(NOON, "0.1.0")
+    # As if it were larger: a row group has 50,000 rows.
+    rewrite(root, lambda rows: rows, row_group=5_000)
     monkeypatch.setattr(input_splits, "SMALLEST", 16 * 2**10)
     planned(spark, root)
-    files = [pq.read_metadata(file.path).num_rows for file in (root / "out" / plan_job.PLANS).walk()]
-    assert sorted(rows for rows in files if rows) == [5_000] * 4
+    assert sorted(file.rows for file in files_of(root / "out", PLANS)) == [5_000] * 4
 
 
 def test_whole_snapshots_and_changed_ones_and_such_with_duplicates_are_planned_in_one_run(
@@ -247,17 +245,7 @@ def test_whole_snapshots_and_changed_ones_and_such_with_duplicates_are_planned_i
     ]
 
 
-def rot_newest(root: StoragePath, cluster_id: str) -> str:
-    """Overwrites a column of the cluster's newest file; returns the file's name."""
-    file = [f for f in (root / "partitions").walk() if f"cluster_id={cluster_id}/" in f.path][-1]
-    return rot_pages(Path(file.path), "marks.list.element")
-
-
-def outcome(spark: Any, root: StoragePath) -> JobOutput:
-    return plan_job.outcome(spark, find([root]), *WAYS, root / "out", everything=False)
-
-
-@pytest.mark.parametrize("kind", list(SnapshotKind))
+@pytest.mark.parametrize("kind", [SnapshotKind.FULL, SnapshotKind.CHANGES])
 def test_a_file_that_cannot_be_decoded_takes_its_cluster_out_and_no_other(
     spark: Any, tmp_path: Path, kind: SnapshotKind
 ) -> None:
@@ -265,8 +253,9 @@ def test_a_file_that_cannot_be_decoded_takes_its_cluster_out_and_no_other(
     for name in ("one", "rotten", "two"):
         diary = Diary(root, name)
         diary.write(0, [offline(number) for number in range(50)])
-        diary.write(1, [offline(number) for number in range(50)], kind=kind)
-    file = rot_newest(root, "rotten")
+        newest = diary.write(1, [offline(number) for number in range(50)], kind=kind)
+        if name == "rotten":
+            file = rot_pages(file_of(root, newest), "replicas.list.element.broker")
     told = outcome(spark, root)
     assert set(told.asked["clusters"]) == {"one", "two"}
     assert [(row["cluster_id"], file in row["reason"]) for row in told.summary["refused"]] == [
@@ -276,19 +265,18 @@ def test_a_file_that_cannot_be_decoded_takes_its_cluster_out_and_no_other(
         ("one", 50),
         ("two", 50),
     ]
-    files = {file.name for file in (root / "out").walk()}
-    assert files == set(told.files[plan_job.PLANS])
 
 
 def test_where_no_cluster_can_be_decoded_the_file_is_named_and_nothing_is_left(
     spark: Any, tmp_path: Path
 ) -> None:
     root = storage_path(str(tmp_path))
-    write(root, "c", [offline(number) for number in range(50)])
-    file = rot_newest(root, "c")
+    newest = write(root, "c", [offline(number) for number in range(50)])
+    file = rot_pages(file_of(root, newest), "replicas.list.element.broker")
     with pytest.raises(PipelineError, match=file):
         outcome(spark, root)
-    assert list((root / "out").walk()) == []
+    RunTarget(root / "out", "run").discard()
+    assert rows_of_run(spark, root / "out", PLANS, "run").count() == 0
 
 
 def test_the_sum_of_very_high_offsets_does_not_end_the_run(spark: Any, tmp_path: Path) -> None:
@@ -316,23 +304,16 @@ def test_many_small_clusters_share_tasks_and_files(spark: Any, tmp_path: Path) -
     assert [(row["cluster_id"], row["partitions"]) for row in told.summary["verdicts"]] == [
         (f"c{number:03d}", 2) for number in range(100)
     ]
-    assert len(told.files[plan_job.PLANS]) <= 20
+    assert len(files_of(root / "out", PLANS)) <= 20
 
 
-@pytest.mark.parametrize("how", ["gone", "half"])
-def test_a_snapshot_that_builds_on_one_that_is_not_there_takes_its_cluster_out(
-    tmp_path: Path, how: str
-) -> None:
+def test_a_snapshot_that_builds_on_one_that_is_not_there_takes_its_cluster_out(tmp_path: Path) -> None:
     diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [offline(0)])
     lost = diary.write(1, [offline(1)], kind=SnapshotKind.CHANGES)
     diary.write(2, [partition(0)], kind=SnapshotKind.CHANGES)
     write(diary.root, "whole", [offline(0)])
-    file = next(f for f in (diary.root / "manifests").walk() if lost.snapshot in f.name)
-    if how == "gone":
-        file.remove()
-    else:
-        file.write(file.read()[:100])
+    forget(diary.root, lost)
     sources = find([diary.root])
     assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
     (told,) = sources.refused

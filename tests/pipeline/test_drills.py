@@ -11,19 +11,23 @@ from pipeline.drills import drill_job
 from pipeline.drills.charts import TITLES, picture
 from pipeline.drills.drill_grid import Grid, run_task, tasks
 from pipeline.drills.recovery_arms import Arm
+from pipeline.results import RunTarget
 from pipeline.storage import storage_path
+from pipeline.tables.delta_table import is_table, table_place
+from pipeline.tables.schemas import DRILL_INCIDENTS
+from pipeline.tables.spark_tables import rows_of_run
 
 GRID = Grid(("long-tail", "power"), (Arm.RANDOM_UNCLEAN.value, Arm.LAST_RECORD.value), (1,), 0, 12)
 
 
 def test_the_grid_runs_as_rows_that_are_what_one_process_gives(spark: Any, tmp_path: Path) -> None:
-    out = storage_path(str(tmp_path)) / "run"
-    drill_job.run_grid(spark, GRID, out)
-    rows = spark.read.parquet((out / drill_job.INCIDENTS).hadoop).collect()
+    target = RunTarget(storage_path(str(tmp_path)), "run")
+    drill_job.run_grid(spark, GRID, target)
+    rows = rows_of_run(spark, target.root, DRILL_INCIDENTS, "run").drop("run_id").collect()
     found = sorted(tuple(row) for row in rows)
     assert found == sorted(tuple(row) for task in tasks(GRID, 5) for row in run_task(task))
     assert len(found) == GRID.incidents
-    summary = drill_job.summarise(spark, [out / drill_job.INCIDENTS], out, 5)
+    summary = drill_job.summarise(spark, target, 5)
     assert (summary["incidents"], summary["failed"], summary["failures"]) == (GRID.incidents, 0, [])
     paired = summary["paired"]
     assert paired["baseline"] == "random-unclean"
@@ -40,9 +44,9 @@ def test_the_grid_runs_as_rows_that_are_what_one_process_gives(spark: Any, tmp_p
 
 
 def test_an_incident_that_cannot_be_run_is_a_row_with_its_replay_command(spark: Any, tmp_path: Path) -> None:
-    out = storage_path(str(tmp_path)) / "run"
-    drill_job.run_grid(spark, Grid(("no-such-scenario",), (Arm.NONE.value,), (2,), 7, 1), out)
-    (failed,) = drill_job.failures(spark, [out / drill_job.INCIDENTS], 5)
+    target = RunTarget(storage_path(str(tmp_path)), "run")
+    drill_job.run_grid(spark, Grid(("no-such-scenario",), (Arm.NONE.value,), (2,), 7, 1), target)
+    (failed,) = drill_job.failures(spark, target, 5)
     assert "no-such-scenario" in failed["error"]
     assert failed["replay"].endswith(
         "--scenario no-such-scenario --arm kafka-none --min-isr 2 --seed 7 --seeds 1 --out replay"
@@ -53,8 +57,8 @@ def test_an_incident_that_two_runs_hold_counts_once(spark: Any, tmp_path: Path) 
     out = storage_path(str(tmp_path))
     grid = Grid(("kills",), (Arm.NONE.value,), (1,), 0, 3)
     for name in ("a", "b"):
-        drill_job.run_grid(spark, grid, out / name)
-    cells = drill_job.compare(spark, [out / "a" / drill_job.INCIDENTS, out / "b" / drill_job.INCIDENTS], out)
+        drill_job.run_grid(spark, grid, RunTarget(out, name))
+    cells = drill_job.compare(spark, RunTarget(out, "b"), "a")
     assert [cell["incidents"] for cell in cells] == [3, 3]
 
 
@@ -72,11 +76,14 @@ def test_a_drill_of_an_earlier_version_is_merged_without_the_columns_that_it_lac
     spark: Any, tmp_path: Path
 ) -> None:
     out = storage_path(str(tmp_path))
-    for name, first in (("old", 1), ("new", 3)):
-        grid = Grid(("kills",), (Arm.LAST_RECORD.value,), (1,), first, 2)
-        drill_job.run_grid(spark, grid, out / name)
-    whole = spark.read.parquet((out / "old" / drill_job.INCIDENTS).hadoop)
-    whole.drop("rescuable", "lost_for_good").write.parquet((out / "older").hadoop)
-    cells = drill_job.compare(spark, [out / "older", out / "new" / drill_job.INCIDENTS], out)
+    old = Grid(("kills",), (Arm.LAST_RECORD.value,), (1,), 1, 2)
+    drill_job.run_grid(spark, old, RunTarget(out / "today", "old"))
+    rows = rows_of_run(spark, out / "today", DRILL_INCIDENTS, "old").drop("rescuable", "lost_for_good")
+    rows.write.format("delta").partitionBy("run_id").save(table_place(out, DRILL_INCIDENTS).hadoop)
+    assert is_table(out, DRILL_INCIDENTS)
+    assert rows_of_run(spark, out, DRILL_INCIDENTS, "old").where("rescuable IS NULL").count() == 2
+    grid = Grid(("kills",), (Arm.LAST_RECORD.value,), (1,), 3, 2)
+    drill_job.run_grid(spark, grid, RunTarget(out, "new"))
+    cells = drill_job.compare(spark, RunTarget(out, "new"), "old")
     (cell,) = [cell for cell in cells if cell["scenario"] == "kills"]
     assert cell["incidents"] == 4 and cell["rescuable"] is not None

@@ -17,9 +17,12 @@ from backends.simulator.simulation import Simulation
 from console.operations.history.snapshot_series import Series, Taking
 from pipeline.exposure import exposure_job
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
-from pipeline.snapshot.manifest import SnapshotKind
-from pipeline.snapshot_sources import find
+from pipeline.results import RunTarget
+from pipeline.snapshot.observation import SnapshotKind
+from pipeline.snapshot.state_sources import find
 from pipeline.storage import StoragePath, storage_path
+from pipeline.tables.schemas import EXPOSED_TOPICS, EXPOSURES
+from pipeline.tables.spark_tables import rows_of_run
 from recovery.model import Survey, Unknown, Why
 from tests.pipeline.partition_histories import Diary, broker_row, partition
 from tests.pipeline.survey_strategies import write
@@ -138,8 +141,9 @@ def exposed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[
     """The failures that the job tells of, and its summary."""
     root = storage_path(str(tmp_path_factory.mktemp("lake")))
     _snapshot(root)
-    done = exposure_job.outcome(spark, find([root]), root / "out", WhatIf(parsed_losses(list(QUESTIONS))))
-    rows = spark.read.parquet((root / "out" / exposure_job.EXPOSURES).hadoop)
+    target = RunTarget(root / "out", "run")
+    done = exposure_job.outcome(spark, find([root]), target, WhatIf(parsed_losses(list(QUESTIONS))))
+    rows = rows_of_run(spark, target.root, EXPOSURES, "run")
     return rows.where(f"kind <> '{WHAT_IF}'").collect(), dict(done.summary)
 
 
@@ -223,8 +227,8 @@ def test_the_summary_holds_the_ten_worst_and_no_more(exposed: Any) -> None:
 def counts(spark: Any, root: StoragePath, told: list[Survey]) -> dict[tuple[str, ...], dict[str, int]]:
     """What the loss of each broker, or of two, does to those partitions."""
     write(root, "c", told)
-    exposure_job.run(spark, find([root]), root / "out")
-    rows = spark.read.parquet((root / "out" / exposure_job.EXPOSURES).hadoop).where("kind = 'broker'")
+    exposure_job.run(spark, find([root]), RunTarget(root / "out", "run"))
+    rows = rows_of_run(spark, root / "out", EXPOSURES, "run").where("kind = 'broker'")
     return {tuple(row["failed"]): row.asDict() for row in rows.collect()}
 
 
@@ -248,8 +252,8 @@ def test_changes_since_the_full_snapshot_are_counted_like_the_rest(spark: Any, t
     racks = [broker_row(number, rack="ab"[number % 2]) for number in (1, 2, 3)]
     diary.write(0, [partition(n) for n in range(4)], brokers=racks)
     diary.write(1, [partition(0, isr=(1,), elr=(2,))], kind=SnapshotKind.CHANGES, brokers=racks)
-    exposure_job.run(spark, find([diary.root]), diary.root / "out")
-    rows = spark.read.parquet((diary.root / "out" / exposure_job.EXPOSURES).hadoop)
+    exposure_job.run(spark, find([diary.root]), RunTarget(diary.root / "out", "run"))
+    rows = rows_of_run(spark, diary.root / "out", EXPOSURES, "run")
     told = {(row["kind"], tuple(row["failed"])): row for row in rows.collect()}
     assert [told["broker", ("1",)][name] for name in ("partitions", "offline", "already_under_min_isr")] == [
         4,
@@ -259,7 +263,7 @@ def test_changes_since_the_full_snapshot_are_counted_like_the_rest(spark: Any, t
     assert [told["rack", ("b",)][name] for name in ("offline", "under_min_isr")] == [0, 3]
     assert (told["rack", ("a", "b")]["offline"], told["broker", ("1", "2")]["offline"]) == (4, 1)
     assert told["log dir", ("1:/kafka",)]["partitions"] == 4
-    topics = spark.read.parquet((diary.root / "out" / exposure_job.TOPICS).hadoop).collect()
+    topics = rows_of_run(spark, diary.root / "out", EXPOSED_TOPICS, "run").collect()
     assert {(row["topic"], row["broker"]): row["partitions"] for row in topics} == {
         ("orders", number): 4 for number in (1, 2, 3)
     }

@@ -7,11 +7,21 @@ from typing import Any
 
 from pipeline.history import history_job
 from pipeline.history.history_sources import HistorySources, find_history
-from pipeline.snapshot.manifest import SnapshotKind
-from pipeline.snapshot.retention import remove
+from pipeline.results import RunTarget
+from pipeline.snapshot.observation import SnapshotKind
 from pipeline.storage import storage_path
+from pipeline.tables.schemas import OBSERVATIONS
 from recovery.model import Survey, Unknown, Why
-from tests.pipeline.partition_histories import Diary, broker_row, minute_of, partition, quorum_row, rot_pages
+from tests.pipeline.partition_histories import (
+    Diary,
+    broker_row,
+    file_of,
+    forget,
+    minute_of,
+    partition,
+    quorum_row,
+    rot_pages,
+)
 
 
 def offline(number: int) -> Survey:
@@ -52,7 +62,7 @@ def test_what_a_missing_snapshot_hides_is_unknown_and_not_recovered(spark: Any, 
     lost = diary.write(1, [], kind=SnapshotKind.CHANGES)
     diary.write(2, [partition(0)], kind=SnapshotKind.CHANGES)
     diary.write(3, [partition(0)])
-    remove(diary.root, lost)
+    forget(diary.root, lost)
     (only,) = told(spark, diary)
     assert (only["outcome"], only["ended_at"], only["at_most_s"]) == ("unknown", None, None)
 
@@ -67,7 +77,7 @@ def test_a_snapshot_that_is_lost_in_a_series_leaves_unknown_only_what_did_not_ch
         found = diary.write(minute, changed.get(minute, []), kind=SnapshotKind.CHANGES)
         if minute == 2:
             lost = found
-    remove(diary.root, lost)
+    forget(diary.root, lost)
     sources = looked_at(diary)
     (refused,) = sources.refused
     assert f"it builds on {lost.snapshot}, which is missing" in refused.reason
@@ -90,7 +100,30 @@ def test_after_an_unreadable_newest_snapshot_nothing_is_said_to_be_ongoing(
     diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [offline(0)])
     torn = diary.write(1, [partition(0)], kind=SnapshotKind.CHANGES)
-    Path((diary.root / torn.files("partitions")[0]).path).write_bytes(b"PAR1")
+    file_of(diary.root, torn).write_bytes(b"PAR1")
+    done = history_job.outcome(spark, looked_at(diary), [], RunTarget(diary.root / "out", "run"))
+    assert [row["outcome"] for row in done.summary["counts"]] == ["unknown"]
+    assert done.summary["gaps"] == {"c": 1}
+
+
+def test_after_an_unreadable_newest_observation_nothing_is_said_to_be_ongoing(
+    spark: Any, tmp_path: Path
+) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [offline(0)], quorum=quorum_row(100))
+    torn = diary.write(1, [partition(0)], kind=SnapshotKind.CHANGES, quorum=quorum_row(101))
+    name = file_of(diary.root, torn, OBSERVATIONS)
+    name.write_bytes(b"PAR1")
+    done = history_job.outcome(spark, looked_at(diary), [], RunTarget(diary.root / "out", "run"))
+    assert [row["outcome"] for row in done.summary["counts"]] == ["unknown"]
+    assert [name.name in row["reason"] for row in done.summary["refused"]] == [True]
+
+
+def test_after_the_cluster_did_not_answer_nothing_is_said_to_be_ongoing(spark: Any, tmp_path: Path) -> None:
+    diary = Diary(storage_path(str(tmp_path)), series="s")
+    diary.write(0, [offline(0)])
+    diary.write(1, [], kind=SnapshotKind.CHANGES)
+    diary.fail(2)
     assert [row["outcome"] for row in told(spark, diary)] == ["unknown"]
     assert looked_at(diary).summary["gaps"] == {"c": 1}
 
@@ -132,8 +165,8 @@ def test_a_snapshot_that_cannot_be_decoded_is_a_gap_and_is_named(spark: Any, tmp
     for minute, rows in enumerate(([offline(0)], [offline(0)], [partition(0)], [partition(0)])):
         rotten = diary.write(minute, [*rows, *(partition(n) for n in range(1, 50))])
         if minute == 2:
-            name = rot_pages(Path((root / rotten.files("partitions")[0]).path), "leader")
-    done = history_job.outcome(spark, looked_at(diary), [], root / "out")
+            name = rot_pages(file_of(root, rotten), "leader")
+    done = history_job.outcome(spark, looked_at(diary), [], RunTarget(root / "out", "run"))
     assert [name in row["reason"] for row in done.summary["refused"]] == [True]
     assert [(row["kind"], row["outcome"]) for row in done.summary["counts"]] == [("offline", "unknown")]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import functions as f
-
 from pipeline.plan import plan_job
 from pipeline.plan.decide_rows import planned
+from pipeline.results import RunTarget
+from pipeline.snapshot.state_sources import find
 from pipeline.snapshot.survey_columns import batch_of
-from pipeline.snapshot_sources import find
 from pipeline.storage import storage_path
+from pipeline.tables.schemas import PARTITION_STATES, PLANS
+from pipeline.tables.spark_tables import read_table, rows_of_run
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 from tests.pipeline.survey_strategies import NOON, surveys, write
@@ -22,8 +23,9 @@ def test_the_plan_job_writes_what_is_planned_for_each_row(spark: Any, tmp_path: 
     told = {name: surveys(seed, 500) for seed, name in enumerate(("one", "two"))}
     for name, rows in told.items():
         write(root, name, rows)
-    plan_job.run(spark, find([root]), Ranking.LAST_RECORD, Strategy.BALANCED, root / "out", everything=True)
-    found = spark.read.parquet((root / "out" / plan_job.PLANS).hadoop).drop("snapshot").collect()
+    target = RunTarget(root / "out", "run")
+    plan_job.outcome(spark, find([root]), Ranking.LAST_RECORD, Strategy.BALANCED, target, everything=True)
+    found = rows_of_run(spark, target.root, PLANS, "run").drop("snapshot", "run_id").collect()
     key = ("cluster_id", "topic", "partition")
     have = {tuple(row[name] for name in key): row.asDict(recursive=True) for row in found}
     assert len(have) == len(found) == 1000
@@ -38,10 +40,10 @@ def test_a_part_of_the_lake_is_read_where_a_part_is_asked_for(spark: Any, tmp_pa
     for number, cluster_id in enumerate(("one", "two")):
         write(root, cluster_id, surveys(number, 20))
         write(root, cluster_id, surveys(number, 20), NOON.replace(day=30), "t")
-    whole = spark.read.option("basePath", (root / "partitions").hadoop).parquet((root / "partitions").hadoop)
-    part = whole.where("cluster_id = 'one' AND date = '2026-01-30'")
+    whole = read_table(spark, root, PARTITION_STATES)
+    part = whole.where("cluster_id = 'one' AND day = '2026-01-30'")
     plan = part._jdf.queryExecution().executedPlan().toString()
     assert "PartitionFilters: [isnotnull(cluster_id" in plan
     assert part.count() == 20
-    read = part.select(f.input_file_name().alias("file")).distinct().collect()
-    assert ["date=2026-01-30" in row["file"] and "cluster_id=one" in row["file"] for row in read] == [True]
+    read = part.selectExpr("input_file_name() AS file").distinct().collect()
+    assert ["day=2026-01-30" in row["file"] and "cluster_id=one" in row["file"] for row in read] == [True]

@@ -12,11 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.delta_jars import cache_directory
+from pipeline.results import read_results
 from pipeline.storage import storage_path
+from pipeline.tables.delta_table import is_table
+from pipeline.tables.schemas import PLANS
+from tests.pipeline.partition_histories import files_of
 from tests.pipeline.survey_strategies import surveys, write
 from tests.unit.cli.command_process import command_line, environment
 
 SECONDS = 120
+JARS = str(cache_directory().parents[2])
 
 
 def has_java(process: subprocess.Popen[str], _out: Path) -> bool:
@@ -24,7 +30,7 @@ def has_java(process: subprocess.Popen[str], _out: Path) -> bool:
 
 
 def has_begun(_process: subprocess.Popen[str], out: Path) -> bool:
-    return any(out.glob("plan-*/plans/*"))
+    return any(out.glob("plans/run_id=*/*"))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +44,7 @@ def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
     with subprocess.Popen(
         command_line("ktriage", *words),
         cwd=tmp_path,
-        env=environment(tmp_path),
+        env=environment(tmp_path, XDG_CACHE_HOME=JARS),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -52,7 +58,9 @@ def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
     assert process.returncode == 128 + signum, said
     lines = [line for line in said.splitlines() if not line.startswith("WARNING: Using incubator")]
     assert lines == [f"ktriage: stopped by {signum.name}; nothing was in flight"]
-    assert not list((tmp_path / "out").glob("*"))
+    assert read_results(storage_path(str(tmp_path / "out"))) == ()
+    out = storage_path(str(tmp_path / "out"))
+    assert not is_table(out, PLANS) or files_of(out, PLANS) == []
 
 
 def test_what_the_java_remarks_does_not_stand_in_the_document(tmp_path: Path) -> None:
@@ -61,7 +69,7 @@ def test_what_the_java_remarks_does_not_stand_in_the_document(tmp_path: Path) ->
     ended = subprocess.run(
         command_line("ktriage", *words),
         cwd=tmp_path,
-        env={**environment(tmp_path), "SPARK_SUBMIT_OPTS": "-Xlog:gc"},
+        env=environment(tmp_path, XDG_CACHE_HOME=JARS, SPARK_SUBMIT_OPTS="-Xlog:gc"),
         capture_output=True,
         text=True,
         check=False,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.delta_jars import delta_jars
 from pipeline.executor_archive import build
 from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import read_result
@@ -65,6 +66,7 @@ def _submit(home: Path, archive: str, *words: str) -> None:
                 "--py-files",
                 archive,
             ),
+            *("--jars", ",".join(map(str, delta_jars()))),
             *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1"),
             *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
             str(ROOT / "pipeline" / "submit.py"),

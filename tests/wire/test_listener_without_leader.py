@@ -17,7 +17,6 @@ from kio.serial import entity_reader, entity_writer
 from backends.simulator.served.api_versions import Api
 from console.operations.elections.partition_selection import Selection, Which, select
 from console.operations.history.snapshot_series import Series, Taking
-from pipeline.snapshot.manifest import LEADERS_NOT_TOLD
 from pipeline.storage import storage_path
 from recovery.model import TopicPartition
 from tests.pipeline.survey_strategies import NOON
@@ -97,7 +96,7 @@ async def test_a_snapshot_does_not_count_it_as_offline_and_says_how_many_are_lef
         taken = await Series(on.backend, taking).full()
         offline = sum(state.offline for state in (await on.backend.partitions()).states)
     assert taken.offline == offline
-    assert taken.notes[LEADERS_NOT_TOLD] == str(len(CLICKS))
+    assert taken.leaders_unreachable == len(CLICKS)
 
 
 async def test_a_truly_offline_partition_costs_no_further_request() -> None:

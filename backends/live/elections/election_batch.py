@@ -20,12 +20,7 @@ from backends.live.elections.journal_entries import (
 )
 from backends.live.elections.order_restore import restore_assignments
 from backends.live.elections.row_survey import RowSurvey, with_state
-from backends.live.elections.sent_elections import (
-    ORDER_IN_DOUBT,
-    SentElections,
-    UnansweredReorder,
-    oldest_alive,
-)
+from backends.live.elections.sent_elections import SentElections
 from recovery.assignment_order import needs_reorder
 from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.judgement import (
@@ -76,8 +71,7 @@ class ElectionBatch:
         self._why_in_doubt: dict[TopicPartition, str] = {}
         self._read_back_done = False
         # The orders to restore, by partition.
-        self._written = {row.tp: row for row in self.rows if self._sent.may_have_written(row.tp)}
-        self._unanswered: UnansweredReorder | None = None
+        self._written = {row.tp: row for row in self.rows if row.tp in self._sent.standing}
 
     async def run(self) -> Mapping[TopicPartition, Election]:
         """One result per row. In every case each written order is restored, unless one of our elections may
@@ -106,8 +100,7 @@ class ElectionBatch:
         )
         self._means = self._means._replace(blocks_on_last_known=blocks)
         for row in self.rows:
-            self._note_late_order(row, surveys[row.tp])
-            self._judge(row, surveys[row.tp], order_is_ours=self._sent.may_have_written(row.tp))
+            self._judge(row, surveys[row.tp], order_is_ours=row.tp in self._sent.standing)
         return [row for row in self.rows if row.tp not in self._ended]
 
     def _judge(self, row: PlanRow, now: Survey | Unknown | None, *, order_is_ours: bool) -> None:
@@ -129,12 +122,6 @@ class ElectionBatch:
             if found.decision is RowDecision.TRY_AGAIN:
                 self.passing.add(row.tp)
 
-    def _note_late_order(self, row: PlanRow, now: Survey | Unknown | None) -> None:
-        """The unanswered write of an earlier attempt was carried out: its order stands, and no other can come."""
-        stands = isinstance(now, Survey) and now.state.replicas == row.order
-        if stands and self._sent.orders_in_doubt.pop(row.tp, None) is not None:
-            self._sent.standing.add(row.tp)
-
     def _must_reorder(self, row: PlanRow) -> bool:
         seen = self._seen[row.tp]
         standings = {replica.broker: replica.standing for replica in seen.replicas}
@@ -151,22 +138,19 @@ class ElectionBatch:
         try:
             answers = await self._api.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
+            self._recorder.after(entry, failed(rows, error))
             if surely_not_done(error):
-                self._recorder.after(entry, failed(rows, error))
                 for row in rows:
                     del self._written[row.tp]
             else:
                 self._sent.asked.update(row.tp for row in rows)
-                self._unanswered = UnansweredReorder(entry, rows, error)
             raise
         reported = {row.tp: answers.get(row.tp) for row in rows}
         self._recorder.after(entry, answered(reported))
         for row in rows:
             answer = reported[row.tp]
             if answer is not None:
-                if answer.doubtful:
-                    self._sent.orders_in_doubt[row.tp] = asyncio.get_running_loop().time()
-                else:
+                if not answer.doubtful:
                     del self._written[row.tp]
                 self._fail(row, f"the assignment could not be reordered: {answer}", passing=answer.passing)
         self._sent.asked.update(self._written)
@@ -352,27 +336,21 @@ class ElectionBatch:
         """Restores the orders that this batch wrote, except while one of our elections may still be carried
         out; the row's result says which order stays.
         """
-        if self._unanswered is not None:
-            await self._unanswered.end(self._api, self._recorder, self._sent)
-            self._unanswered = None
         alive = await self._elections_alive()
         for row in alive:
             self._sent.standing.add(row.tp)
             self._leave_first(row)
         rows = [row for row in self._written.values() if row not in alive]
         problems = await restore_assignments(self._api, [row.written_order for row in rows], self._recorder)
-        oldest = oldest_alive()
         for row in rows:
             self._sent.standing.discard(row.tp)
             if row.tp in problems:
                 self._not_restored(row, f"assignment order not restored: {problems[row.tp]}")
                 self.passing.discard(row.tp)
-            elif self._sent.orders_in_doubt.get(row.tp, oldest) > oldest:
-                self._not_restored(row, ORDER_IN_DOUBT)
 
     async def _elections_alive(self) -> list[PlanRow]:
         """The rows whose partition has no leader while an election of ours may still be carried out."""
-        oldest = oldest_alive()
+        oldest = asyncio.get_running_loop().time() - ELECTION_ALIVE_FOR
         rows = [row for row in self._written.values() if self._sent.in_doubt.get(row.tp, oldest) > oldest]
         if not rows or self._read_back_done:
             return rows

@@ -31,7 +31,8 @@ async def load(text: str, cluster_id: str) -> tuple[Plan | BarePlan, Path | None
 
 def _load(text: str, cluster_id: str, given_up: Callable[[], bool]) -> tuple[Plan | BarePlan, Path | None]:
     path = given_path(text)
-    if "://" in text or path.is_dir():
+    # A run is rows of tables: its URI names no directory.
+    if "://" in text or path.is_dir() or (path.parent / "runs" / "_delta_log").is_dir():
         return _from_result(text, cluster_id), None
     plan = read_regular(path, given_up)
     refuse_other_cluster(plan, cluster_id, path)

@@ -25,9 +25,9 @@ from recovery.strategy import Strategy
 HELP = """\
 Plans, explains and rehearses recovery over the snapshots of many clusters, on Spark. No cluster is contacted.
 
-Each job writes its result into a new directory below --out. A result is complete when its manifest is
-written. Paths are URIs: a directory, s3://, gs://, hdfs://. Without --master, Spark runs on all cores of this
-machine; under spark-submit, the master of spark-submit is used.
+Each job appends its result to the Delta tables below --out, with an id of its own. A result exists when its
+row in the table runs is written. Paths are URIs: a directory, s3://, gs://. Without --master, Spark runs on
+all cores of this machine; under spark-submit, the master of spark-submit is used.
 
 \b
 Examples:

@@ -12,12 +12,13 @@ from console.cli.commands.verbs import Verb
 from console.cli.pipeline.job_options import require_pyarrow, storage_errors
 
 HELP = """\
-Writes a cluster's state as Parquet: one row for each partition, with the log of every replica.
-ktriage pipeline reads these snapshots. A snapshot is written completely or not at all. A series has a full
-snapshot each hour, and the changes in between. Nothing is changed on the cluster.
+Writes a cluster's state into Delta tables: one row for each partition, with the log of every replica, and
+one row for each time that the cluster was asked. ktriage pipeline, Spark, DuckDB and Polars read them. A
+snapshot is written completely or not at all. A series has a full snapshot each hour, and the changes in
+between. Nothing is changed on the cluster.
 
-The default verb is take. The URI of --out is a directory, or s3://, gs://, hdfs:// or another file system
-that this machine supports.
+The default verb is take. The URI of --out is a directory, or s3://, gs:// or another store that Delta
+Lake's library supports.
 
 \b
 Examples:
@@ -28,7 +29,7 @@ Examples:
 """
 
 OutOption = Annotated[
-    str, typer.Option("--out", metavar="URI", help="The directory of the snapshots.", show_default=False)
+    str, typer.Option("--out", metavar="URI", help="The directory of the tables.", show_default=False)
 ]
 
 
@@ -56,8 +57,8 @@ def take(
             "--keep",
             min=1,
             metavar="N",
-            help="Remove all but the newest N full snapshots of this cluster, and the changes since them. Default:"
-            " nothing is removed.",
+            help="Keep the newest N full snapshots of this cluster, with their changes: remove whole days that have"
+            " none of them. Default: nothing is removed.",
         ),
     ] = None,
     recovery_duration_ms: DurationMs = 30_000,
@@ -102,12 +103,12 @@ def compact(
             "--keep",
             min=1,
             metavar="N",
-            help="Also remove all but the newest N full snapshots of each cluster, and the changes since them.",
+            help="Also remove the days of each cluster that have none of its newest N full snapshots.",
         ),
     ] = None,
 ) -> int:
-    """Merges each full snapshot and the changes after it into one full snapshot, and removes the files that
-    killed writers left.
+    """Merges the small files of the tables, and deletes files that have not been in use for a day. A running
+    series merges the files of its own day each hour.
 
     \b
     Example:
@@ -120,9 +121,38 @@ def compact(
         return take_snapshots.compact_snapshots(ctx.obj, out, keep)
 
 
+def migrate(
+    ctx: typer.Context,
+    *,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="URI",
+            help="The directory with manifests/ of the old layout.",
+            show_default=False,
+        ),
+    ],
+    out: OutOption,
+) -> int:
+    """Copies snapshots that an earlier version wrote as Parquet files and manifests into the tables. The old files
+    stay. Run again, it copies what is missing.
+
+    \b
+    Example:
+      ktriage snapshot migrate --from old-lake --out lake
+    """
+    require_pyarrow("a snapshot")
+    from console.cli.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
+
+    with storage_errors():
+        return take_snapshots.migrate_snapshots(ctx.obj, source, out)
+
+
 VERBS = (
     Verb("take", "Take one snapshot, or with --every a series until stopped.", connected(take)),
     Verb("list", "List the snapshots below --out.", list_),
-    Verb("compact", "Merge changes into full snapshots, and remove leftover files.", compact),
+    Verb("compact", "Merge small files, and delete unused ones.", compact),
+    Verb("migrate", "Copy snapshots of the old layout into the tables.", migrate),
 )
 DEFAULT_VERB = "take"

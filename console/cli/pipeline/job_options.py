@@ -38,9 +38,10 @@ class JobOptions:
 
 
 def require_pyarrow(what: str) -> None:
-    """Raises InputError if pyarrow is not installed. Call it before modules that import pyarrow."""
-    if find_spec("pyarrow") is None:
-        raise InputError(f"{what} needs pyarrow, which is not installed: make pipeline-setup")
+    """Raises InputError if Arrow or Delta Lake's library is missing. Call it before modules that import them."""
+    for module in ("pyarrow", "deltalake"):
+        if find_spec(module) is None:
+            raise InputError(f"{what} needs {module}, which is not installed: make pipeline-setup")
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from pipeline.drills.charts import TITLES, picture
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.incident import SHAPES, IncidentShape
 from pipeline.drills.recovery_arms import Arm
-from pipeline.results import JobOutput, read_results
-from pipeline.storage import StoragePath, storage_path
+from pipeline.results import JobOutput, RunTarget, read_results
+from pipeline.storage import storage_path
 
 FAILURES_LISTED = 20
 
@@ -39,17 +39,16 @@ def run_drill(
     PipelineError.
     """
     grid, root = _grid(scenarios, arms, min_isr, first_seed, seeds), storage_path(job.out)
-    before = []
-    if merge and root.exists():
-        before = [result.table(drill_job.INCIDENTS) for result in read_results(root) if result.job == "drill"]
+    before: list[str] = []
+    if merge:
+        before = [result.target.run_id for result in read_results(root) if result.job == "drill"]
 
-    def body(spark: Any, directory: StoragePath) -> JobOutput:
-        drill_job.run_grid(spark, grid, directory)
-        sources = [*before, directory / drill_job.INCIDENTS]
-        summary = drill_job.summarise(spark, sources, directory, FAILURES_LISTED)
+    def body(spark: Any, target: RunTarget) -> JobOutput:
+        drill_job.run_grid(spark, grid, target)
+        summary = drill_job.summarise(spark, target, FAILURES_LISTED, *before)
         for measure in TITLES:
-            (directory / f"{measure}.png").write(picture(summary["cells"], measure))
-        return JobOutput((drill_job.INCIDENTS, drill_job.COMPARED), _grid_json(grid), summary)
+            (target.place / f"{measure}.png").write(picture(summary["cells"], measure))
+        return JobOutput(_grid_json(grid), summary)
 
     screen = job.program.screen
     screen.say(f"{grid.incidents:,} incidents …")

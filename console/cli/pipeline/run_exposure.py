@@ -11,9 +11,8 @@ from console.exit_status import Status
 from console.output.pipeline_report import show_result
 from pipeline.exposure import exposure_job
 from pipeline.exposure.what_if import WhatIf, parsed_losses
-from pipeline.results import JobOutput
-from pipeline.snapshot_sources import find
-from pipeline.storage import StoragePath
+from pipeline.results import JobOutput, RunTarget
+from pipeline.snapshot.state_sources import find
 
 
 def run_exposure(
@@ -32,8 +31,8 @@ def run_exposure(
     what_if = WhatIf(parsed_losses(lose), min_isr)
     found = find(storage_paths(sources), cluster_ids, parsed_time(at, "--at"))
 
-    def body(spark: Any, directory: StoragePath) -> JobOutput:
-        return exposure_job.outcome(spark, found, directory, what_if)
+    def body(spark: Any, target: RunTarget) -> JobOutput:
+        return exposure_job.outcome(spark, found, target, what_if)
 
     result = run_job(job, "exposure", body)
     show_result(job.program.screen, result, job.rows, json=job.json)

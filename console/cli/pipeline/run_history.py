@@ -13,8 +13,7 @@ from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_
 from console.output.pipeline_report import show_result
 from pipeline.history import history_job
 from pipeline.history.history_sources import find_history
-from pipeline.results import JobOutput
-from pipeline.storage import StoragePath
+from pipeline.results import JobOutput, RunTarget
 
 
 def run_history(
@@ -27,8 +26,8 @@ def run_history(
     found = find_history(storage_paths(sources), cluster_ids, parsed_time(since, "--since"))
     actions = [action for one in found.clusters for action in _actions(one)] if journal else []
 
-    def body(spark: Any, directory: StoragePath) -> JobOutput:
-        done = history_job.outcome(spark, found, actions, directory)
+    def body(spark: Any, target: RunTarget) -> JobOutput:
+        done = history_job.outcome(spark, found, actions, target)
         return done._replace(asked={**done.asked, "since": since, "journal": journal})
 
     result = run_job(job, "history", body)

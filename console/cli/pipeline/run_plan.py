@@ -19,9 +19,9 @@ from console.program import Program
 from console.provenance import user
 from pipeline.plan import plan_job
 from pipeline.plan.result_to_plan import plan_of
-from pipeline.results import JobOutput, read_result
-from pipeline.snapshot_sources import find
-from pipeline.storage import StoragePath, storage_path
+from pipeline.results import JobOutput, RunTarget, read_result
+from pipeline.snapshot.state_sources import find
+from pipeline.storage import storage_path
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -40,8 +40,8 @@ def run_plan(
     """Plans every cluster; returns the exit status. Raises InputError, PipelineError."""
     found = find(storage_paths(sources), cluster_ids, parsed_time(at, "--at"))
 
-    def body(spark: Any, directory: StoragePath) -> JobOutput:
-        return plan_job.outcome(spark, found, ranking, strategy, directory, everything=everything)
+    def body(spark: Any, target: RunTarget) -> JobOutput:
+        return plan_job.outcome(spark, found, ranking, strategy, target, everything=everything)
 
     result = run_job(job, "plan", body)
     screen = job.program.screen

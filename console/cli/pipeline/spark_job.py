@@ -12,7 +12,7 @@ from console.errors import InputError
 from console.provenance import now
 from console.version import version
 from pipeline.job_run import JobBody, JobRun, carry_out
-from pipeline.results import JobResult, run_directory
+from pipeline.results import JobResult, run_target
 from pipeline.spark_session import SparkSettings
 from pipeline.storage import StoragePath, storage_path
 
@@ -22,9 +22,9 @@ def run_job(job: JobOptions, name: str, body: JobBody) -> JobResult:
     PipelineError.
     """
     made_at = now()
-    directory = run_directory(storage_path(job.out), name, made_at, uuid.uuid4().hex[:8])
+    target = run_target(storage_path(job.out), name, made_at, uuid.uuid4().hex[:8])
     settings = SparkSettings(job.master, job.driver_memory, sys.stderr.isatty(), archive=job.archive)
-    return carry_out(JobRun(name, directory, made_at, version()), settings, body)
+    return carry_out(JobRun(name, target, made_at, version()), settings, body)
 
 
 def storage_paths(uris: Sequence[str]) -> tuple[StoragePath, ...]:

@@ -22,9 +22,10 @@ from console.provenance import now
 from console.signals import StopRequest
 from console.version import version
 from pipeline.errors import PipelineError
-from pipeline.snapshot.manifest import LEADERS_NOT_TOLD, Manifest, SnapshotKind
-from pipeline.snapshot.read_catalog import read_catalog
-from pipeline.snapshot.retention import FULL_EVERY, RetentionResult, compact, keep_newest, sweep
+from pipeline.snapshot.catalog import Catalog, read_catalog
+from pipeline.snapshot.migration import migrate
+from pipeline.snapshot.observation import Observation, SnapshotKind
+from pipeline.snapshot.upkeep import FULL_EVERY, keep_newest, merge_all, merge_own_days
 from pipeline.storage import StoragePath, storage_path
 from recovery.wording.quantity_text import counted
 
@@ -50,11 +51,11 @@ def take(
         raise InputError("--every with --simulate needs --count: virtual time passes without waiting")
     root = storage_path(out)
 
-    def taken(manifest: Manifest) -> Manifest:
-        _apply_retention(run, root, keep, manifest)
-        return manifest
+    def taken(observation: Observation) -> Observation:
+        _keep_up(run, root, keep, observation)
+        return observation
 
-    async def job(backend: Backend, stop: StopRequest) -> list[Manifest]:
+    async def job(backend: Backend, stop: StopRequest) -> list[Observation]:
         await backend.open()
         taking = Taking(root, answer_seconds, _clock(backend), lambda: uuid.uuid4().hex[:8], version())
         series = Series(backend, taking)
@@ -62,19 +63,19 @@ def take(
             return [taken(await series.full(run.screen.progress))]
         return await _take_series(run, backend, series, stop, interval=interval, count=count, taken=taken)
 
-    manifests = run.read(job)
+    observations = run.read(job)
     if interval is None:
-        _report(run.program, manifests, json=run.json)
-    silent = sorted({broker for manifest in manifests for broker in manifest.silent})
+        _report(run.program, observations, json=run.json)
+    silent = sorted({broker for one in observations for broker in one.silent})
     run.screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'plan', '--in', out, '--out', 'RESULT'))}")
-    if not manifests:
+    if not observations:
         return Status.PARTLY
-    newest = manifests[-1]
+    newest = observations[-1]
     for topic in newest.hidden:
         run.screen.say(f"missing: topic {topic} is hidden from this caller (needs DESCRIBE)")
     if silent:
         run.screen.say(f"did not answer: broker {', '.join(map(str, silent))}; its logs are missing")
-    unseen = int(newest.notes.get(LEADERS_NOT_TOLD, "0"))
+    unseen = newest.leaders_unreachable
     if unseen:
         run.screen.say(
             f"missing: {counted(unseen, 'partition')} with a leader not on this listener; ask by another listener"
@@ -99,12 +100,12 @@ async def _take_series(
     *,
     interval: float,
     count: int | None,
-    taken: Callable[[Manifest], Manifest],
-) -> list[Manifest]:
+    taken: Callable[[Observation], Observation],
+) -> list[Observation]:
     """Takes a snapshot each interval until stopped. A failed snapshot is reported, and is a gap in the
     cluster's history.
     """
-    manifests: list[Manifest] = []
+    observations: list[Observation] = []
     loop = asyncio.get_running_loop()
     tries = 0
     while not stop:
@@ -113,57 +114,67 @@ async def _take_series(
         try:
             base = series.base
             whole = base is None or series.now() - base.began >= FULL_EVERY
-            manifest = taken(await (series.full(series=True) if whole else series.changes()))
+            observation = taken(await (series.full(series=True) if whole else series.changes()))
         except (BackendError, PipelineError) as error:
             run.screen.say(f"no snapshot at {series.now():%H:%M:%S}: {error}")
         else:
-            manifests.append(manifest)
-            _report(run.program, [manifest], json=run.json)
+            observations.append(observation)
+            _report(run.program, [observation], json=run.json)
         if count is not None and tries >= count:
             break
         if backend.virtual_time is not None:
             await backend.virtual_time.advance(interval)
         else:
             await asyncio.sleep(max(0.0, due - loop.time()))
-    return manifests
+    return observations
 
 
-def _apply_retention(run: Run, root: StoragePath, keep: int | None, taken: Manifest) -> None:
-    """Applies ``--keep`` after a full snapshot, only for its cluster: other clusters have their own writers."""
-    if keep is None or taken.kind is not SnapshotKind.FULL:
+def _keep_up(run: Run, root: StoragePath, keep: int | None, taken: Observation) -> None:
+    """After a full snapshot: merges the small files that a series has made, and applies ``--keep``. Only for its
+    cluster: other clusters have their own writers.
+    """
+    if taken.kind is not SnapshotKind.FULL or not (taken.series or keep):
         return
-    removed = keep_newest(read_catalog(root, [taken.cluster_id]), keep, taken.taken_at).removed
+    catalog = read_catalog(root, [taken.cluster_id])
+    if taken.series:
+        merge_own_days(catalog, taken)
+    if keep is not None:
+        _remove_old_days(run.program, catalog, taken.cluster_id, keep, taken.taken_at)
+
+
+def _remove_old_days(program: Program, catalog: Catalog, cluster_id: str, keep: int, at: datetime) -> None:
+    removed = keep_newest(catalog, cluster_id, keep, at)
     if removed:
-        run.screen.say(f"removed: {removed:,} older snapshots of {taken.cluster_id}")
+        program.screen.say(f"removed: {removed:,} older snapshots of {cluster_id}")
 
 
-def _report(program: Program, taken: list[Manifest], *, json: bool) -> None:
+def _report(program: Program, taken: list[Observation], *, json: bool) -> None:
     if json:
-        program.screen.out(
-            document("snapshot", {"snapshots": [manifest_json(manifest) for manifest in taken]})
-        )
+        program.screen.out(document("snapshot", {"snapshots": [observation_json(one) for one in taken]}))
         return
-    for m in taken:
-        rows = sum(part.rows for part in m.parts if part.table == "partitions")
-        size = sum(part.size for part in m.parts)
-        what = f"{m.partitions:,} partitions" if m.kind == "full" else f"{rows:,} of {m.partitions:,} changed"
-        program.screen.out([f"{m.snapshot}: {m.kind}, {what}, {m.offline:,} offline, {size / 1e6:,.1f} MB"])
+    for one in taken:
+        if one.kind is SnapshotKind.FAILED:
+            program.screen.out([f"{one.snapshot}: failed, {one.failure}"])
+            continue
+        whole = one.kind is SnapshotKind.FULL
+        what = f"{one.partitions:,} partitions" if whole else f"{one.changed:,} of {one.partitions:,} changed"
+        program.screen.out([f"{one.snapshot}: {one.kind}, {what}, {one.offline:,} offline"])
 
 
-def manifest_json(manifest: Manifest) -> dict[str, Any]:
+def observation_json(one: Observation) -> dict[str, Any]:
     """A snapshot as JSON."""
     return {
-        "snapshot": manifest.snapshot,
-        "clusterId": manifest.cluster_id,
-        "kind": manifest.kind.value,
-        "takenAt": manifest.taken_at.isoformat(),
-        "partitions": manifest.partitions,
-        "offline": manifest.offline,
-        "changed": sum(part.rows for part in manifest.parts if part.table == "partitions"),
-        "bytes": sum(part.size for part in manifest.parts),
-        "silent": list(manifest.silent),
-        "hiddenTopics": list(manifest.hidden),
-        "leadersNotTold": int(manifest.notes.get(LEADERS_NOT_TOLD, "0")),
+        "snapshot": one.snapshot,
+        "clusterId": one.cluster_id,
+        "kind": one.kind.value,
+        "takenAt": one.taken_at.isoformat(),
+        "partitions": one.partitions,
+        "offline": one.offline,
+        "changed": one.changed,
+        "failure": one.failure or None,
+        "silent": list(one.silent),
+        "hiddenTopics": list(one.hidden),
+        "leadersNotTold": one.leaders_unreachable,
     }
 
 
@@ -171,30 +182,38 @@ def list_snapshots(program: Program, out: str, *, json: bool) -> int:
     """Prints the snapshots below ``out``; returns the exit status. Raises PipelineError."""
     catalog, screen = read_catalog(storage_path(out)), program.screen
     if json:
-        rows = [manifest_json(m) for manifests in catalog.clusters.values() for m in manifests]
+        rows = [observation_json(one) for mine in catalog.clusters.values() for one in mine]
         screen.out(document("snapshot", {"snapshots": rows}))
     else:
-        for cluster_id, manifests in catalog.clusters.items():
+        for cluster_id, observations in catalog.clusters.items():
             screen.out([f"cluster {cluster_id}"])
-            _report(program, list(manifests), json=False)
+            _report(program, list(observations), json=False)
     for broken in catalog.broken:
         screen.say(broken.reason)
-    for file in catalog.unfinished:
-        screen.say(f"{file.uri}: not complete, so not counted")
     return Status.PARTLY if catalog.broken else Status.DONE
 
 
 def compact_snapshots(program: Program, out: str, keep: int | None) -> int:
-    """Merges changes into full snapshots, and removes leftover files and all but the newest ``keep``.
-
-    Returns the exit status. Raises PipelineError.
+    """Merges small files, and deletes unused ones; with ``keep`` it removes old days first. Returns the exit
+    status. Raises PipelineError.
     """
     root = storage_path(out)
-    done = compact(read_catalog(root), uuid.uuid4().hex[:8])
-    kept = keep_newest(read_catalog(root), keep, now()) if keep is not None else RetentionResult(0, 0, 0)
-    swept = sweep(read_catalog(root), now())
-    removed = done.removed + kept.removed
-    program.screen.out(
-        [f"{done.made:,} full snapshots made, {removed:,} removed, {swept.swept:,} leftovers removed"]
-    )
+    if keep is not None:
+        catalog = read_catalog(root)
+        for cluster_id in catalog.clusters:
+            _remove_old_days(program, catalog, cluster_id, keep, now())
+    done = merge_all(root)
+    program.screen.out([f"{done.merged:,} small files merged, {done.deleted:,} unused files deleted"])
     return Status.DONE
+
+
+def migrate_snapshots(program: Program, source: str, out: str) -> int:
+    """Copies snapshots of the old layout into the tables below ``out``; returns the exit status. Raises
+    PipelineError.
+    """
+    done = migrate(storage_path(source), storage_path(out))
+    counts = f"{counted(done.copied, 'snapshot')} copied, {done.there:,} were there already"
+    program.screen.out([f"{counts}, {len(done.broken):,} broken"])
+    for reason in done.broken:
+        program.screen.say(reason)
+    return Status.PARTLY if done.broken else Status.DONE

@@ -10,9 +10,11 @@ from typing import Any
 from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partitions, SurveyRequest
 from backends.base.protocol import Backend, Progress
 from console.operations.survey.partition_picture import tasks
+from pipeline.errors import PipelineError
+from pipeline.snapshot.catalog import is_recorded
 from pipeline.snapshot.fingerprints import Fingerprints
-from pipeline.snapshot.manifest import LEADERS_NOT_TOLD, MISSED, Manifest, SnapshotKind, manifest_path
-from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot.observation import Observation, SnapshotKind
+from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, new_name, write_failure
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
@@ -50,21 +52,22 @@ class Series:
         self._backend = backend
         self._taking = taking
         self._prints: Fingerprints | None = None
-        self._base: Manifest | None = None
-        self._previous: Manifest | None = None
+        self._base: Observation | None = None
+        self._previous: Observation | None = None
+        self._name: SnapshotName | None = None
         self._missed = 0
         self._series = taking.token()
 
-    async def full(self, progress: Progress | None = None, *, series: bool = False) -> Manifest:
+    async def full(self, progress: Progress | None = None, *, series: bool = False) -> Observation:
         """Every partition. ``series``: snapshots of changes will follow, so the state is kept for the
         comparison.
         """
         prints = Fingerprints() if series else None
-        manifest = await self._counted(SnapshotKind.FULL, prints, progress)
-        self._prints, self._base, self._previous = prints, manifest, manifest
-        return manifest
+        taken = await self._counted(SnapshotKind.FULL, prints, progress)
+        self._prints, self._base, self._previous = prints, taken, taken
+        return taken
 
-    async def changes(self, progress: Progress | None = None) -> Manifest:
+    async def changes(self, progress: Progress | None = None) -> Observation:
         """What differs from the previous snapshot. The first snapshot is full, and so is the first after a
         failure, or after somebody removed the full snapshot on which the changes would be based.
         """
@@ -74,38 +77,62 @@ class Series:
         return self._previous
 
     def _base_exists(self) -> bool:
-        return self._base is not None and (self._taking.root / manifest_path(self._base)).exists()
+        return self._base is not None and is_recorded(self._taking.root, self._base)
 
     async def _counted(
         self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
-    ) -> Manifest:
-        """A failed snapshot is recorded in the next one, because the cluster was not read in between."""
+    ) -> Observation:
+        """A failed snapshot is an observation too, because the cluster was not read in between. If that cannot be
+        written either, the next one counts it.
+        """
         try:
-            manifest = await self._take(kind, prints, progress)
-        except BaseException:
-            self._missed += 1
+            taken = await self._take(kind, prints, progress)
+        except BaseException as error:
             self._prints = None
+            if not isinstance(error, Exception) or not self._recorded(str(error)):
+                self._missed += 1
             raise
         self._missed = 0
-        return manifest
+        return taken
+
+    def _recorded(self, reason: str) -> bool:
+        """Writes the observation of a failed snapshot; whether that succeeded."""
+        if self._name is None:
+            return False
+        taking, name = self._taking, self._name
+        began = taking.clock()
+        try:
+            write_failure(
+                taking.root,
+                new_name(name.cluster_id, began, taking.token()),
+                began,
+                reason,
+                tool_version=taking.tool_version,
+                series=self._series,
+                missed=self._missed,
+            )
+        except PipelineError:
+            return False
+        self._missed = 0
+        return True
 
     def now(self) -> datetime:
         """The current time for the snapshots."""
         return self._taking.clock()
 
     @property
-    def base(self) -> Manifest | None:
+    def base(self) -> Observation | None:
         """The full snapshot on which the changes are based."""
         return self._base
 
     async def _take(
         self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
-    ) -> Manifest:
+    ) -> Observation:
         taking, backend = self._taking, self._backend
         began = taking.clock()
         cluster = await backend.cluster()
         found = await backend.partitions()
-        name = SnapshotName(cluster.cluster_id, snapshot_name(began, taking.token()), began)
+        name = self._name = new_name(cluster.cluster_id, began, taking.token())
         counts = _OfflineCounts()
         contacts: dict[int, Contact] = {}
         with SnapshotWriter(taking.root, name) as writer:
@@ -122,13 +149,13 @@ class Series:
                         progress("partitions", counts.partitions, len(found.states))
             if prints and kind is SnapshotKind.CHANGES:
                 writer.partitions(prints.gone())
-            writer.rows("brokers", list(_broker_rows(cluster, contacts, log_dirs.result())))
-            writer.rows("quorum", [_quorum_row(quorum.result())])
+            writer.brokers = list(_broker_rows(cluster, contacts, log_dirs.result()))
+            writer.quorum = _quorum_row(quorum.result())
             series = self._series if prints else ""
-            manifest = self._commit(writer, kind, found, counts, contacts, series=series)
+            taken = self._commit(writer, kind, found, counts, contacts, series=series)
         if prints:
             prints.commit()
-        return manifest
+        return taken
 
     def _commit(
         self,
@@ -139,8 +166,7 @@ class Series:
         contacts: dict[int, Contact],
         *,
         series: str,
-    ) -> Manifest:
-        notes = {MISSED: self._missed, LEADERS_NOT_TOLD: len(found.unreachable_leaders)}
+    ) -> Observation:
         changes = kind is SnapshotKind.CHANGES and self._base is not None and self._previous is not None
         return writer.commit(
             self._taking.clock(),
@@ -148,10 +174,11 @@ class Series:
             kind=kind,
             base=self._base.snapshot if changes and self._base else "",
             previous=self._previous.snapshot if changes and self._previous else "",
-            silent=sorted(contact.broker for contact in contacts.values() if contact.problem is not None),
-            hidden=found.hidden,
-            unseen="" if found.not_compared is None else str(found.not_compared),
-            notes={name: str(count) for name, count in notes.items() if count},
+            silent=tuple(sorted(one.broker for one in contacts.values() if one.problem is not None)),
+            hidden=tuple(found.hidden),
+            hidden_more="" if found.not_compared is None else str(found.not_compared),
+            missed=self._missed,
+            leaders_unreachable=len(found.unreachable_leaders),
             partitions=counts.partitions,
             offline=counts.offline,
             series=series,
@@ -206,7 +233,7 @@ def _dir_row(directory: LogDir) -> dict[str, Any]:
 
 
 def unknown_row(unknown: Unknown) -> dict[str, str]:
-    """The value in the form of :data:`pipeline.snapshot_schema.UNKNOWN`."""
+    """The value in the form of :data:`pipeline.tables.schemas.UNKNOWN`."""
     return {"why": unknown.why.value, "detail": unknown.detail}
 
 

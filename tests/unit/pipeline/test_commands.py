@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from pipeline.snapshot.catalog import read_catalog
+from pipeline.storage import storage_path
+from tests.pipeline.partition_histories import forget
+from tests.pipeline.survey_strategies import surveys, write
 from tests.unit.cli.command_process import Caller
+from tests.unit.pipeline.test_snapshot import SAMPLES
 
 
 @pytest.fixture
@@ -39,15 +45,15 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
 def test_what_would_do_nothing_is_refused_in_one_line(call: Caller, words: str, said: str) -> None:
     ended = call("ktriage", *shlex.split(words))
     assert ended.status == 2 and said in ended.err and len(ended.err.splitlines()) == 1
-    assert not list(call.home.glob("*.json")) and not (call.home / "partitions").exists()
+    assert not list(call.home.glob("*.json")) and not (call.home / "observations").exists()
 
 
 def test_the_next_command_can_be_pasted_whatever_the_place_is_called(call: Caller) -> None:
-    ended = call("ktriage", "snapshot", "--simulate", "stale-long-tail", "--out", "la ke%20#1")
+    ended = call("ktriage", "snapshot", "--simulate", "stale-long-tail", "--out", "la ke#1")
     assert ended.status == 0, ended.err
     (line,) = (line for line in ended.err.splitlines() if line.startswith("next: "))
-    assert shlex.split(line)[1:6] == ["ktriage", "pipeline", "plan", "--in", "la ke%20#1"]
-    again = call("ktriage", "snapshot", "list", "--out", f"file://{call.home}/la ke%20#1")
+    assert shlex.split(line)[1:6] == ["ktriage", "pipeline", "plan", "--in", "la ke#1"]
+    again = call("ktriage", "snapshot", "list", "--out", f"file://{call.home}/la ke#1")
     assert again.status == 0 and "1 offline" in again.out
 
 
@@ -64,28 +70,43 @@ def test_what_a_run_cannot_write_to_is_told_before_spark_is_started(call: Caller
     (call.home / "file").write_text("in the way")
     ended = call("ktriage", "pipeline", "plan", "--in", "lake", "--out", "file")
     assert ended.status == 2 and len(ended.err.splitlines()) == 1
-    assert f"file://{call.home}/file/plan-" in ended.err and "Spark" not in ended.err
+    assert f"file://{call.home}/file/runs" in ended.err and "Spark" not in ended.err
 
 
-def test_keeping_the_newest_of_a_cluster_leaves_every_other_and_says_what_went(call: Caller) -> None:
-    for _ in range(3):
-        call("ktriage", "snapshot", "--simulate", "stale-long-tail", "--out", "lake")
+def test_keeping_the_newest_of_a_cluster_removes_whole_days_and_says_what_went(call: Caller) -> None:
+    old = datetime.now(UTC) - timedelta(days=3)
+    root = storage_path(f"{call.home}/lake")
+    for cluster_id in ("simulated.zone-power-loss.1", "simulated.stale-long-tail.1"):
+        for hour in (0, 1):
+            write(root, cluster_id, surveys(1, 5), old + timedelta(hours=hour))
     for round_ in range(3):
         ended = call("ktriage", "snapshot", "--simulate", "zone-power-loss", "--out", "lake", "--keep", "2")
         assert ended.status == 0, ended.err
-        went = "removed: 1 older snapshots of simulated.zone-power-loss.1" in ended.err
-        assert went == (round_ == 2)
+        went = "removed: 2 older snapshots of simulated.zone-power-loss.1" in ended.err
+        assert went == (round_ == 1)
     kept = json.loads(call("ktriage", "snapshot", "list", "--out", "lake", "--output", "json").out)
     counts = Counter(one["clusterId"] for one in kept["snapshots"])
-    assert counts == {"simulated.stale-long-tail.1": 3, "simulated.zone-power-loss.1": 2}
+    assert counts == {"simulated.stale-long-tail.1": 2, "simulated.zone-power-loss.1": 3}
+    ended = call("ktriage", "snapshot", "compact", "--out", "lake", "--keep", "1")
+    assert ended.status == 0 and "small files merged" in ended.out, ended.err
+
+
+def test_old_snapshots_are_copied_by_a_command(call: Caller) -> None:
+    words = ("ktriage", "snapshot", "migrate", "--from", str(SAMPLES / "v1"), "--out", "lake")
+    ended = call(*words)
+    assert ended.status == 0 and "2 snapshots copied, 0 were there already, 0 broken" in ended.out, ended.err
+    assert "0 snapshots copied, 2 were there already" in call(*words).out
+    listed = call("ktriage", "snapshot", "list", "--out", "lake")
+    assert listed.status == 0 and len(listed.out.splitlines()) == 3
 
 
 def test_a_history_of_changes_whose_full_snapshot_is_gone_is_told_and_not_empty(call: Caller) -> None:
     every = ("--every", "30s", "--count", "3")
     call("ktriage", "snapshot", "--simulate", "zone-power-loss", "--out", "lake", *every)
-    full = min(Path(call.home, "lake", "manifests").rglob("*.json"))
-    full.unlink()
+    root = storage_path(f"{call.home}/lake")
+    full = next(one for mine in read_catalog(root).clusters.values() for one in mine)
+    forget(root, full)
     ended = call("ktriage", "pipeline", "history", "--in", "lake", "--out", "results")
     assert ended.status == 2 and "the full snapshot that its changes build on is missing" in ended.err
     ended = call("ktriage", "pipeline", "plan", "--in", "lake", "--out", "results")
-    assert ended.status == 2 and f"it builds on {full.stem}, which is missing" in ended.err
+    assert ended.status == 2 and f"it builds on {full.snapshot}, which is missing" in ended.err

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from pipeline.exposure.failure_counts import COUNTS, EFFECTS
-from pipeline.results import JobResult, commit, run_directory
+from pipeline.results import JobResult, commit, run_target
 from pipeline.storage import storage_path
+from pipeline.tables.delta_table import append
+from pipeline.tables.schemas import EFFECTS, EXPOSURES
 from tests.pipeline.survey_strategies import NOON
 from tests.unit.cli.command_process import Caller
 
@@ -27,17 +27,16 @@ def failure(
     name: str, offline: int, under: int = 0, *, cluster: str = "c", kind: str = "broker"
 ) -> dict[str, Any]:
     counts = dict.fromkeys(EFFECTS, 0) | {"offline": offline, "under_min_isr": under}
-    return {"cluster_id": cluster, "kind": kind, "topic": None, "failed": name.split(" + ")} | counts
+    return {"cluster_id": cluster, "kind": kind, "failed": name.split(" + ")} | counts
 
 
 def result(call: Caller, name: str, rows: list[dict[str, Any]], **asked: Any) -> None:
     at = NOON + timedelta(hours=len(name))
-    place = run_directory(storage_path(f"{call.home}/{name}"), "exposure", at, "t")
-    table = place / "exposures"
-    table.make()
-    pq.write_table(pa.Table.from_pylist(rows, COUNTS), f"{table.path}/part.parquet")
+    target = run_target(storage_path(f"{call.home}/{name}"), "exposure", at, "t")
+    table = pa.Table.from_pylist([row | {"run_id": target.run_id} for row in rows], EXPOSURES.schema)
+    append(target.root, EXPOSURES, lambda: table)
     clusters = {row["cluster_id"]: ["s"] for row in rows}
-    commit(JobResult(place, "exposure", at, "0.1.0", ("exposures",), {"clusters": clusters} | asked, {}))
+    commit(JobResult(target, "exposure", at, "0.1.0", {"clusters": clusters} | asked, {}))
 
 
 def test_what_got_worse_stands_first_and_a_limit_is_an_exit_status(call: Caller) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipeline.drills.paired_comparison import bootstrap_interval, compare_paired, read_incidents
 from pipeline.storage import storage_path
+from pipeline.tables.delta_table import append
+from pipeline.tables.schemas import DRILL_INCIDENTS
 
 
 def incident(arm: str, seed: int, lost: int, *, scenario: str = "kills", error: str = "") -> dict[str, Any]:
@@ -41,10 +43,12 @@ def test_what_could_not_be_run_or_has_no_partner_is_no_pair(tmp_path: Any) -> No
         incident("balanced", 2, 0, error="it failed"),
     ]
     # The same incidents in two drills count once.
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name / "part.parquet")
-    read = read_incidents([storage_path(str(tmp_path / name)) for name in ("one", "two")])
+    root = storage_path(str(tmp_path))
+    for run_id in ("one", "two", "another"):
+        written = [row | {"run_id": run_id} for row in (rows if run_id != "another" else rows[:1] * 3)]
+        table = pa.Table.from_pylist(written, DRILL_INCIDENTS.schema)
+        append(root, DRILL_INCIDENTS, partial(pa.table, table))
+    read = read_incidents(root, {"one", "two"})
     assert len(read) == 6
     found = compare_paired(read)
     (cell, _) = found.rows

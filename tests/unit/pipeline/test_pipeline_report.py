@@ -13,7 +13,7 @@ from console.output.bar_table import bar, by_id, rendered, widths
 from console.output.pipeline_page import newest_of_each_job, results_page
 from console.output.pipeline_report import show_result
 from console.output.screen import Screen
-from pipeline.results import JobResult
+from pipeline.results import JobResult, RunTarget
 from pipeline.storage import storage_path
 from tests.pipeline.survey_strategies import NOON
 
@@ -158,7 +158,7 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize("rows", [0, 1, 20])
 def test_a_result_says_what_it_found(job: str, rows: int) -> None:
     asked, summary, said = SUMMARIES[job]
-    result = JobResult(storage_path("/results/run"), job, NOON, "0.1.0", (), asked, summary)
+    result = JobResult(RunTarget(storage_path("/results"), "run"), job, NOON, "0.1.0", asked, summary)
     out, err = io.StringIO(), io.StringIO()
     show_result(Screen(lambda: 0.0, out, err), result, rows, json=False)
     for words in said:
@@ -180,7 +180,12 @@ class _PageText(HTMLParser):
 def test_a_page_says_what_the_terminal_says_with_plots_and_loads_nothing() -> None:
     results = [
         JobResult(
-            storage_path(f"/results/{job}-{day}"), job, NOON + timedelta(days=day), "0.1.0", (), asked, made
+            RunTarget(storage_path("/results"), f"{job}-{day}"),
+            job,
+            NOON + timedelta(days=day),
+            "0.1.0",
+            asked,
+            made,
         )
         for job, (asked, made, _) in SUMMARIES.items()
         for day in (0, 1)
@@ -201,7 +206,7 @@ def test_a_page_says_what_the_terminal_says_with_plots_and_loads_nothing() -> No
 def test_a_hostile_name_is_text_on_the_page() -> None:
     asked, summary, _ = SUMMARIES["exposure"]
     hostile = summary | {"topics": [EXPOSED | {"topic": "<script>alert(1)</script>", "broker": 1}]}
-    result = JobResult(storage_path("/results/run"), "exposure", NOON, "0.1.0", (), asked, hostile)
+    result = JobResult(RunTarget(storage_path("/results"), "run"), "exposure", NOON, "0.1.0", asked, hostile)
     assert "<script" not in results_page([result], 0)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.results import JobResult, commit, run_directory
+from pipeline.results import JobResult, commit, run_target
 from pipeline.storage import storage_path
 from tests.pipeline.survey_strategies import NOON
 from tests.unit.cli.command_process import Caller
@@ -23,8 +23,8 @@ def test_the_newest_result_of_each_job_is_on_the_page(call: Caller) -> None:
     for job, (asked, summary, _) in SUMMARIES.items():
         for day in (0, 1):
             at = NOON + timedelta(days=day)
-            place = run_directory(storage_path(f"{call.home}/results"), job, at, "t")
-            commit(JobResult(place, job, at, "0.1.0", (), asked, summary))
+            target = run_target(storage_path(f"{call.home}/results"), job, at, "t")
+            commit(JobResult(target, job, at, "0.1.0", asked, summary))
     words = ("ktriage", "pipeline", "report", "results", "--out", "page.html")
     ended = call(*words)
     assert ended.status == 0 and ended.out == "page.html: exposure, history, drill\n", ended.err

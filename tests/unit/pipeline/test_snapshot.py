@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 import tracemalloc
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,19 +20,20 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.operations.history.snapshot_series import Series, Taking
 from pipeline.errors import PipelineError
-from pipeline.history.timeline import timeline
-from pipeline.snapshot.catalog import Catalog
+from pipeline.snapshot.catalog import read_catalog, snapshots
 from pipeline.snapshot.fingerprints import Fingerprints
-from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind, from_json
-from pipeline.snapshot.read_catalog import read_catalog
-from pipeline.snapshot.read_chain import batches, keys, state
-from pipeline.snapshot.retention import compact, keep_newest, remove, sweep
-from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.migration import migrate
+from pipeline.snapshot.observation import Observation, SnapshotKind
+from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
+from pipeline.snapshot.survey_columns import batch_of, keys
+from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_own_days
 from pipeline.storage import StoragePath, storage_path
+from pipeline.tables.delta_table import merge_files
+from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES
 from recovery.plan.topic_marks import Mark
-from tests.pipeline.partition_histories import Diary, partition
+from tests.pipeline.partition_histories import Diary, files_of, forget, minute_of, partition
 from tests.pipeline.survey_strategies import NOON, surveys, write
+from tests.unit.pipeline.read_states import state_of
 from tests.unit.pipeline.read_surveys import survey_of
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -45,12 +48,16 @@ def test_every_survey_reads_back_as_it_was_written(seed: int) -> None:
     assert {tuple(row["marks"]) for row in rows if row["topic"] == "topic-1"} == {("compacted",)}
 
 
+def test_what_was_written_is_read_from_the_tables(tmp_path: Path) -> None:
+    root, told = storage_path(str(tmp_path)), surveys(3, 200)
+    write(root, "c", told)
+    found = {(row["topic"], row["partition"]): survey_of(row) for row in state_of(root)}
+    assert found == {(one.state.topic, one.state.partition): one for one in told}
+
+
 def test_a_writer_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
-    with (
-        pytest.raises(KeyboardInterrupt),
-        SnapshotWriter(root, SnapshotName("c", snapshot_name(NOON, "t"), NOON)) as writer,
-    ):
+    with pytest.raises(KeyboardInterrupt), SnapshotWriter(root, new_name("c", NOON, "t")) as writer:
         writer.partitions(batch_of(surveys(1, 10), {}))
         raise KeyboardInterrupt
     assert not list(root.walk())
@@ -58,22 +65,16 @@ def test_a_writer_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
         read_catalog(root)
 
 
-def test_a_manifest_that_is_not_whole_is_no_snapshot(tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "c", surveys(1, 10))
-    late = write(root, "c", surveys(2, 10), NOON + timedelta(hours=1))
-    file = next(f for f in (root / "manifests").walk() if late.snapshot in f.path)
-    file.write(file.read()[:100])
-    catalog = read_catalog(root)
-    chain = catalog.chain("c")
-    assert chain is not None and chain.newest.taken_at == NOON
-    assert [f.name for f in catalog.unfinished] == [f"{late.snapshot}.json"]
+def test_rows_of_a_writer_that_died_before_its_observation_do_not_count(tmp_path: Path) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [partition(0), partition(1)])
+    dead = diary.write(1, [partition(0, leader=-1)], kind=SnapshotKind.CHANGES)
+    forget(diary.root, dead)
+    assert _leaders(diary.root) == {0: 1, 1: 1}
 
 
-def _rows(root: StoragePath, cluster_id: str = "c", at: datetime | None = None) -> dict[int, int]:
-    chain = read_catalog(root).chain(cluster_id, at)
-    assert chain is not None
-    return {row["partition"]: row["leader"] for batch in state(chain) for row in batch.to_pylist()}
+def _leaders(root: StoragePath, cluster_id: str = "c", at: datetime | None = None) -> dict[int, int]:
+    return {row["partition"]: row["leader"] for row in state_of(root, cluster_id, at)}
 
 
 def test_changes_build_on_the_full_snapshot(tmp_path: Path) -> None:
@@ -81,65 +82,69 @@ def test_changes_build_on_the_full_snapshot(tmp_path: Path) -> None:
     diary.write(0, [partition(0), partition(1)])
     diary.write(1, [partition(0, leader=-1)], kind=SnapshotKind.CHANGES)
     diary.write(2, [partition(2)], kind=SnapshotKind.CHANGES)
-    assert _rows(diary.root) == {0: -1, 1: 1, 2: 1}
-    assert _rows(diary.root, at=NOON + timedelta(seconds=90)) == {0: -1, 1: 1}
-    assert _rows(diary.root, at=NOON) == {0: 1, 1: 1}
+    assert _leaders(diary.root) == {0: -1, 1: 1, 2: 1}
+    assert _leaders(diary.root, at=NOON + timedelta(seconds=90)) == {0: -1, 1: 1}
+    assert _leaders(diary.root, at=NOON) == {0: 1, 1: 1}
 
 
-def test_compacting_changes_the_files_and_not_the_state(tmp_path: Path) -> None:
+def test_merging_small_files_changes_the_files_and_not_the_state(tmp_path: Path) -> None:
     diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition(0), partition(1)])
     for minute in range(1, 5):
         diary.write(minute, [partition(minute % 2, leader=minute)], kind=SnapshotKind.CHANGES)
-    before = _rows(diary.root)
-    done = compact(read_catalog(diary.root), "x")
-    assert (done.made, done.removed) == (1, 4)
-    assert _rows(diary.root) == before
-    manifests = read_catalog(diary.root).clusters["c"]
-    assert [m.kind for m in manifests] == [SnapshotKind.FULL, SnapshotKind.FULL]
-    assert manifests[-1].partitions == 2
+    before = [_leaders(diary.root, at=minute_of(minute)) for minute in range(5)]
+    assert len(files_of(diary.root)) == len(files_of(diary.root, OBSERVATIONS)) == 5
+    assert merge_all(diary.root).merged == 10
+    assert len(files_of(diary.root)) == len(files_of(diary.root, OBSERVATIONS)) == 1
+    assert [_leaders(diary.root, at=minute_of(minute)) for minute in range(5)] == before
+    # A running series goes on.
+    diary.write(5, [partition(1, leader=9)], kind=SnapshotKind.CHANGES)
+    assert _leaders(diary.root) == {0: 4, 1: 9}
+    assert merge_all(diary.root).merged == 4
 
 
-def test_a_series_that_is_compacted_meanwhile_goes_on(tmp_path: Path) -> None:
+def test_a_series_merges_its_observations_each_hour_and_its_states_at_the_end_of_the_day(
+    tmp_path: Path,
+) -> None:
+    diary = Diary(storage_path(str(tmp_path)), series="s")
+    for minute in (600, 601, 602):
+        diary.write(minute, [partition(0)], kind=SnapshotKind.CHANGES if minute > 600 else SnapshotKind.FULL)
+    full = diary.write(660, [partition(0)])
+    merge_own_days(read_catalog(diary.root), full)
+    assert (len(files_of(diary.root, OBSERVATIONS)), len(files_of(diary.root))) == (1, 4)
+    full = diary.write(720, [partition(0)])
+    merge_own_days(read_catalog(diary.root), full)
+    assert (len(files_of(diary.root, OBSERVATIONS)), len(files_of(diary.root))) == (2, 2)
+
+
+def _days(root: StoragePath, count: int, **fields: str) -> Diary:
+    """A full snapshot each twelve hours, and changes after it."""
+    diary = Diary(root, **fields)
+    for number in range(count):
+        diary.write(number * 720, [partition(0, leader=number), partition(1)])
+        diary.write(number * 720 + 1, [partition(1, leader=number)], kind=SnapshotKind.CHANGES)
+    return diary
+
+
+def test_keep_removes_the_days_without_any_of_the_newest_full_ones(tmp_path: Path) -> None:
+    diary = _days(storage_path(str(tmp_path)), 5)
+    _days(diary.root, 5, cluster_id="d")
+    # Noon of one day, midnight and noon of the next two.
+    assert keep_newest(read_catalog(diary.root), "c", 2, minute_of(4 * 720)) == 6
+    left = read_catalog(diary.root).clusters
+    assert [one.day.day for one in left["c"]] == [2, 2, 2, 2] and len(left["d"]) == 10
+    days = {(file.partition["cluster_id"], file.partition["day"].day) for file in files_of(diary.root)}
+    assert days == {("c", 2), ("d", 31), ("d", 1), ("d", 2)}
+    assert _leaders(diary.root) == {0: 4, 1: 4}
+    assert keep_newest(read_catalog(diary.root), "c", 2, minute_of(4 * 720)) == 0
+
+
+def test_changes_after_midnight_are_in_the_day_of_their_full_snapshot(tmp_path: Path) -> None:
     diary = Diary(storage_path(str(tmp_path)))
-    diary.write(0, [partition(0), partition(1)])
-    for minute in (1, 2):
-        diary.write(minute, [partition(0, leader=minute)], kind=SnapshotKind.CHANGES)
-    compact(read_catalog(diary.root), "x")
-    diary.write(3, [partition(1, leader=3)], kind=SnapshotKind.CHANGES)
-    assert _rows(diary.root) == {0: 2, 1: 3}
-    manifests = read_catalog(diary.root).clusters["c"]
-    assert [moment.segment for moment in timeline("c", manifests).moments] == [0, 0, 0]
-    # The one that took the place of its forerunner is the newest full one: what builds on it is kept.
-    assert keep_newest(read_catalog(diary.root), 1, NOON).removed == 1
-    assert _rows(diary.root) == {0: 2, 1: 3}
-
-
-def test_keep_leaves_the_newest_full_ones_with_their_changes(tmp_path: Path) -> None:
-    diary = Diary(storage_path(str(tmp_path)))
-    for hour in range(4):
-        diary.write(hour * 60, [partition(0, leader=hour)])
-        diary.write(hour * 60 + 1, [partition(1, leader=hour)], kind=SnapshotKind.CHANGES)
-    assert keep_newest(read_catalog(diary.root), 2, NOON).removed == 4
-    kept = read_catalog(diary.root).clusters["c"]
-    assert [m.kind for m in kept] == [SnapshotKind.FULL, SnapshotKind.CHANGES] * 2
-    named = {part.path for manifest in kept for part in manifest.parts}
-    on_disk = {
-        f.path.removeprefix(f"{diary.root.path}/") for f in diary.root.walk() if f.name.endswith("parquet")
-    }
-    assert on_disk == named
-
-
-def test_what_a_dead_writer_left_is_swept_after_a_day_and_not_before(tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "c", surveys(1, 5))
-    name = SnapshotName("c", snapshot_name(NOON, "dead"), NOON)
-    (root / name.directory("partitions") / "part-00000.parquet").write(b"PAR1")
-    (root / "manifests" / "cluster_id=c" / f"date=2026-01-31/{name.snapshot}.json").write(b'{"form')
-    assert sweep(read_catalog(root), NOON + timedelta(hours=1)).swept == 0
-    assert sweep(read_catalog(root), NOON + timedelta(days=2)).swept == 2
-    assert not read_catalog(root).unfinished
-    assert _rows(root)
+    diary.write(719, [partition(0), partition(1)])
+    diary.write(721, [partition(0, leader=2)], kind=SnapshotKind.CHANGES)
+    assert {file.partition["day"].day for file in files_of(diary.root)} == {31}
+    assert _leaders(diary.root) == {0: 2, 1: 1}
 
 
 def test_only_what_differs_is_a_change_and_what_is_gone_is_told() -> None:
@@ -176,7 +181,7 @@ def taken(root: StoragePath, scenario: str, *, snapshots: int = 1, batch: int = 
 
 
 def test_the_next_snapshot_tells_of_those_that_failed_and_is_full(tmp_path: Path) -> None:
-    async def take() -> list[Manifest]:
+    async def take() -> list[Observation]:
         backend = SimulatorBackend(read("stale-long-tail"), 1)
         await backend.open()
         here = storage_path(str(tmp_path / "lake"))
@@ -195,21 +200,54 @@ def test_the_next_snapshot_tells_of_those_that_failed_and_is_full(tmp_path: Path
 
     taken = asyncio.run(take())
     kinds = [SnapshotKind.FULL, SnapshotKind.CHANGES, SnapshotKind.FULL, SnapshotKind.CHANGES]
-    assert [manifest.kind for manifest in taken] == kinds
-    assert [manifest.notes for manifest in taken] == [{}, {}, {MISSED: "2"}, {}]
+    assert [one.kind for one in taken] == kinds
+    assert [one.missed for one in taken] == [0, 0, 2, 0]
 
 
-def _with_another_collector(root: StoragePath, between: Callable[[Catalog], object]) -> list[Manifest]:
+def test_a_cluster_that_does_not_answer_is_an_observation_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = storage_path(str(tmp_path))
+
+    async def take() -> None:
+        backend = SimulatorBackend(read("stale-long-tail"), 1)
+        await backend.open()
+        series = Series(backend, Taking(root, 5.0, Clock(), lambda: "t", "0.1.0"))
+        await series.changes()
+        with monkeypatch.context() as patch:
+            patch.setattr(backend, "partitions", _silent)
+            with pytest.raises(PipelineError, match="nobody answers"):
+                await series.changes()
+        assert (await series.changes()).missed == 0
+        await backend.close()
+
+    asyncio.run(take())
+    (found,) = read_catalog(root).clusters.values()
+    assert [(one.kind.value, one.failure) for one in found] == [
+        ("full", ""),
+        ("failed", "nobody answers"),
+        ("full", ""),
+    ]
+    assert len({one.series for one in found}) == 1 and len(snapshots(found)) == 2
+
+
+async def _silent() -> None:
+    raise PipelineError("nobody answers")
+
+
+def _with_another_collector(
+    root: StoragePath, between: Callable[[str, datetime], object]
+) -> list[Observation]:
     """A series takes two snapshots, another collector takes one alone, something happens, the series goes on."""
 
-    async def take() -> list[Manifest]:
+    async def take() -> list[Observation]:
         backend = SimulatorBackend(read("stale-long-tail"), 1)
         await backend.open()
         clock = Clock()
         running = Series(backend, Taking(root, 5.0, clock, lambda: "running", "0.1.0"))
         alone = Series(backend, Taking(root, 5.0, clock, lambda: "alone", "0.1.0"))
         taken = [await running.changes(), await running.changes(), await alone.full()]
-        between(read_catalog(root))
+        between(taken[0].cluster_id, clock.now)
         taken.append(await running.changes())
         await backend.close()
         return taken
@@ -219,51 +257,86 @@ def _with_another_collector(root: StoragePath, between: Callable[[Catalog], obje
 
 def test_a_second_collector_that_keeps_one_snapshot_does_not_break_a_running_series(tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
-    taken = _with_another_collector(root, lambda catalog: keep_newest(catalog, 1, NOON))
-    assert [manifest.kind for manifest in taken] == ["full", "changes", "full", "changes"]
+    taken = _with_another_collector(root, lambda name, now: keep_newest(read_catalog(root), name, 1, now))
+    assert [one.kind for one in taken] == ["full", "changes", "full", "changes"]
     catalog = read_catalog(root)
     (cluster_id,) = catalog.clusters
     chain = catalog.chain(cluster_id)
     assert chain is not None and catalog.cut_off(cluster_id) is None
-    assert chain.manifests == (taken[0], taken[1], taken[3])
-    # It stays as long as something may be based on it, and no longer.
-    assert keep_newest(catalog, 1, NOON + timedelta(hours=3)).removed == 3
+    assert chain.observations == (taken[0], taken[1], taken[3])
+
+
+def test_the_base_of_a_running_series_stays_as_long_as_something_may_build_on_it(tmp_path: Path) -> None:
+    running = Diary(storage_path(str(tmp_path)), series="r")
+    first = running.write(700, [partition(0)])
+    running.write(730, [partition(0, leader=2)], kind=SnapshotKind.CHANGES)
+    Diary(running.root).write(740, [partition(0)])
+    catalog = read_catalog(running.root)
+    assert keep_newest(catalog, "c", 1, first.began + timedelta(minutes=100)) == 0
+    assert keep_newest(catalog, "c", 1, first.began + timedelta(hours=3)) == 2
 
 
 def test_a_series_whose_full_snapshot_was_removed_takes_a_full_one(tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
 
-    def remove_all(catalog: Catalog) -> None:
-        for manifests in catalog.clusters.values():
-            for manifest in manifests:
-                remove(root, manifest)
+    def remove_all(cluster_id: str, _now: datetime) -> None:
+        for definition in (OBSERVATIONS, PARTITION_STATES):
+            DeltaTable((root / definition.name).path).delete(f"cluster_id = '{cluster_id}'")
 
     taken = _with_another_collector(root, remove_all)
-    assert taken[-1].kind is SnapshotKind.FULL and taken[-1].notes == {}
-    assert _rows(root, taken[-1].cluster_id)
+    assert taken[-1].kind is SnapshotKind.FULL and taken[-1].missed == 0
+    assert _leaders(root, taken[-1].cluster_id)
+
+
+def test_collectors_that_write_at_once_all_succeed_and_each_builds_on_its_own_base(tmp_path: Path) -> None:
+    root, failed = storage_path(str(tmp_path)), []
+
+    def collect(number: int) -> None:
+        try:
+            diary = Diary(root, "c" if number < 2 else f"c{number}", series=f"s{number}")
+            # Names of two collectors of one cluster differ by their moment.
+            diary.write(number / 100, [partition(0, leader=1), partition(1, leader=number)])
+            for minute in range(1, 8):
+                leader = partition(0, leader=10 * number + minute)
+                diary.write(minute + number / 100, [leader], kind=SnapshotKind.CHANGES)
+                merge_files(root, OBSERVATIONS, {"cluster_id": diary.cluster_id, "day": "2026-01-31"})
+        except PipelineError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=collect, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    clusters = read_catalog(root).clusters
+    assert {name: len(found) for name, found in clusters.items()} == {"c": 16, "c2": 8, "c3": 8}
+    # The newest observation is of the second collector, and so is all of the state.
+    assert _leaders(root) == {0: 17, 1: 1}
+    assert _leaders(root, at=minute_of(7.005)) == {0: 7, 1: 0}
+    assert _leaders(root, "c3") == {0: 37, 1: 3}
 
 
 def test_a_scenario_is_a_cluster_like_any_other(tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
     taken(root, "disk-failure", snapshots=2, batch=3)
     first, second = read_catalog(root).clusters["simulated.disk-failure.1"]
-    assert (first.kind, second.kind, second.previous) == (
+    assert (first.kind, second.kind, second.previous, second.base) == (
         SnapshotKind.FULL,
         SnapshotKind.CHANGES,
         first.snapshot,
+        first.snapshot,
     )
     assert first.partitions == second.partitions == 14
-    brokers = [row for batch in batches(root, first, "brokers") for row in batch.to_pylist()]
-    assert any(d["error"] for row in brokers for d in row["log_dirs"] or ())
-    (quorum,) = [row for batch in batches(root, first, "quorum") for row in batch.to_pylist()]
-    assert len(quorum["voters"]) == 3
+    rows = DeltaTable((root / OBSERVATIONS.name).path).to_pyarrow_dataset().to_table().to_pylist()
+    assert all(any(d["error"] for one in row["brokers"] for d in one["log_dirs"] or ()) for row in rows)
+    assert [len(row["quorum"]["voters"]) for row in rows] == [3, 3]
 
 
 def test_memory_does_not_grow_with_the_cluster(tmp_path: Path) -> None:
     def peak(pieces: int) -> int:
-        name = SnapshotName(f"c{pieces}", snapshot_name(NOON, "t"), NOON)
         tracemalloc.start()
-        with SnapshotWriter(storage_path(str(tmp_path)), name) as writer:
+        with SnapshotWriter(storage_path(str(tmp_path)), new_name(f"c{pieces}", NOON, "t")) as writer:
             for start in range(pieces):
                 writer.partitions(batch_of([partition(start * 500 + n) for n in range(500)], {}))
             writer.commit(NOON, "0.1.0")
@@ -275,34 +348,41 @@ def test_memory_does_not_grow_with_the_cluster(tmp_path: Path) -> None:
     assert peak(20) < 2 * peak(4)
 
 
-def test_every_schema_that_was_ever_written_stays_readable() -> None:
+def test_every_schema_that_was_ever_written_stays_readable(tmp_path: Path) -> None:
     """``samples/vN`` was written by the version that wrote schema N, and is never written again."""
     found = sorted(path.name for path in SAMPLES.iterdir())
     assert found == ["v1"]
     for name in found:
-        root = storage_path(str(SAMPLES / name))
-        catalog = read_catalog(root)
+        root = storage_path(str(tmp_path / name))
+        source = storage_path(str(SAMPLES / name))
+        assert migrate(source, root) == (2, 0, ())
+        assert migrate(source, root) == (0, 2, ())
         told = json.loads((SAMPLES / name / "expected.json").read_text())
         for cluster_id, wanted in told.items():
-            chain = catalog.chain(cluster_id)
-            assert chain is not None
-            rows = [survey_of(row) for batch in state(chain) for row in batch.to_pylist()]
+            rows = [survey_of(row) for row in state_of(root, cluster_id)]
             assert all(row.compacted is None for row in rows), "no part of a snapshot"
             assert all(replica.disk_read_ms is None for row in rows for replica in row.replicas)
             texts = (re.sub(r", (compacted|disk_read_ms)=None\)", ")", repr(row)) for row in rows)
             assert sorted(texts) == wanted
 
 
-def test_a_manifest_is_told_from_other_files(tmp_path: Path) -> None:
-    file = storage_path(str(tmp_path / "x.json"))
-    file.write(b'{"format": "other"}')
-    with pytest.raises(PipelineError, match="not a manifest"):
-        from_json(file)
+def test_an_old_snapshot_that_is_broken_is_named_and_the_others_are_copied(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    for file in (SAMPLES / "v1").rglob("*"):
+        if file.is_file():
+            target = old / file.relative_to(SAMPLES / "v1")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.read_bytes())
+    newest = max(old.glob("manifests/*/*/*.json"))
+    newest.write_text(newest.read_text()[:100])
+    done = migrate(storage_path(str(old)), storage_path(str(tmp_path / "lake")))
+    assert (done.copied, done.there) == (1, 0) and newest.name in done.broken[0]
 
 
 def test_a_cluster_whose_name_would_come_back_as_another_is_refused_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(PipelineError, match=r"cluster ü#1: .* ASCII"):
-        write(storage_path(str(tmp_path)), "ü#1", surveys(1, 10))
+    for name in ("ü#1", "a%20b"):
+        with pytest.raises(PipelineError, match=f"cluster {name}: .* ASCII"):
+            write(storage_path(str(tmp_path)), name, surveys(1, 10))
     assert not list(storage_path(str(tmp_path)).walk())

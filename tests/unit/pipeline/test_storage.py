@@ -5,18 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pipeline.errors import NotInstalled, PipelineError
 from pipeline.executor_archive import build
-from pipeline.results import JobResult, commit, read_result, read_results, run_directory
-from pipeline.snapshot_schema import PARTITIONS, ddl
+from pipeline.results import JobResult, RunTarget, commit, read_result, read_results, run_target
 from pipeline.spark_session import SparkSettings, check_java, configuration
 from pipeline.storage import storage_path
+from pipeline.tables.delta_table import append, read_partitions
+from pipeline.tables.schemas import PARTITION_STATES, PLANS, ddl
 from tests.pipeline.survey_strategies import NOON
 
 
@@ -35,47 +38,41 @@ def test_a_place_that_cannot_be_is_one_clear_line(text: str) -> None:
     assert text in str(told.value) and "\n" not in str(told.value)
 
 
-def test_a_result_is_there_when_its_manifest_is(tmp_path: Path) -> None:
+def test_a_result_is_there_when_its_row_in_runs_is(tmp_path: Path) -> None:
     out = storage_path(str(tmp_path))
-    directory = run_directory(out, "plan", NOON, "t")
-    (directory / "plans" / "part-0.parquet").write(b"")
+    target = run_target(out, "plan", NOON, "t")
+    rows = pa.Table.from_pylist([{"run_id": target.run_id, "cluster_id": "c"}], PLANS.schema)
+    append(out, PLANS, lambda: rows)
     with pytest.raises(PipelineError, match="no finished result of plan"):
         read_result(out, "plan")
-    result = JobResult(directory, "plan", NOON, "0.1.0", ("plans",), {"ranking": "last-record"}, {"n": 1})
+    result = JobResult(target, "plan", NOON, "0.1.0", {"ranking": "last-record"}, {"n": 1})
     commit(result)
-    assert read_result(out, "plan") == read_result(directory) == read_results(out)[0] == result
+    assert read_result(out, "plan") == read_result(target.place) == read_results(out)[0] == result
+    assert [row["cluster_id"] for table in result.rows(PLANS) for row in table.to_pylist()] == ["c"]
     with pytest.raises(PipelineError, match="a result of plan, not of drill"):
-        read_result(directory, "drill")
-    with pytest.raises(PipelineError, match="without incidents"):
-        result.table("incidents")
+        read_result(target.place, "drill")
+    with pytest.raises(PipelineError, match="no finished result is here"):
+        read_result(out / "plan-of-another-day")
 
 
-def test_a_result_that_cannot_be_read_matters_only_where_it_may_be_the_newest(tmp_path: Path) -> None:
+def test_a_run_that_fails_leaves_no_row_and_those_of_others(tmp_path: Path) -> None:
     out = storage_path(str(tmp_path))
+    for run_id in ("one", "two"):
+        rows = pa.Table.from_pylist([{"run_id": run_id, "cluster_id": run_id}], PLANS.schema)
+        append(out, PLANS, partial(pa.table, rows))
+    (out / "two" / "lost.png").write(b"a picture")
+    RunTarget(out, "two").discard()
+    left = [row for table in read_partitions(out, PLANS, "", (), PLANS.schema) for row in table.to_pylist()]
+    assert [row["cluster_id"] for row in left] == ["one"] and not (out / "two").exists()
 
-    def ran(job: str, when: datetime, token: str) -> JobResult:
-        return commit(JobResult(run_directory(out, job, when, token), job, when, "0.1.0", (), {}, {}))
 
-    def spoils(one: JobResult) -> None:
-        (one.place / "manifest.json").write(b'{"format": "ktriage.result", "version": 99}')
-
-    older, newest, drill = (
-        ran("plan", NOON, "a"),
-        ran("plan", NOON + timedelta(hours=1), "b"),
-        ran("drill", NOON + timedelta(hours=2), "c"),
-    )
-    spoils(older)
-    assert read_result(out, "plan") == newest
-    assert read_result(out) == drill
-    spoils(drill)
-    assert read_result(out, "plan") == newest, "a drill is no plan"
-    with pytest.raises(PipelineError, match="result format 99"):
-        read_result(out)
-    with pytest.raises(PipelineError, match="result format 99"):
-        read_results(out)
-    spoils(newest)
-    with pytest.raises(PipelineError, match="result format 99"):
-        read_result(out, "plan")
+def test_of_several_results_the_newest_of_the_job_is_read(tmp_path: Path) -> None:
+    out = storage_path(str(tmp_path))
+    for hour, job in enumerate(("plan", "plan", "drill")):
+        at = NOON + timedelta(hours=hour)
+        commit(JobResult(run_target(out, job, at, "t"), job, at, "0.1.0", {}, {"hour": hour}))
+    assert read_result(out, "plan").summary == {"hour": 1}
+    assert read_result(out).summary == {"hour": 2}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +141,6 @@ def test_the_archive_holds_what_executors_run_and_imports_by_itself(tmp_path: Pa
 
 
 def test_the_written_schema_is_what_spark_reads() -> None:
-    text = ddl(PARTITIONS, layout=True)
-    assert "`replicas` array<struct<`broker`: int" in text
-    assert text.endswith("`cluster_id` string, `date` string, `snapshot` string")
+    text = ddl(PARTITION_STATES.schema)
+    assert text.startswith("`cluster_id` string, `day` date, `snapshot` string")
+    assert "`taken_at` timestamp" in text and "`replicas` array<struct<`broker`: int" in text

@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.history.timeline import timeline, usable
-from pipeline.snapshot.manifest import MISSED, SnapshotKind
-from pipeline.snapshot.read_catalog import read_catalog
-from pipeline.snapshot.retention import remove
+from pipeline.snapshot.catalog import read_catalog
+from pipeline.snapshot.observation import SnapshotKind
 from pipeline.storage import storage_path
-from tests.pipeline.partition_histories import Diary, minute_of, partition
+from tests.pipeline.partition_histories import Diary, forget, minute_of, partition
 
 
 def _diary(tmp_path: Path) -> Diary:
@@ -32,7 +31,7 @@ def test_snapshots_that_follow_one_another_are_one_segment(tmp_path: Path) -> No
 
 def test_after_a_missing_link_only_what_changed_is_known_until_the_next_full_snapshot(tmp_path: Path) -> None:
     diary = _diary(tmp_path)
-    remove(diary.root, read_catalog(diary.root).clusters["c"][2])
+    forget(diary.root, read_catalog(diary.root).clusters["c"][2])
     found = timeline("c", read_catalog(diary.root).clusters["c"])
     assert [(moment.at, moment.segment, moment.known_before) for moment in found.moments] == [
         (minute_of(0), 0, False),
@@ -59,5 +58,21 @@ def test_a_snapshot_that_cannot_be_read_is_a_gap_and_so_is_one_that_failed(tmp_p
     assert [moment.segment for moment in timeline("c", manifests).moments] == [0] * 5
     left = [*manifests[:2], *manifests[3:]]
     assert [moment.segment for moment in timeline("c", left, [manifests[2].snapshot]).moments] == [0, 0, 1, 1]
-    failed = [*manifests[:3], replace(manifests[3], notes={MISSED: "1"}), manifests[4]]
+    failed = [*manifests[:3], replace(manifests[3], missed=1), manifests[4]]
     assert [moment.segment for moment in timeline("c", failed).moments] == [0, 0, 0, 1, 1]
+
+
+def test_that_the_cluster_did_not_answer_is_a_gap_of_its_series_and_of_no_other(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    diary, other = Diary(root, series="a"), Diary(root, series="b")
+    for minute in range(4):
+        diary.write(minute, [partition()])
+        other.fail(minute + 0.5)
+        if minute == 1:
+            diary.fail(minute + 0.5)
+    observations = read_catalog(root).clusters["c"]
+    found = timeline("c", observations)
+    assert [moment.segment for moment in found.moments] == [0, 0, 1, 1] and found.gaps == 1
+    assert found.moments[-1].last
+    diary.fail(4)
+    assert not timeline("c", read_catalog(root).clusters["c"]).moments[-1].last

@@ -1,0 +1,296 @@
+"""The state of every cluster, read by Spark's tasks with Arrow: each task gets some splits of the tables' files.
+
+Spark distributes the splits and retries failed ones. If Spark read the rows itself, it would convert each row
+twice on the way to the rules, which takes longer than the rest of the job. Changes are merged while reading: a
+split of a full snapshot leaves out the partitions that changed since, and one split more has their newest rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline.nested_arrays import Array, numbers
+from pipeline.snapshot.catalog import Chain
+from pipeline.storage import storage_path
+from pipeline.tables.delta_table import DataFile, unreadable
+from pipeline.tables.schemas import PARTITIONS, conformed
+
+LARGEST, SMALLEST = 64 * 2**20, 2**20
+"""The target and maximum size of a split, in bytes."""
+
+A_CORE = 4
+"""Splits per core: a core that is done early takes another."""
+
+OPENING = 2**20
+"""The cost of opening a file, in bytes that are read in the same time."""
+
+ROWS = 50_000
+"""Rows that are computed at once; this bounds a task's memory."""
+
+_NAMED = pa.schema([("cluster_id", pa.string()), ("snapshot", pa.string())])
+_KEY = ["topic", "partition"]
+
+
+class Reading(NamedTuple):
+    """What is read of a state: its ``columns``, of a replica everything except ``unread``; ``leaderless``: only
+    partitions without a leader.
+    """
+
+    columns: frozenset[str]
+    unread: frozenset[str]
+    leaderless: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of :data:`~pipeline.tables.schemas.PARTITIONS` that are read."""
+        replica = [
+            field for field in PARTITIONS.field("replicas").type.value_type if field.name not in self.unread
+        ]
+        replicas = pa.field("replicas", pa.list_(pa.struct(replica)))
+        return pa.schema(
+            [
+                replicas if field.name == "replicas" else field
+                for field in PARTITIONS
+                if field.name in self.columns
+            ]
+        )
+
+    @property
+    def named(self) -> pa.Schema:
+        """The same with the cluster and the snapshot of each row."""
+        return pa.schema([*self.schema, *_NAMED])
+
+
+class ClusterFiles(NamedTuple):
+    """A cluster's state and its files: those with rows of the full snapshot, and those with rows of the changes."""
+
+    chain: Chain
+    full: tuple[DataFile, ...]
+    changes: tuple[DataFile, ...]
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """All files, each once."""
+        return tuple({file.place.uri: file for file in (*self.full, *self.changes)}.values())
+
+
+class ChainSplits(NamedTuple):
+    """A chain as a task gets it: the name of its full snapshot, those of its changes, and the files of these."""
+
+    cluster_id: str
+    base: str
+    names: tuple[str, ...]
+    change_files: tuple[str, ...]
+
+
+class InputSplit(NamedTuple):
+    """The row groups of a file of a full snapshot that begin at or after byte ``start`` and before ``end``; without
+    a ``uri``: the newest rows of the partitions that changed.
+    """
+
+    chain: ChainSplits
+    uri: str
+    start: int
+    end: int
+
+
+def from_json(told: Sequence[Any]) -> InputSplit:
+    """The split that was written as JSON."""
+    (cluster_id, base, names, files), uri, start, end = told
+    return InputSplit(ChainSplits(cluster_id, base, tuple(names), tuple(files)), uri, start, end)
+
+
+def split_files(clusters: Sequence[ClusterFiles], cores: int) -> list[InputSplit]:
+    """The files of those states, split for this number of cores; a file without rows has no split."""
+    share = math.ceil(sum(file.size for one in clusters for file in one.full) / (A_CORE * cores))
+    size = min(max(share, SMALLEST), LARGEST)
+    found = []
+    for one in clusters:
+        chain = one.chain
+        uris = tuple(file.place.uri for file in one.changes)
+        names = tuple(changes.snapshot for changes in chain.changes)
+        merged = ChainSplits(chain.full.cluster_id, chain.full.snapshot, names, uris)
+        for file in one.full:
+            # Splits of equal size: a small remainder would need its own task.
+            count = math.ceil(file.size / size) if file.rows else 0
+            bounds = [file.size * number // count for number in range(count)] + [file.size]
+            found += [InputSplit(merged, file.place.uri, start, end) for start, end in pairwise(bounds)]
+        if uris:
+            found.append(InputSplit(merged, "", 0, sum(file.size for file in one.changes)))
+    return found
+
+
+def pack(found: Sequence[InputSplit], cores: int) -> list[tuple[InputSplit, ...]]:
+    """The splits of each task, in their order: many small clusters share a task, and so an output file."""
+    share = math.ceil(sum(map(_weight, found)) / (A_CORE * cores))
+    size = min(max(share, SMALLEST), LARGEST)
+    packs: list[list[InputSplit]] = []
+    held = 0
+    for split in found:
+        held += _weight(split)
+        if not packs or held > size:
+            packs.append([])
+            held = _weight(split)
+        packs[-1].append(split)
+    return [tuple(pack) for pack in packs]
+
+
+def _weight(split: InputSplit) -> int:
+    return split.end - split.start + OPENING
+
+
+def read_pack(splits: Sequence[InputSplit], reading: Reading) -> Iterator[Any]:
+    """The batches of all these splits; small ones are joined, because each batch has a fixed cost."""
+    waiting: list[Any] = []
+    rows = 0
+    for split in splits:
+        for batch in read(split, reading):
+            if rows + batch.num_rows > ROWS:
+                yield from _joined(waiting)
+                waiting, rows = [], 0
+            waiting.append(batch)
+            rows += batch.num_rows
+    yield from _joined(waiting)
+
+
+def _joined(batches: Sequence[Any]) -> Iterator[Any]:
+    if len(batches) == 1:
+        yield batches[0]
+    elif batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
+def read(split: InputSplit, reading: Reading) -> Iterator[Any]:
+    """Batches of the rows of a split, in the schema :attr:`Reading.named`.
+
+    Raises PipelineError with the file's name if it cannot be read.
+    """
+    if not split.uri:
+        yield from _changed_rows(split.chain, reading)
+        return
+    file, changed = storage_path(split.uri), _changed_keys(split.chain)
+    with unreadable(file), file.open() as stream:
+        parquet = pq.ParquetFile(stream)
+        for group in range(parquet.num_row_groups):
+            if split.start <= _begins(parquet, group) < split.end and _has(parquet, group, split.chain.base):
+                for batch in _rows(parquet, group, split.chain.base, reading):
+                    rows = _without(batch, changed)
+                    if rows.num_rows:
+                        yield _named(conformed(rows, reading.schema), split.chain, split.chain.base)
+
+
+def _begins(parquet: Any, group: int) -> int:
+    column = parquet.metadata.row_group(group).column(0)
+    pages = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
+    return int(pages)
+
+
+def _has(parquet: Any, group: int, snapshot: str) -> bool:
+    """Whether the row group may have rows of that snapshot: a compacted file has those of many."""
+    place = parquet.schema_arrow.get_field_index("snapshot")
+    statistics = parquet.metadata.row_group(group).column(place).statistics
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return bool(statistics.min <= snapshot <= statistics.max)
+
+
+def _rows(parquet: Any, group: int, base: str, reading: Reading) -> Iterator[Any]:
+    selected = _selected(parquet, group, base, leaderless=reading.leaderless)
+    if not selected.any():
+        return
+    first = 0
+    for batch in parquet.iter_batches(ROWS, [group], columns=_leaves(parquet, reading), use_threads=False):
+        mine = selected[first : first + batch.num_rows]
+        first += batch.num_rows
+        if mine.all():
+            yield batch
+        elif mine.any():
+            yield batch.filter(pa.array(mine))
+
+
+def _selected(parquet: Any, group: int, base: str, *, leaderless: bool) -> Array:
+    """Which rows are of the full snapshot, and have no leader if only those are read. A row with a missing or
+    impossible leader is not skipped: it is quarantined.
+    """
+    columns = parquet.read_row_group(group, columns=["snapshot", "leader"], use_threads=False)
+    selected: Array = pc.equal(columns["snapshot"], base).to_numpy()
+    if leaderless:
+        selected = selected & (numbers(columns["leader"].combine_chunks(), -1) < 0)
+    return selected
+
+
+def _leaves(parquet: Any, reading: Reading) -> list[str]:
+    """The paths of the columns to read, as they are named in this file."""
+    paths = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
+    return [path for path in paths if _is_needed(path.split("."), reading)]
+
+
+def _is_needed(path: Sequence[str], reading: Reading) -> bool:
+    return path[0] in reading.columns and not (path[0] == "replicas" and path[-1] in reading.unread)
+
+
+def _named(batch: Any, chain: ChainSplits, snapshot: Any) -> Any:
+    """The batch with the columns that are not in the file, or the same in each row."""
+    cluster = pa.repeat(chain.cluster_id, batch.num_rows)
+    snapshots = pa.repeat(snapshot, batch.num_rows) if isinstance(snapshot, str) else snapshot
+    return batch.append_column("cluster_id", cluster).append_column("snapshot", snapshots)
+
+
+@lru_cache(maxsize=1)
+def _changed_keys(chain: ChainSplits) -> pa.Table | None:
+    """The partitions that changed since the full snapshot; a task asks for one chain after the other."""
+    if not chain.change_files:
+        return None
+    return _change_rows(chain, ["snapshot", *_KEY]).select(_KEY).group_by(_KEY).aggregate([])
+
+
+def _without(batch: Any, changed: pa.Table | None) -> Any:
+    """The rows of all other partitions; a row without a key stays, to be quarantined."""
+    if changed is None or not batch.num_rows:
+        return batch
+    keys = pa.table({name: batch[name] for name in _KEY} | {"row": np.arange(batch.num_rows)})
+    rest = keys.join(changed, _KEY, join_type="left anti", use_threads=False)["row"]
+    return batch.take(rest.combine_chunks().sort())
+
+
+def _change_rows(chain: ChainSplits, columns: list[str]) -> pa.Table:
+    """Those columns of every row of the changes."""
+    names = pa.array(chain.names)
+    tables = []
+    for uri in chain.change_files:
+        file = storage_path(uri)
+        with unreadable(file), file.open() as stream:
+            parquet = pq.ParquetFile(stream)
+            known = set(parquet.schema_arrow.names)
+            table = parquet.read([name for name in columns if name in known], use_threads=False)
+        tables.append(table.filter(pc.is_in(table["snapshot"], names)))
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _changed_rows(chain: ChainSplits, reading: Reading) -> Iterator[Any]:
+    """The newest row of each partition that changed, without those that are gone. If it is twice in its snapshot,
+    both rows.
+    """
+    rows = _change_rows(chain, ["snapshot", "deleted", *sorted(reading.columns)])
+    keys = rows.select(["snapshot", *_KEY]).append_column("row", [pa.array(np.arange(rows.num_rows))])
+    newest = keys.group_by(_KEY).aggregate([("snapshot", "max")])
+    both = [*_KEY, "snapshot"]
+    chosen = keys.join(newest, both, [*_KEY, "snapshot_max"], join_type="left semi", use_threads=False)["row"]
+    nameless = pc.or_(pc.is_null(rows["topic"]), pc.is_null(rows["partition"]))
+    stays = np.zeros(rows.num_rows, bool)
+    stays[chosen.to_numpy()] = True
+    stays |= nameless.to_numpy()
+    stays &= ~pc.fill_null(rows["deleted"], False).to_numpy()
+    if reading.leaderless:
+        stays &= numbers(rows["leader"].combine_chunks(), -1) < 0
+    for batch in rows.filter(pa.array(stays)).combine_chunks().to_batches(ROWS):
+        yield _named(conformed(batch, reading.schema), chain, batch["snapshot"])

@@ -1,0 +1,128 @@
+"""A cluster was asked for its state: what a row of the table of observations says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.errors import PipelineError
+from pipeline.tables.schemas import OBSERVATIONS, VERSION
+
+
+class SnapshotKind(StrEnum):
+    """FULL: every partition. CHANGES: the partitions that differ from the previous snapshot. FAILED: there is no
+    snapshot: the cluster did not answer, or not completely.
+    """
+
+    FULL = "full"
+    CHANGES = "changes"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """``began`` and ``taken_at`` (its end) are timezone-aware, in UTC. ``base`` is the full snapshot on which it
+    builds (a full one names itself), ``previous`` of changes the snapshot directly before. ``series`` is the
+    running ``ktriage snapshot --every`` that took it; "": it was taken alone, and nothing will build on it.
+    ``changed``: its rows. ``missed``: how many snapshots of the series failed directly before, without an
+    observation of their own. ``silent`` brokers did not answer. ``hidden`` topics could not be seen;
+    ``hidden_more``: why there may be more. ``leaders_unreachable``: how many partitions are left out, whose leader
+    the listener that was asked does not reach.
+    """
+
+    snapshot: str
+    cluster_id: str
+    kind: SnapshotKind
+    began: datetime
+    taken_at: datetime
+    base: str
+    partitions: int = 0
+    offline: int = 0
+    changed: int = 0
+    tool_version: str = ""
+    previous: str = ""
+    series: str = ""
+    missed: int = 0
+    leaders_unreachable: int = 0
+    silent: tuple[int, ...] = ()
+    hidden: tuple[str, ...] = ()
+    hidden_more: str = ""
+    failure: str = ""
+    schema_version: int = VERSION
+
+    @property
+    def key(self) -> tuple[datetime, str]:
+        """Newer is greater."""
+        return self.taken_at, self.snapshot
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Its cluster and its name."""
+        return self.cluster_id, self.snapshot
+
+    @property
+    def day(self) -> date:
+        """The partition of its rows: the day on which its full snapshot began."""
+        return day_of(self.base)
+
+
+COLUMNS = tuple(Observation.__slots__)
+SCHEMA = pa.schema([OBSERVATIONS.schema.field(name) for name in COLUMNS])
+"""What is read of an observation: not its brokers and its quorum."""
+
+
+def to_row(observation: Observation, **more: Any) -> pa.Table:
+    """Its row; ``more``: brokers and quorum."""
+    fields = {name: getattr(observation, name) for name in COLUMNS}
+    row = fields | {"day": observation.day} | more
+    return pa.Table.from_pylist([row], OBSERVATIONS.schema)
+
+
+def from_row(row: dict[str, Any]) -> Observation:
+    """Raises PipelineError if the row is of a later version of ktriage, or broken."""
+    version = row["schema_version"]
+    if version is None or version > VERSION:
+        raise PipelineError(
+            f"{row['snapshot']}: schema version {version}; this version of ktriage reads up to {VERSION}"
+        )
+    try:
+        return Observation(
+            **row
+            | {
+                "kind": SnapshotKind(row["kind"]),
+                "began": row["began"].astimezone(UTC),
+                "taken_at": row["taken_at"].astimezone(UTC),
+                "silent": tuple(row["silent"] or ()),
+                "hidden": tuple(row["hidden"] or ()),
+            }
+        )
+    except (AttributeError, TypeError, ValueError) as error:
+        raise PipelineError(f"{row['snapshot']}: its observation is broken ({error})") from None
+
+
+def stamp(when: datetime) -> str:
+    """The time in a snapshot's name; names sort by time."""
+    utc = when.astimezone(UTC)
+    return f"{utc.strftime('%Y%m%dT%H%M%S')}.{utc.microsecond:06d}Z"
+
+
+def snapshot_name(began: datetime, token: str) -> str:
+    """Names sort by time; ``token`` distinguishes two of the same moment."""
+    return f"{stamp(began)}-{token}"
+
+
+def day_of(snapshot: str) -> date:
+    """The day in a snapshot's name. Raises ValueError if it has none."""
+    return datetime.strptime(snapshot[:8], "%Y%m%d").date()
+
+
+def check_cluster_id(cluster_id: str) -> None:
+    """Raises PipelineError for an id that engines write in different ways into a directory's name."""
+    if not cluster_id.isascii() or "%" in cluster_id or not cluster_id:
+        raise PipelineError(
+            f"cluster {cluster_id}: a directory of the lake can only have ASCII letters in it"
+        )

@@ -1,0 +1,196 @@
+"""Finds the newest usable state of each cluster, and its files; lists what could not be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+from pipeline.errors import PipelineError
+from pipeline.snapshot.catalog import BrokenObservation, Catalog, Chain, checked_roots, read_newest
+from pipeline.snapshot.input_splits import ClusterFiles
+from pipeline.snapshot.observation import Observation
+from pipeline.storage import StoragePath
+from pipeline.tables.delta_table import DataFile, data_files, opened
+from pipeline.tables.schemas import PARTITION_STATES, TableDefinition
+from pipeline.tables.spark_tables import read_table
+
+KEY = ("cluster_id", "topic", "partition")
+
+
+class RefusedSnapshot(NamedTuple):
+    """A snapshot that could not be used, and why, in one line; ``rows`` is its number of rows, -1 if unknown."""
+
+    cluster_id: str
+    snapshot: str
+    reason: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The state of each cluster with its files, and what could not be used."""
+
+    clusters: tuple[ClusterFiles, ...]
+    refused: tuple[RefusedSnapshot, ...]
+
+    @property
+    def chains(self) -> tuple[Chain, ...]:
+        """The snapshots of each state."""
+        return tuple(one.chain for one in self.clusters)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The snapshots that a result was made from."""
+        return {
+            "clusters": {
+                chain.full.cluster_id: [one.snapshot for one in chain.observations] for chain in self.chains
+            }
+        }
+
+    @property
+    def files(self) -> list[DataFile]:
+        """Every file of every state."""
+        return [file for one in self.clusters for file in one.files]
+
+    def without(self, undecodable: Mapping[str, str]) -> Sources:
+        """The clusters without any of those files, given as URIs with the reasons. Raises PipelineError if there
+        is none.
+        """
+        sound, refused = [], list(self.refused)
+        for one in self.clusters:
+            why = next(
+                (undecodable[file.place.uri] for file in one.files if file.place.uri in undecodable), ""
+            )
+            if why:
+                newest = one.chain.newest
+                refused.append(RefusedSnapshot(newest.cluster_id, newest.snapshot, why, newest.partitions))
+            else:
+                sound.append(one)
+        return _checked(Sources(tuple(sound), tuple(refused)))
+
+
+def find(
+    roots: Sequence[StoragePath], cluster_ids: Sequence[str] = (), at: datetime | None = None
+) -> Sources:
+    """The newest state of each cluster, or its state at that moment.
+
+    Raises PipelineError if a root has no snapshot, if a cluster that was asked for has none, or if none can be
+    used.
+    """
+    clusters: list[ClusterFiles] = []
+    refused: list[RefusedSnapshot] = []
+    known: set[str] = set()
+    read = partial(read_newest, cluster_ids=cluster_ids, at=at)
+    for catalog in checked_roots(roots, read):
+        broken = catalog.unusable(at)
+        files = _files_by_day(catalog.root)
+        for cluster_id in sorted({*catalog.clusters, *broken}):
+            known.add(cluster_id)
+            chain = _usable(catalog, cluster_id, broken.get(cluster_id), at)
+            usable = (
+                _with_files(chain, files.get((cluster_id, chain.full.day), ()))
+                if isinstance(chain, Chain)
+                else chain
+            )
+            if isinstance(usable, RefusedSnapshot):
+                refused.append(usable)
+            else:
+                clusters.append(usable)
+    missing = [cluster_id for cluster_id in cluster_ids if cluster_id not in known]
+    if missing:
+        raise PipelineError(f"there is no snapshot of cluster {', '.join(missing)}")
+    return _checked(Sources(tuple(clusters), tuple(refused)))
+
+
+def _usable(
+    catalog: Catalog, cluster_id: str, broken: BrokenObservation | None, at: datetime | None
+) -> Chain | RefusedSnapshot:
+    chain, cut_off = catalog.chain(cluster_id, at), catalog.cut_off(cluster_id, at)
+    # An older state must not be mistaken for the current one.
+    if broken is not None and (chain is None or broken.snapshot > chain.newest.snapshot):
+        return RefusedSnapshot(cluster_id, broken.snapshot, broken.reason, -1)
+    if cut_off is not None:
+        return RefusedSnapshot(cluster_id, cut_off.snapshot, _instead(cut_off, chain), -1)
+    if chain is None:
+        oldest = catalog.clusters[cluster_id][0].taken_at
+        reason = f"it has no whole snapshot that old: the oldest is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
+        return RefusedSnapshot(cluster_id, "", reason, -1)
+    return chain
+
+
+def _instead(cut_off: BrokenObservation, chain: Chain | None) -> str:
+    if chain is None:
+        return cut_off.reason
+    asked = chain.newest.taken_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return f"{cut_off.reason}; --at {asked} is the newest whole one"
+
+
+_FilesByDay = Mapping[tuple[str, date], Sequence[DataFile]]
+
+
+def _files_by_day(root: StoragePath) -> _FilesByDay:
+    found: dict[tuple[str, date], list[DataFile]] = {}
+    table = opened(root, PARTITION_STATES)
+    for file in data_files(root, PARTITION_STATES, table) if table is not None else ():
+        found.setdefault((file.partition["cluster_id"], file.partition["day"]), []).append(file)
+    return found
+
+
+def _with_files(chain: Chain, files: Sequence[DataFile]) -> ClusterFiles | RefusedSnapshot:
+    for observation in chain.observations:
+        if observation.changed and not _overlapping(files, observation, observation):
+            name = observation.snapshot
+            reason = f"the rows of {name} are missing in {PARTITION_STATES.name}"
+            return RefusedSnapshot(observation.cluster_id, name, reason, observation.changed)
+    written = [one for one in chain.changes if one.changed]
+    changes = _overlapping(files, written[0], written[-1]) if written else ()
+    return ClusterFiles(chain, _overlapping(files, chain.full, chain.full), changes)
+
+
+def _overlapping(files: Sequence[DataFile], first: Observation, last: Observation) -> tuple[DataFile, ...]:
+    """The files that may have rows of those snapshots and of the ones between them."""
+    return tuple(
+        file
+        for file in files
+        if file.first is None or (file.first <= last.snapshot and first.snapshot <= file.last)
+    )
+
+
+def _checked(sources: Sources) -> Sources:
+    """The same sources. Raises PipelineError, with every reason, if they have no cluster."""
+    if not sources.clusters:
+        raise PipelineError(
+            "; ".join(f"cluster {one.cluster_id}: {one.reason}" for one in sources.refused)
+            or "there is no usable snapshot"
+        )
+    return sources
+
+
+def rows_of_snapshots(
+    spark: Any,
+    chosen: Iterable[tuple[StoragePath, Sequence[Observation]]],
+    definition: TableDefinition = PARTITION_STATES,
+    damaged: Sequence[str] = (),
+) -> Any:
+    """The rows of those snapshots (at least one) as they were written, read by Spark. Rows that no observation
+    names do not count.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    roots: dict[str, tuple[StoragePath, list[Observation]]] = {}
+    for root, observations in chosen:
+        roots.setdefault(root.uri, (root, []))[1].extend(observations)
+    frames = []
+    for root, observations in roots.values():
+        names = spark.createDataFrame(
+            [one.identity for one in observations], "cluster_id string, snapshot string"
+        )
+        rows = read_table(spark, root, definition, damaged)
+        # Of the partitions of the table, only these are read.
+        rows = rows.where(f.col("cluster_id").isin(sorted({one.cluster_id for one in observations})))
+        rows = rows.where(f.col("day").isin(sorted({one.day for one in observations})))
+        frames.append(rows.join(f.broadcast(names), ["cluster_id", "snapshot"], "left_semi"))
+    return reduce(lambda whole, more: whole.unionByName(more), frames)

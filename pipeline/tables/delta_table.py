@@ -1,0 +1,269 @@
+"""Delta tables without a JVM: opened, appended to, read and maintained through ``deltalake``.
+
+Spark reads and writes the same tables through its own connector (:mod:`pipeline.tables.spark_tables`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from pipeline.errors import PipelineError
+from pipeline.storage import StoragePath
+from pipeline.tables.schemas import TableDefinition, conformed
+
+TRIES = 50
+"""Tries of a change while other writers change the same table. Two appends do not conflict: each takes the next
+version; one that began before files were merged starts again.
+"""
+
+LARGE = 64 * 2**20
+"""Files of that size in bytes are not merged."""
+
+_WRITTEN = WriterProperties(compression="ZSTD", max_row_group_size=50_000)
+
+Result = TypeVar("Result")
+
+
+class DataFile(NamedTuple):
+    """A file of the table's current version. ``partition``: the values of the columns by which the table is
+    partitioned. ``first`` and ``last``: the range of the indexed column; None: it is unknown.
+    """
+
+    place: StoragePath
+    size: int
+    rows: int
+    partition: Mapping[str, Any]
+    first: Any = None
+    last: Any = None
+
+
+def table_place(root: StoragePath, definition: TableDefinition) -> StoragePath:
+    """The table's directory. Raises PipelineError for a path that ``deltalake`` would change."""
+    if "%" in root.uri:
+        raise PipelineError(f"{root.uri}: a path of Delta tables cannot have a % in it")
+    return root / definition.name
+
+
+def is_table(root: StoragePath, definition: TableDefinition) -> bool:
+    """Whether the table exists. Raises PipelineError."""
+    place = table_place(root, definition)
+    with explained(place):
+        return bool(DeltaTable.is_deltatable(place.delta))
+
+
+def opened(root: StoragePath, definition: TableDefinition) -> DeltaTable | None:
+    """The current version of the table; None: there is no such table. Raises PipelineError."""
+    place = table_place(root, definition)
+    try:
+        with explained(place):
+            return DeltaTable(place.delta)
+    except _NoTable:
+        return None
+
+
+def create(root: StoragePath, definition: TableDefinition) -> None:
+    """Creates the table if it does not exist. Raises PipelineError."""
+    place = table_place(root, definition)
+    if is_table(root, definition):
+        return
+    place.make()
+    try:
+        with explained(place):
+            DeltaTable.create(
+                place.delta,
+                definition.schema,
+                mode="ignore",
+                partition_by=list(definition.partition_by),
+                configuration=definition.properties,
+            )
+    except PipelineError:
+        # Another writer may have created it at the same moment.
+        if not is_table(root, definition):
+            raise
+
+
+def append(root: StoragePath, definition: TableDefinition, rows: Callable[[], Any]) -> None:
+    """Appends the rows in one commit: all of them or none. ``rows`` is called for each try, and returns a table or
+    a reader of batches. Raises PipelineError.
+    """
+    create(root, definition)
+
+    def write(table: DeltaTable) -> None:
+        write_deltalake(
+            table,
+            rows(),
+            mode="append",
+            # A table of a later version has more columns, and one of an earlier version gets ours.
+            schema_mode="merge",
+            writer_properties=_WRITTEN,
+        )
+
+    _committed(root, definition, write)
+
+
+def _committed(
+    root: StoragePath, definition: TableDefinition, change: Callable[[DeltaTable], Result]
+) -> Result | None:
+    """Makes a change on the newest version, again and again while others change the same at that moment; None:
+    there is no table. Raises PipelineError.
+    """
+    for number in range(TRIES):
+        table = opened(root, definition)
+        if table is None:
+            return None
+        with explained(table_place(root, definition)):
+            try:
+                return change(table)
+            except CommitFailedError:
+                if number == TRIES - 1:
+                    raise
+    raise AssertionError("the last try returns or raises")
+
+
+def data_files(root: StoragePath, definition: TableDefinition, table: DeltaTable) -> list[DataFile]:
+    """The files of that version, from the log alone. Raises PipelineError."""
+    place = table_place(root, definition)
+    with explained(place):
+        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    column = definition.indexed[0] if definition.indexed else ""
+    return [
+        DataFile(
+            place / unquote(action["path"]),
+            action["size_bytes"],
+            action["num_records"],
+            {name: action[f"partition.{name}"] for name in definition.partition_by},
+            action.get(f"min.{column}"),
+            action.get(f"max.{column}"),
+        )
+        for action in actions
+    ]
+
+
+def read_file(file: DataFile, schema: pa.Schema) -> pa.Table:
+    """Those columns of the file's rows; a column that the file lacks is null. Raises PipelineError."""
+    with unreadable(file.place), file.place.open() as stream:
+        parquet = pq.ParquetFile(stream)
+        names = set(parquet.schema_arrow.names)
+        stored = parquet.read([field.name for field in schema if field.name in names], use_threads=False)
+    for name, value in file.partition.items():
+        if name in schema.names:
+            stored = stored.append_column(name, pa.repeat(partition_value(value), file.rows))
+    batches = stored.combine_chunks().to_batches()
+    return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema)
+
+
+def partition_value(value: Any) -> pa.Scalar:
+    """The value of a partition column with its type."""
+    return pa.scalar(value, pa.date32() if isinstance(value, date) else pa.string())
+
+
+def read_partitions(
+    root: StoragePath, definition: TableDefinition, column: str, values: Collection[str], schema: pa.Schema
+) -> Iterator[pa.Table]:
+    """Those columns of the rows with one of those values in a partition column, or of all if ``column`` is "".
+    Raises PipelineError if the table or a file of it cannot be read.
+    """
+    table = opened(root, definition)
+    if table is None:
+        raise PipelineError(f"{table_place(root, definition).uri}: there is no such table")
+    for file in data_files(root, definition, table):
+        if not column or file.partition[column] in values:
+            yield read_file(file, schema)
+
+
+def delete_partitions(root: StoragePath, definition: TableDefinition, chosen: Iterable[str]) -> None:
+    """Removes whole partitions, each given as a condition: only the log changes. Raises PipelineError."""
+    for condition in chosen:
+        _committed(root, definition, partial(DeltaTable.delete, predicate=condition))
+
+
+def merge_files(root: StoragePath, definition: TableDefinition, partition: Mapping[str, str]) -> int:
+    """Writes the rows of a partition again into few files; returns how many small ones there were, 0 if there is
+    nothing to merge. Raises PipelineError.
+
+    It replaces the partition on the version that it has read, and starts again if another writer was quicker.
+    ``DeltaTable.optimize`` of deltalake 1.6 does not notice that: two at once double the rows.
+    """
+    condition = " AND ".join(f"{name} = '{quoted(value)}'" for name, value in partition.items())
+
+    def merge(table: DeltaTable) -> int:
+        files = [
+            file
+            for file in data_files(root, definition, table)
+            if all(str(file.partition[name]) == value for name, value in partition.items())
+        ]
+        small = sum(file.size < LARGE for file in files)
+        if small < 2:
+            return 0
+        tables = (
+            read_file(file, definition.schema) for file in sorted(files, key=lambda file: file.first or "")
+        )
+        batches = (batch for table in tables for batch in table.to_batches())
+        write_deltalake(
+            table,
+            pa.RecordBatchReader.from_batches(definition.schema, batches),
+            mode="overwrite",
+            predicate=condition,
+            writer_properties=_WRITTEN,
+        )
+        return small
+
+    return _committed(root, definition, merge) or 0
+
+
+def vacuum(root: StoragePath, definition: TableDefinition, *, everything: bool) -> int:
+    """Deletes the files that no version of the last day names; returns how many. ``everything``: also those that a
+    writer left which died before its commit; this lists the whole table. Raises PipelineError.
+    """
+    table = opened(root, definition)
+    if table is None:
+        return 0
+    with explained(table_place(root, definition)):
+        return len(table.vacuum(dry_run=False, full=everything))
+
+
+def quoted(text: str) -> str:
+    """The text inside the quotes of a condition."""
+    return text.replace("'", "''")
+
+
+class _NoTable(PipelineError):
+    """There is no table at that path."""
+
+
+@contextmanager
+def explained(place: StoragePath) -> Iterator[None]:
+    """Turns an error of ``deltalake`` into one line."""
+    try:
+        yield
+    except TableNotFoundError as error:
+        raise _NoTable(f"{place.uri}: {_first_line(error)}") from None
+    except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
+        raise PipelineError(f"{place.uri}: {_first_line(error)}") from None
+
+
+@contextmanager
+def unreadable(place: StoragePath) -> Iterator[None]:
+    """Names the file that cannot be read."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise PipelineError(f"{place.uri}: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    # An error of an object store has its cause on the lines below, behind arrows and colours.
+    lines = [line.split("\x1b[0m")[-1].strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    return lines[0] if len(lines) == 1 else f"{lines[0]}: {lines[-1]}"

@@ -1,0 +1,415 @@
+"""The schemas of all tables, version 2.
+
+One row per partition with its replicas nested, so that the choice of a leader needs no shuffle. A column is never
+renamed and its meaning never changes. A column that a later version adds is null in older rows: Delta adds it to
+the table when the first row with it is appended.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+VERSION = 2
+"""The version in each observation. It goes up if a reader of the current version would misread a row."""
+
+UNKNOWN = pa.struct([("why", pa.string()), ("detail", pa.string())])
+"""Why the value next to it is null: :class:`recovery.model.Unknown`; null if the value is known."""
+
+SPAN = pa.struct([("epoch", pa.int32()), ("start", pa.int64()), ("end", pa.int64())])
+
+REPLICA = pa.struct(
+    [
+        ("broker", pa.int32()),
+        ("standing", pa.string()),
+        ("unknown", UNKNOWN),  # null: it answered
+        ("leader_epoch", pa.int32()),
+        ("log_end", pa.int64()),
+        ("log_start", pa.int64()),
+        ("high_watermark", pa.int64()),
+        ("lineage_unknown", UNKNOWN),  # null: it answered, and last_epoch, spans and floor are known
+        ("last_epoch", pa.int32()),
+        ("floor", pa.int64()),
+        ("spans", pa.list_(SPAN)),
+        ("log_dir", pa.string()),
+        ("size", pa.int64()),
+    ]
+)
+
+_BROKERS = pa.list_(pa.int32())
+
+PARTITIONS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("topic_id", pa.string()),
+        ("leader", pa.int32()),
+        ("leader_epoch", pa.int32()),
+        ("assignment", _BROKERS),
+        ("isr", _BROKERS),
+        ("elr", _BROKERS),  # null: not offered by this cluster
+        ("last_known_elr", _BROKERS),
+        ("offline_replicas", _BROKERS),
+        ("min_isr", pa.int32()),
+        ("min_isr_unknown", UNKNOWN),
+        ("reassigning", pa.bool_()),
+        ("reassigning_unknown", UNKNOWN),
+        ("marks", pa.list_(pa.string())),
+        ("replicas", pa.list_(REPLICA)),  # in assignment order
+        ("deleted", pa.bool_()),  # in changes: the partition is gone
+    ]
+)
+
+LOG_DIR = pa.struct(
+    [
+        ("path", pa.string()),
+        ("error", pa.string()),
+        ("total_bytes", pa.int64()),
+        ("usable_bytes", pa.int64()),
+        ("replicas", pa.int32()),
+    ]
+)
+
+BROKER = pa.struct(
+    [
+        ("id", pa.int32()),
+        ("host", pa.string()),
+        ("port", pa.int32()),
+        ("rack", pa.string()),
+        ("fenced", pa.bool_()),  # null: the cluster does not report it
+        ("unanswered", UNKNOWN),  # null: it reported its logs
+        ("log_dirs", pa.list_(LOG_DIR)),
+        ("log_dirs_unknown", UNKNOWN),
+    ]
+)
+
+NODE = pa.struct(
+    [
+        ("id", pa.int32()),
+        ("directory_id", pa.string()),
+        ("log_end", pa.int64()),
+        ("last_fetch_ms", pa.int64()),
+        ("last_caught_up_ms", pa.int64()),
+    ]
+)
+
+QUORUM = pa.struct(
+    [
+        ("leader", pa.int32()),
+        ("leader_epoch", pa.int32()),
+        ("high_watermark", pa.int64()),
+        ("voters", pa.list_(NODE)),
+        ("observers", pa.list_(NODE)),
+        ("unknown", UNKNOWN),
+    ]
+)
+
+_MOMENT = pa.timestamp("us", "UTC")
+
+_KEYS = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("day", pa.date32()),  # on which its full snapshot began, in UTC: a chain is never in two days
+        ("snapshot", pa.string()),  # names sort by time
+        ("base", pa.string()),  # the full snapshot that it builds on; a full one names itself
+        ("kind", pa.string()),
+        ("taken_at", _MOMENT),  # when the answers were complete
+    ]
+)
+"""The columns that the rows of a snapshot share."""
+
+
+class TableDefinition(NamedTuple):
+    """A table's name, which is its directory, its schema, and the columns by which its files are partitioned."""
+
+    name: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    indexed: tuple[str, ...] = ()
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Delta's settings: files that no version of the last day names may be deleted, and old log entries too.
+        Only the columns ``indexed`` have a minimum and maximum in the log.
+        """
+        return {
+            "delta.checkpointInterval": "100",
+            "delta.deletedFileRetentionDuration": "interval 1 days",
+            "delta.logRetentionDuration": "interval 1 days",
+            "delta.dataSkippingStatsColumns": ",".join(self.indexed),
+        }
+
+
+PARTITION_STATES = TableDefinition(
+    "partition_states", pa.schema([*_KEYS, *PARTITIONS]), ("cluster_id", "day"), ("snapshot",)
+)
+"""A row for each partition in a full snapshot, and for each changed one in a snapshot of changes."""
+
+OBSERVATIONS = TableDefinition(
+    "observations",
+    pa.schema(
+        [
+            *_KEYS,
+            ("previous", pa.string()),  # of changes: the snapshot directly before
+            ("series", pa.string()),  # the running collector; "": it was taken alone
+            ("began", _MOMENT),
+            ("partitions", pa.int64()),
+            ("offline", pa.int64()),
+            ("changed", pa.int64()),  # rows in partition_states
+            ("missed", pa.int64()),  # snapshots of the series that failed directly before, without a row
+            ("leaders_unreachable", pa.int64()),  # partitions left out: their leader has no such listener
+            ("silent", _BROKERS),
+            ("hidden", pa.list_(pa.string())),
+            ("hidden_more", pa.string()),  # why more topics may be hidden; "": none are
+            ("failure", pa.string()),  # why there is no snapshot; "": there is one
+            ("tool_version", pa.string()),
+            ("schema_version", pa.int32()),
+            ("brokers", pa.list_(BROKER)),
+            ("quorum", QUORUM),
+        ]
+    ),
+    ("cluster_id", "day"),
+    ("snapshot",),
+)
+"""A row for each time that the cluster was asked. It is written last: without it, the snapshot does not exist."""
+
+_RUN = pa.field("run_id", pa.string())
+
+
+def _of_run(name: str, columns: list[tuple[str, pa.DataType]]) -> TableDefinition:
+    return TableDefinition(name, pa.schema([_RUN, *columns]), ("run_id",))
+
+
+RUNS = TableDefinition(
+    "runs",
+    pa.schema(
+        [
+            _RUN,
+            ("job", pa.string()),
+            ("made_at", _MOMENT),
+            ("tool_version", pa.string()),
+            ("asked", pa.string()),  # JSON
+            ("summary", pa.string()),  # JSON
+        ]
+    ),
+    (),
+)
+"""A row for each finished run. It is written last: rows of a run without it do not count."""
+
+LOSS = pa.struct(
+    [
+        ("at_least", pa.int64()),
+        ("at_most", pa.int64()),
+        ("tail", pa.list_(SPAN)),
+        ("head", pa.list_(SPAN)),
+        ("unanswered", _BROKERS),
+    ]
+)
+
+CANDIDATE = {
+    "broker": pa.int32(),
+    "standing": pa.string(),
+    "leader_epoch": pa.int32(),
+    "last_epoch": pa.int32(),
+    "log_end": pa.int64(),
+    "log_start": pa.int64(),
+    "high_watermark": pa.int64(),
+}
+
+PLANNED = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("snapshot", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("topic_id", pa.string()),
+        ("leader_epoch", pa.int32()),
+        ("assignment", _BROKERS),
+        ("verdict", pa.string()),
+        ("chosen", pa.int32()),
+        ("election_order", _BROKERS),
+        ("waits_for", _BROKERS),
+        ("reason", pa.string()),
+        ("other_ranking_leader", pa.int32()),
+        ("clean_electors", _BROKERS),
+        ("candidates", pa.list_(pa.struct([*CANDIDATE.items(), ("loss", LOSS)]))),
+        ("silent", pa.list_(pa.struct([("broker", pa.int32()), ("standing", pa.string())]))),
+        ("marks", pa.list_(pa.string())),
+    ]
+)
+"""A row of the plan."""
+
+EFFECTS = (
+    "partitions",
+    "offline",
+    "unclean",
+    "under_min_isr",
+    "already_under_min_isr",
+    "min_isr_unknown",
+    "saved_by_one_more_in_sync",
+    "writable_with_min_isr_one_less",
+)
+"""What is counted of each failure."""
+
+_COUNTS = [(name, pa.int64()) for name in EFFECTS]
+_TEXT = pa.string()
+
+PLANS = TableDefinition("plans", pa.schema([_RUN, *PLANNED]), ("run_id",))
+EXPOSURES = _of_run(
+    "exposures", [("cluster_id", _TEXT), ("kind", _TEXT), ("failed", pa.list_(_TEXT)), *_COUNTS]
+)
+EXPOSED_TOPICS = _of_run(
+    "exposed_topics", [("cluster_id", _TEXT), ("topic", _TEXT), ("broker", pa.int32()), *_COUNTS]
+)
+QUARANTINED_ROWS = _of_run(
+    "quarantined_rows", [("cluster_id", _TEXT), ("reason", _TEXT), ("rows", pa.int64())]
+)
+INCIDENTS = _of_run(
+    "incidents",
+    [
+        ("cluster_id", _TEXT),
+        ("topic", _TEXT),
+        ("partition", pa.int32()),
+        ("kind", _TEXT),
+        ("began_at", _MOMENT),
+        ("last_seen_at", _MOMENT),
+        ("ended_at", _MOMENT),
+        ("at_least_s", pa.float64()),
+        ("at_most_s", pa.float64()),
+        ("outcome", _TEXT),
+        ("how", _TEXT),
+        ("who", _TEXT),
+        ("act", _TEXT),
+    ],
+)
+EVENTS = _of_run(
+    "events",
+    [
+        ("cluster_id", _TEXT),
+        ("at", _MOMENT),
+        ("subject", _TEXT),
+        ("was", _TEXT),
+        ("now", _TEXT),
+        ("in_a_gap", pa.bool_()),
+    ],
+)
+DRILL_INCIDENT = pa.schema(
+    [
+        ("scenario", _TEXT),
+        ("arm", _TEXT),
+        ("min_isr", pa.int32()),
+        ("seed", pa.int64()),
+        ("lost_acknowledged", pa.int64()),
+        ("lost_other", pa.int64()),
+        ("rescuable", pa.int64()),
+        ("lost_for_good", pa.int64()),
+        ("unavailable_s", pa.float64()),
+        ("offline", pa.int32()),
+        ("decisions", pa.int32()),
+        ("waits", pa.int32()),
+        ("offline_after", pa.int32()),
+        ("broken", pa.int32()),
+        ("steps", pa.int64()),
+        ("error", _TEXT),
+        ("replay", _TEXT),
+    ]
+)
+DRILL_INCIDENTS = TableDefinition("drill_incidents", pa.schema([_RUN, *DRILL_INCIDENT]), ("run_id",))
+MEASURES = (
+    "lost_acknowledged",
+    "lost_other",
+    "rescuable",
+    "lost_for_good",
+    "unavailable_s",
+    "offline",
+    "decisions",
+    "waits",
+    "offline_after",
+)
+"""Of a drill: what is averaged."""
+DRILL_COMPARED = _of_run(
+    "drill_compared",
+    [
+        ("scenario", _TEXT),
+        ("min_isr", pa.int32()),
+        ("arm", _TEXT),
+        *((name, pa.int64()) for name in ("incidents", "failed", "broken", "losing")),
+        *((f"{name}{end}", pa.float64()) for name in MEASURES for end in ("", "_ci")),
+    ],
+)
+
+RESULT_TABLES = (
+    PLANS,
+    EXPOSURES,
+    EXPOSED_TOPICS,
+    QUARANTINED_ROWS,
+    INCIDENTS,
+    EVENTS,
+    DRILL_INCIDENTS,
+    DRILL_COMPARED,
+)
+
+
+def ddl(schema: pa.Schema) -> str:
+    """The schema for Spark."""
+    return ", ".join(f"`{field.name}` {_type(field.type)}" for field in schema)
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'`{field.name}`: {_type(field.type)}' for field in kind)}>"
+    return _PLAIN[kind]
+
+
+_PLAIN = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+    _MOMENT: "timestamp",
+}
+
+
+def conformed(batch: Any, schema: pa.Schema) -> Any:
+    """The batch with the columns of ``schema``: what an older version did not have is null, and what it has
+    besides is left out.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    names = set(batch.schema.names)
+    columns = [
+        _conformed(batch[field.name], field.type)
+        if field.name in names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _conformed(column: Any, kind: pa.DataType) -> Any:
+    if column.type.equals(kind):
+        return column
+    absent = column.is_null()
+    if pa.types.is_list(kind):
+        sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+        return pa.ListArray.from_arrays(
+            offsets, _conformed(column.flatten(), kind.value_type), kind, mask=absent
+        )
+    if pa.types.is_struct(kind):
+        parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
+        fields = [
+            _conformed(parts[field.name], field.type)
+            if field.name in parts
+            else pa.nulls(len(column), field.type)
+            for field in kind
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=absent)
+    return column.cast(kind)

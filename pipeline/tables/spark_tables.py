@@ -1,0 +1,63 @@
+"""Delta tables as Spark sees them, through Delta's connector."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from pipeline.storage import StoragePath
+from pipeline.tables.delta_table import create, data_files, opened, table_place
+from pipeline.tables.schemas import TableDefinition, ddl
+
+
+def read_table(
+    spark: Any, root: StoragePath, definition: TableDefinition, damaged: Collection[str] = ()
+) -> Any:
+    """The rows of the table; a column that it lacks is null. ``damaged``: URIs of files that are left out.
+
+    Raises PipelineError if the table cannot be opened.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    table = opened(root, definition)
+    if table is None:
+        return spark.createDataFrame([], ddl(definition.schema))
+    place = table_place(root, definition)
+    files = data_files(root, definition, table) if damaged else []
+    if not set(damaged).isdisjoint(file.place.uri for file in files):
+        sound = [file.place.hadoop for file in files if file.place.uri not in damaged]
+        reader = spark.read.schema(ddl(definition.schema)).option("basePath", place.hadoop)
+        return reader.parquet(*sound) if sound else spark.createDataFrame([], ddl(definition.schema))
+    rows = spark.read.format("delta").load(place.hadoop)
+    there = set(rows.columns)
+    typed = spark.createDataFrame([], ddl(definition.schema)).schema
+    return rows.select(
+        *(
+            f.col(field.name) if field.name in there else f.lit(None).cast(field.dataType).alias(field.name)
+            for field in typed
+        )
+    )
+
+
+def write_rows(rows: Any, root: StoragePath, definition: TableDefinition, run_id: str) -> None:
+    """Appends the rows of a run in one commit. Raises PipelineError if the table cannot be created."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    create(root, definition)
+    typed = rows.sparkSession.createDataFrame([], ddl(definition.schema)).schema
+    columns = [
+        (f.lit(run_id) if field.name == "run_id" else f.col(field.name))
+        .cast(field.dataType)
+        .alias(field.name)
+        for field in typed
+    ]
+    rows.select(*columns).write.format("delta").mode("append").option("mergeSchema", "true").save(
+        table_place(root, definition).hadoop
+    )
+
+
+def rows_of_run(spark: Any, root: StoragePath, definition: TableDefinition, *run_ids: str) -> Any:
+    """The rows that those runs wrote. Raises PipelineError as :func:`read_table`."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    return read_table(spark, root, definition).where(f.col("run_id").isin(list(run_ids)))
