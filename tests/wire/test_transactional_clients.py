@@ -203,3 +203,27 @@ def test_a_partition_takes_part_by_the_client_or_by_its_leader(
     port = served.do(lambda cluster: cluster.ports[broker(leader)])
     answer = asyncio.run(send_request(port, Api.Produce, version, {**asked, "topic_data": topics}))
     assert [row.error_code for one in answer.responses for row in one.partition_responses] == [error]
+
+
+def test_leaders_ask_a_coordinator_whether_a_partition_takes_part_or_add_it(served: ClusterThread) -> None:
+    side = ServedSide(served)
+    side.create("orders")
+    transactional_producer(side, "pays")
+    producer = served.do(lambda cluster: TransactionCoordinators(cluster.world).state("pays"))
+    assert producer is not None
+    one = {"transactional_id": "pays", "producer_id": producer.producer_id, "producer_epoch": producer.epoch}
+    topics = [{"name": "orders", "partitions": (0,)}]
+
+    def asked(number: int, *, verify_only: bool) -> ErrorCode:
+        port = served.do(lambda cluster: cluster.ports[broker(number)])
+        body: dict[str, Any] = {"transactions": [{**one, "verify_only": verify_only, "topics": topics}]}
+        answer = asyncio.run(send_request(port, Api.AddPartitionsToTxn, 5, body))
+        ((row,),) = (
+            rows.results_by_partition for t in answer.results_by_transaction for rows in t.topic_results
+        )
+        return ErrorCode(row.partition_error_code)
+
+    assert asked(1, verify_only=True) is ErrorCode.not_coordinator
+    assert asked(4, verify_only=True) is ErrorCode.invalid_txn_state
+    assert asked(4, verify_only=False) is ErrorCode.none
+    assert asked(4, verify_only=True) is ErrorCode.none

@@ -135,6 +135,9 @@ def _of_transactions() -> dict[int, Mapping[str, Any]]:
         Api.AddPartitionsToTxn: {
             **{f"v3_and_below_{name}": value for name, value in producer.items()},
             "v3_and_below_topics": [{"name": TOPIC, "partitions": (0,)}],
+            "transactions": [
+                {**producer, "verify_only": True, "topics": [{"name": TOPIC, "partitions": (0,)}]}
+            ],
         },
         Api.AddOffsetsToTxn: {**producer, "group_id": "g"},
         Api.EndTxn: {**producer, "committed": True},

@@ -89,8 +89,7 @@ _BROKER: dict[int, tuple[int, int]] = {
     Api.ListGroups: (0, 5),
     Api.InitProducerId: (0, 5),
     Api.OffsetForLeaderEpoch: (2, 4),
-    # Later versions are for brokers only.
-    Api.AddPartitionsToTxn: (0, 3),
+    Api.AddPartitionsToTxn: (0, 5),
     Api.AddOffsetsToTxn: (0, 4),
     Api.EndTxn: (0, 5),
     Api.WriteTxnMarkers: (1, 2),

@@ -6,7 +6,7 @@ A producer of transaction.version 2 (KIP-890) adds nothing by itself: the leader
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -36,6 +36,8 @@ STATE_PARTITIONS, STATE_REPLICAS, STATE_MIN_ISR = 50, 3, 2
 """transaction.state.log.num.partitions, .replication.factor and .min.isr; as few replicas as there are brokers."""
 OFFSETS_PARTITIONS = 50
 """offsets.topic.num.partitions"""
+BY_LEADERS_FROM = 4
+"""AddPartitionsToTxn of this version is between brokers."""
 NEW_EPOCH_FROM = 5
 """EndTxn and TxnOffsetCommit of this version are those of transaction.version 2."""
 
@@ -64,22 +66,58 @@ async def init_producer_id(call: ServedCall) -> Values:
 
 
 async def add_partitions_to_txn(call: ServedCall) -> Values:
-    """Up to v3, as clients send it. All partitions are added or none."""
+    """All partitions of a transaction are added or none. From v4 on leaders ask, for clients or to verify."""
     request = call.request
+    if call.version >= BY_LEADERS_FROM:
+        return await _asked_by_leader(call)
+    name = str(request.v3_and_below_transactional_id)
+    producer = ProducerEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
     topics = request.v3_and_below_topics
-    asked = frozenset(TopicPartition(topic.name, number) for topic in topics for number in topic.partitions)
-    name, producer = (
-        str(request.v3_and_below_transactional_id),
-        ProducerEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
-    )
+    asked = _partitions(topics)
     wrong = await _not_writable(call, asked)
     errors = dict.fromkeys(asked, ErrorCode.operation_not_attempted) | wrong
     if not wrong:
-        reply = await _at_coordinator(
-            call, name, lambda own, answer: own.add_partitions(name, producer, asked, answer)
-        )
-        errors = dict.fromkeys(asked, _error(call, reply, fenced_from=2))
-    results = [
+        errors = await _added(call, name, producer, asked)
+    return {"results_by_topic_v3_and_below": _topic_results(topics, errors)}
+
+
+async def _asked_by_leader(call: ServedCall) -> Values:
+    if not call.rights.cluster("CLUSTER_ACTION"):
+        return {"error_code": ErrorCode.cluster_authorization_failed, "results_by_transaction": ()}
+    results = []
+    for one in call.request.transactions:
+        name, producer = str(one.transactional_id), ProducerEpoch(one.producer_id, one.producer_epoch)
+        asks = _verified if one.verify_only else _added
+        errors = await asks(call, name, producer, _partitions(one.topics))
+        results.append({"transactional_id": name, "topic_results": _topic_results(one.topics, errors)})
+    return {"error_code": ErrorCode.none, "results_by_transaction": results}
+
+
+async def _added(
+    call: ServedCall, name: str, producer: ProducerEpoch, asked: frozenset[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    reply = await _at_coordinator(
+        call, name, lambda own, answer: own.add_partitions(name, producer, asked, answer)
+    )
+    return dict.fromkeys(asked, _error(call, reply, fenced_from=2))
+
+
+async def _verified(
+    call: ServedCall, name: str, producer: ProducerEpoch, asked: frozenset[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    reply = await _at_coordinator(
+        call, name, lambda own, answer: answer({tp: own.takes_part(name, producer, tp) for tp in asked})
+    )
+    errors = reply if isinstance(reply, dict) else dict.fromkeys(asked, reply)
+    return {tp: code(error) for tp, error in errors.items()}
+
+
+def _partitions(topics: Iterable[Any]) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(topic.name, number) for topic in topics for number in topic.partitions)
+
+
+def _topic_results(topics: Iterable[Any], errors: Mapping[TopicPartition, ErrorCode]) -> list[Values]:
+    return [
         {
             "name": topic.name,
             "results_by_partition": [
@@ -92,7 +130,6 @@ async def add_partitions_to_txn(call: ServedCall) -> Values:
         }
         for topic in topics
     ]
-    return {"results_by_topic_v3_and_below": results}
 
 
 async def _not_writable(
