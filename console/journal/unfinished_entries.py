@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from backends.base.answers import ELECTION_ALIVE_FOR
 from console.journal.journal_lines import ELECT, FOUND_ORDER, REORDER, RESTORE
 from console.journal.planned_elections import PLANNED
 from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord, read_unsettled_runs
@@ -55,6 +56,7 @@ class OpenOrder(NamedTuple):
     ``applied``: whether the cluster accepted the order; None: not known. ``election_at``: since when an election
     of the partition is in doubt (it was not answered and may still be carried out); None: there is none. If a run
     on another host wrote the order, its journal is not here, and this is the time when the order was first read.
+    ``write_at``: the same for the write of this order, which may be carried out after the order was restored.
     """
 
     run_id: str
@@ -63,6 +65,12 @@ class OpenOrder(NamedTuple):
     written: WrittenOrder
     applied: bool | None
     election_at: datetime | None = None
+    write_at: datetime | None = None
+
+    def may_come_after(self, restored_at: str) -> bool:
+        """Whether its write may still be carried out after a restore that was answered at that time."""
+        alive = timedelta(seconds=ELECTION_ALIVE_FOR)
+        return self.write_at is not None and datetime.fromisoformat(restored_at) < self.write_at + alive
 
 
 class OpenEntry(NamedTuple):
@@ -222,12 +230,19 @@ class _Book:
             self._keep(tp, lambda order: order.entry != event.entry)
         for tp in event.applied:
             self._orders[tp] = [
-                order._replace(applied=True) if order.entry == event.entry else order
+                order._replace(applied=True, write_at=None) if order.entry == event.entry else order
+                for order in self._orders.get(tp, ())
+            ]
+        for tp in event.unknown:
+            self._orders[tp] = [
+                order._replace(write_at=datetime.fromisoformat(event.at))
+                if order.entry == event.entry
+                else order
                 for order in self._orders.get(tp, ())
             ]
         for row in self._restoring.pop(event.entry, ()):
             if row.tp in event.applied:
-                self._restored(row)
+                self._restored(row, event.at)
 
     def settled(self, event: EntriesSettled) -> None:
         self._close_restores(event.entries)
@@ -240,10 +255,15 @@ class _Book:
         still = (one for one in self._restores.values() if one.entry not in entries)
         self._restores = {one.command: one for one in still}
 
-    def _restored(self, row: WrittenOrder) -> None:
+    def _restored(self, row: WrittenOrder, at: str) -> None:
         # A later run may have taken our order for the original one: then its restore does not undo ours.
         written = (row.order, row.replicas)
-        self._keep(row.tp, lambda order: (order.written.order, order.written.replicas) != written)
+        self._keep(
+            row.tp,
+            lambda order: (
+                (order.written.order, order.written.replicas) != written or order.may_come_after(at)
+            ),
+        )
 
     def _keep(self, tp: TopicPartition, condition: Callable[[OpenOrder], bool]) -> None:
         self._orders[tp] = [order for order in self._orders.get(tp, ()) if condition(order)]

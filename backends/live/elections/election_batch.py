@@ -20,7 +20,13 @@ from backends.live.elections.journal_entries import (
 )
 from backends.live.elections.order_restore import restore_assignments
 from backends.live.elections.row_survey import RowSurvey, with_state
-from backends.live.elections.sent_elections import SentElections
+from backends.live.elections.sent_elections import (
+    ORDER_IN_DOUBT,
+    DoubtfulOrder,
+    SentElections,
+    UnansweredReorder,
+    oldest_alive,
+)
 from recovery.assignment_order import needs_reorder
 from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.judgement import (
@@ -71,7 +77,8 @@ class ElectionBatch:
         self._why_in_doubt: dict[TopicPartition, str] = {}
         self._read_back_done = False
         # The orders to restore, by partition.
-        self._written = {row.tp: row for row in self.rows if row.tp in self._sent.standing}
+        self._written = {row.tp: row for row in self.rows if self._sent.may_have_written(row.tp)}
+        self._unanswered: UnansweredReorder | None = None
 
     async def run(self) -> Mapping[TopicPartition, Election]:
         """One result per row. In every case each written order is restored, unless one of our elections may
@@ -99,8 +106,11 @@ class ElectionBatch:
             self._survey.of(self.rows), self._api.blocks_on_dead_last_known_leader()
         )
         self._means = self._means._replace(blocks_on_last_known=blocks)
+        reads = ((row, surveys[row.tp]) for row in self.rows)
+        stands = [row.tp for row, now in reads if isinstance(now, Survey) and now.state.replicas == row.order]
+        self._sent.note_late_orders(stands, self._recorder)
         for row in self.rows:
-            self._judge(row, surveys[row.tp], order_is_ours=row.tp in self._sent.standing)
+            self._judge(row, surveys[row.tp], order_is_ours=self._sent.may_have_written(row.tp))
         return [row for row in self.rows if row.tp not in self._ended]
 
     def _judge(self, row: PlanRow, now: Survey | Unknown | None, *, order_is_ours: bool) -> None:
@@ -138,19 +148,23 @@ class ElectionBatch:
         try:
             answers = await self._api.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
-            self._recorder.after(entry, failed(rows, error))
             if surely_not_done(error):
+                self._recorder.after(entry, failed(rows, error))
                 for row in rows:
                     del self._written[row.tp]
             else:
                 self._sent.asked.update(row.tp for row in rows)
+                self._unanswered = UnansweredReorder(entry, rows, error)
             raise
         reported = {row.tp: answers.get(row.tp) for row in rows}
         self._recorder.after(entry, answered(reported))
         for row in rows:
             answer = reported[row.tp]
             if answer is not None:
-                if not answer.doubtful:
+                if answer.doubtful:
+                    now = asyncio.get_running_loop().time()
+                    self._sent.orders_in_doubt[row.tp] = DoubtfulOrder(now, entry)
+                else:
                     del self._written[row.tp]
                 self._fail(row, f"the assignment could not be reordered: {answer}", passing=answer.passing)
         self._sent.asked.update(self._written)
@@ -336,6 +350,9 @@ class ElectionBatch:
         """Restores the orders that this batch wrote, except while one of our elections may still be carried
         out; the row's result says which order stays.
         """
+        if self._unanswered is not None:
+            await self._unanswered.end(self._api, self._recorder, self._sent)
+            self._unanswered = None
         alive = await self._elections_alive()
         for row in alive:
             self._sent.standing.add(row.tp)
@@ -347,10 +364,12 @@ class ElectionBatch:
             if row.tp in problems:
                 self._not_restored(row, f"assignment order not restored: {problems[row.tp]}")
                 self.passing.discard(row.tp)
+            elif self._sent.order_in_doubt(row.tp):
+                self._not_restored(row, ORDER_IN_DOUBT)
 
     async def _elections_alive(self) -> list[PlanRow]:
         """The rows whose partition has no leader while an election of ours may still be carried out."""
-        oldest = asyncio.get_running_loop().time() - ELECTION_ALIVE_FOR
+        oldest = oldest_alive()
         rows = [row for row in self._written.values() if self._sent.in_doubt.get(row.tp, oldest) > oldest]
         if not rows or self._read_back_done:
             return rows

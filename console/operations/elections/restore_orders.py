@@ -70,7 +70,7 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             settled = await settle(cluster, found, run.journal)
             known = {row.tp for row in settled.rows}
             others = await restore(cluster, [r for r in self._planned if r.tp not in known], run.journal)
-            done = await _wait_for_elections(cluster, found, settled.then(others), run)
+            done = await _wait_for_requests(cluster, found, settled.then(others), run)
         restores = _still_possible(prepared.restores, run)
         return replace(done, restores=restores, plan_file=_if_there(prepared.plan_file))
 
@@ -132,18 +132,23 @@ def _stands(row: WrittenOrder, state: PartitionState) -> bool:
     return state.offline and state.topic_id == row.topic_id and state.replicas == row.order
 
 
-async def _wait_for_elections(
+async def _wait_for_requests(
     cluster: Backend, found: Unfinished, settled: SettledOrders, run: ChangeRun[Unfinished]
 ) -> SettledOrders:
     """The orders that stay for an election which may still be carried out are restored as soon as somebody leads,
-    or no election can come any more. A signal ends the waiting; what is left then stays open.
+    or no election can come any more; those that an unanswered write may still change, once it cannot. A signal ends
+    the waiting; what is left then stays open.
     """
-    if settled.elections_alive and not run.stop:
+    if settled.requests_alive and not run.stop:
         run.operator.says(*_waiting_lines(settled, run.resume_command))
-    while settled.elections_alive and not run.stop:
+    while settled.requests_alive and not run.stop:
         await _pause(settled, run)
-        waiting = settled.elections_alive
-        orders = tuple(order for order in found.orders if order.written.tp in waiting)
+        waiting = settled.requests_alive
+        now = run.journal.now().isoformat()
+        open_orders = (order for order in found.orders if order.written.tp in waiting)
+        orders = tuple(order for order in open_orders if not order.may_come_after(now))
+        if not orders:
+            continue
         try:
             settled = settled.then(
                 await settle(cluster, replace(found, orders=orders, entries=()), run.journal)
@@ -156,25 +161,25 @@ async def _wait_for_elections(
 
 
 def _waiting_lines(settled: SettledOrders, resume: str) -> tuple[str, str]:
-    waiting = settled.elections_alive
+    waiting = settled.requests_alive
     until = max(waiting.values())
     return (
-        f"nobody leads {counted(len(waiting), 'partition')} ({some_of(sorted(waiting))}), and an election"
-        f" of the earlier run may be carried out until {until:%H:%M:%S} UTC. Until then, or until somebody leads,"
-        " the chosen replica stays first in the assignment; then the order is restored.",
+        f"{counted(len(waiting), 'partition')} ({some_of(sorted(waiting))}): a request of the earlier run may"
+        f" still be carried out until {until:%H:%M:%S} UTC. Where nobody leads, the chosen replica"
+        " stays first in the assignment until then, or until somebody leads. Then the order is restored.",
         f"waiting for it; Ctrl-C ends the wait, and this command finishes it later: {resume}",
     )
 
 
 async def _pause(settled: SettledOrders, run: ChangeRun[Unfinished]) -> None:
-    until = max(settled.elections_alive.values())
+    until = max(settled.requests_alive.values())
     for _ in range(LOOKS):
         left = (until - run.journal.now()) / timedelta(seconds=1)
         if run.stop or left <= 0:
             return
         if run.operator.progress is not None:
             total = round(ELECTION_ALIVE_FOR)
-            run.operator.progress("waiting for an election in doubt, second", total - round(left), total)
+            run.operator.progress("waiting for a request in doubt, second", total - round(left), total)
         await asyncio.sleep(LOOK_SECONDS)
 
 

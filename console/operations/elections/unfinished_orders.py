@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,7 +13,7 @@ from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.journal import Journal
 from console.journal.run_records import remember_settled
-from console.journal.unfinished_entries import OpenRestore, Unfinished
+from console.journal.unfinished_entries import OpenOrder, OpenRestore, Unfinished
 from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -33,7 +33,8 @@ class OrderOutcome(StrEnum):
 class Row(NamedTuple):
     """One partition's result, with the reason if there is one.
 
-    ``until``: nobody leads, and an election of the earlier run may be carried out until then; None: none can be.
+    ``until``: an election of the earlier run (while nobody leads), or its write of the order, may be carried out
+    until then; None: neither can be.
     """
 
     tp: TopicPartition
@@ -63,8 +64,8 @@ class SettledOrders:
         return any(row.fate is OrderOutcome.LEFT for row in self.rows)
 
     @property
-    def elections_alive(self) -> Mapping[TopicPartition, datetime]:
-        """The partitions whose order stays for an election that may still be carried out, and until when it may."""
+    def requests_alive(self) -> Mapping[TopicPartition, datetime]:
+        """The partitions that an unanswered request may still change, and until when it may."""
         return {row.tp: row.until for row in self.rows if row.until is not None}
 
     def then(self, later: SettledOrders) -> SettledOrders:
@@ -125,6 +126,7 @@ async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settl
         order.written.tp: order.election_at for order in found.orders if order.election_at is not None
     }
     settled = await restore(backend, [order.written for order in found.orders], journal, in_doubt)
+    settled = settled.then(SettledOrders(tuple(_writes_alive(found.orders, settled, journal.now()))))
     entries = [entry.entry for entry in found.entries]
     rows = [row.tp for row in settled.rows if row.fate is not OrderOutcome.LEFT]
     if entries or rows:
@@ -238,6 +240,23 @@ def _election_alive(row: WrittenOrder, state: PartitionState, sent_at: datetime)
         f" broker {row.leader} stays first until then. Run this again afterwards"
     )
     return Row(row.tp, OrderOutcome.LEFT, why, until)
+
+
+def _writes_alive(orders: Iterable[OpenOrder], settled: SettledOrders, now: datetime) -> Iterator[Row]:
+    """Of the partitions in their own order: those that an unanswered write may still take out of it."""
+    already = {row.tp for row in settled.of(OrderOutcome.ALREADY)}
+    for order in orders:
+        if (
+            order.written.tp in already
+            and order.may_come_after(now.isoformat())
+            and order.write_at is not None
+        ):
+            until = order.write_at + timedelta(seconds=ELECTION_ALIVE_FOR)
+            why = (
+                f"it is in its own order, and an unanswered write of the earlier run may still be carried out until"
+                f" {until:%H:%M:%S} UTC. Run this again afterwards"
+            )
+            yield Row(order.written.tp, OrderOutcome.LEFT, why, until)
 
 
 def _compared(row: WrittenOrder, replicas: tuple[int, ...]) -> Row | None:

@@ -16,6 +16,7 @@ import pytest
 
 from backends.base.answers import Partitions, Reassignment
 from backends.base.errors import Unreachable
+from console.journal import unfinished_entries
 from console.journal.journal import Journal, JournalRun
 from console.journal.planned_elections import PLANNED
 from console.journal.run_records import EntryBegun, read_runs
@@ -271,6 +272,50 @@ def test_resume_waits_until_somebody_leads_also_where_no_broker_answers_for_a_mo
     assert unfinished(CLUSTER_ID).nothing
 
 
+def write_in_doubt(seconds_ago: float) -> None:
+    """A run whose write of an order was not answered, and which restored the order and elected, so long ago."""
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    run = JournalRun("late", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    rows = (reordered(0),)
+    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
+        journal.after(journal.before("reorder", {"rows": rows}), {"unknown": {tp(0): "no answer"}})
+        journal.after(journal.before("restore", {"rows": rows}), {"applied": [tp(0)]})
+
+
+class WrittenLate(LeaderLater):
+    """The unanswered write is carried out between the first and the second reading."""
+
+    def at_reading(self, number: int) -> None:
+        if number == 2:
+            self.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_resume_restores_the_order_also_where_the_unanswered_write_comes_while_it_waits(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = WrittenLate(cluster_of(1).states)
+    write_in_doubt(0.0)
+    monkeypatch.setattr(unfinished_entries, "ELECTION_ALIVE_FOR", 0.5)
+    monkeypatch.setattr(unfinished_orders, "ELECTION_ALIVE_FOR", 0.5)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
+    assert ended.status == 0, ended
+    assert backend.readings == 2
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_an_unanswered_write_is_forgotten_once_it_is_certainly_dead(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call.on(cluster_of(1))
+    write_in_doubt(30)
+    assert [order.written.tp for order in unfinished(CLUSTER_ID).orders] == [tp(0)]
+    monkeypatch.setattr(unfinished_entries, "ELECTION_ALIVE_FOR", 0.0)
+    assert unfinished(CLUSTER_ID).nothing, "the order was restored when no write could come any more"
+
+
 def test_once_it_leads_the_order_is_put_back(call: Caller) -> None:
     backend = cluster_of(1)
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))._replace(leader=2, leader_epoch=5)
@@ -321,7 +366,7 @@ def test_another_hosts_run_is_finished_by_its_plan_once_its_election_is_certainl
     began = time.monotonic()
     ended = call("ktriage", "resume", *ANY, "--plan", plan)
     assert time.monotonic() - began >= 0.5, "counted from when the order was first seen"
-    assert "nobody leads 1 partition (orders-1)" in ended.err
+    assert "1 partition (orders-1): a request of the earlier run may still be carried out" in ended.err
     assert ended.status == 1, "orders-0 was changed by somebody else"
     assert backend.states[tp(0)].replicas == (3, 2, 1)
     assert backend.states[tp(1)].replicas == (1, 2, 3)

@@ -12,6 +12,7 @@ from backends.base.errors import BackendError
 from backends.live.calls.partition_errors import PartitionRefusal
 from backends.live.elections import designate as attempts_module
 from backends.live.elections import election_batch as module
+from backends.live.elections import sent_elections
 from recovery.model import TopicPartition
 from recovery.ranking import Ranking
 from tests.unit.live.one_partition import (
@@ -95,7 +96,7 @@ def test_the_next_attempt_goes_on_with_the_order_that_stands() -> None:
 
 
 def test_once_it_is_certainly_dead_the_order_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 0.0)
+    monkeypatch.setattr(sent_elections, "ELECTION_ALIVE_FOR", 0.0)
     cluster = Slow()
     election = elect(cluster, planned(cluster, (2, 3, 1)), attempts=0)
     assert (election.outcome, election.restored, cluster.replicas) == (Outcome.FAILED, True, (1, 2, 3))
