@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from backends.base.answers import Depth
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_script import scan_script
-from backends.disk_scan.scan_values import ScannedLog
+from backends.disk_scan.scan_values import ScanDepth, ScannedLog
 from backends.log_segments.segment_reader import Batch, SegmentReader
 from backends.log_segments.segment_source import SegmentFile
 from recovery.model import Lineage, ReplicaLog, TopicPartition
@@ -37,6 +37,7 @@ CLUSTER = ClusterSpec(
     },
 )
 ORDERS, PACKED, SHORTER = "orders", "packed", "shorter"
+DEFAULT_DEPTH = ScanDepth()
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -48,7 +49,7 @@ def after_incident(cluster: KafkaCluster) -> KafkaCluster:
             topic, [replicas], {"min.insync.replicas": "1", "segment.bytes": str(1 << 20)}
         )
     for codec in CODECS:
-        settings = {"compression.type": codec, "linger.ms": 20, "acks": "all"}
+        settings = {"compression.type": codec, "linger.ms": 20, "acks": "all", "batch.size": 16384}
         producer = Producer(cluster.superuser_config() | settings)
         for number in range(300):
             producer.produce(
@@ -63,9 +64,11 @@ def after_incident(cluster: KafkaCluster) -> KafkaCluster:
     return cluster
 
 
-def scans(cluster: KafkaCluster, broker: int) -> dict[TopicPartition, ScannedLog]:
+def scans(
+    cluster: KafkaCluster, broker: int, depth: ScanDepth = DEFAULT_DEPTH
+) -> dict[TopicPartition, ScannedLog]:
     dirs = [str(path) for path in cluster.node(broker).log_dirs]
-    found = scan_log_dirs(dirs, "here", 0)
+    found = scan_log_dirs(dirs, "here", 0, depth)
     assert [one.problem for one in found.dirs] == [None, None]
     assert {(one.cluster_id, one.node_id) for one in found.dirs} == {(cluster.cluster_id, broker)}
     return {TopicPartition(log.topic, log.partition): log for one in found.dirs for log in one.logs}
@@ -120,6 +123,22 @@ async def test_a_killed_brokers_disk_is_what_the_broker_answered(after_incident:
         assert {key: row["logEndOffset"] for key, row in rows.items()} == {
             tuple(tp): log.log_end for tp, log in disk.items()
         }
+    finally:
+        incident_steps.start(after_incident, 2)
+
+
+def test_flushed_batches_that_are_skipped_have_the_epochs_that_the_batches_tell(
+    after_incident: KafkaCluster,
+) -> None:
+    """A broker that stopped cleanly has flushed everything."""
+    after_incident.node(2).stop()
+    try:
+        skipping, every = scans(after_incident, 2), scans(after_incident, 2, ScanDepth(every_batch=True))
+        assert {tp: (log.spans, log.log_end, log.defect, log.remarks) for tp, log in skipping.items()} == {
+            tp: (log.spans, log.log_end, log.defect, log.remarks) for tp, log in every.items()
+        }
+        assert skipping[TopicPartition(PACKED, 0)].skipped > 1 << 20
+        assert not any(log.skipped for log in every.values())
     finally:
         incident_steps.start(after_incident, 2)
 

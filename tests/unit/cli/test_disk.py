@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.cli.command_process import invoke
 from tests.unit.disk_scan.log_dirs import DIRECTORY, segment_name, stale_long_tail
+from tests.unit.disk_scan.test_flushed_batches import three_segments
 
 
 @pytest.fixture
@@ -58,6 +59,17 @@ def test_json_is_the_scripts(tmp_path: Path, data: Path) -> None:
     )
     assert told["schema"] == "ktriage.disk-scan/1"
     assert json.loads(piped.stdout) | {"readAtMs": told["readAtMs"]} == told
+
+
+def test_skipped_batches_are_told_with_the_option_that_reads_them(tmp_path: Path) -> None:
+    data = str(three_segments(tmp_path / "flushed"))
+    assert (
+        "of flushed batches were skipped: the indexes tell their epochs (--every-batch"
+        in invoke(tmp_path, "ktriage", "disk", "scan", data).out
+    )
+    every = invoke(tmp_path, "ktriage", "disk", "scan", "--every-batch", data)
+    assert "skipped" not in every.out
+    assert f"next: ktriage disk scan --output json --every-batch {data} > broker-3.json" in every.err
 
 
 def test_a_bad_dir_gets_one_line_and_status_1(tmp_path: Path, data: Path) -> None:
