@@ -56,7 +56,8 @@ class OpenOrder(NamedTuple):
     ``applied``: whether the cluster accepted the order; None: not known. ``election_at``: since when an election
     of the partition is in doubt (it was not answered and may still be carried out); None: there is none. If a run
     on another host wrote the order, its journal is not here, and this is the time when the order was first read.
-    ``write_at``: the same for the write of this order, which may be carried out after the order was restored.
+    ``write_at``: the same for the write of this order, which may be carried out after the order was restored: since
+    it began while its end is not recorded, as of a run that was killed.
     """
 
     run_id: str
@@ -67,10 +68,14 @@ class OpenOrder(NamedTuple):
     election_at: datetime | None = None
     write_at: datetime | None = None
 
-    def may_come_after(self, restored_at: str) -> bool:
-        """Whether its write may still be carried out after a restore that was answered at that time."""
-        alive = timedelta(seconds=ELECTION_ALIVE_FOR)
-        return self.write_at is not None and datetime.fromisoformat(restored_at) < self.write_at + alive
+    @property
+    def write_until(self) -> datetime | None:
+        """Until when its write may still be carried out; None: it is not in doubt."""
+        return None if self.write_at is None else self.write_at + timedelta(seconds=ELECTION_ALIVE_FOR)
+
+    def may_come_after(self, at: datetime) -> bool:
+        """Whether its write may still be carried out after a restore that was sent at that time."""
+        return self.write_until is not None and at < self.write_until
 
 
 class OpenEntry(NamedTuple):
@@ -165,7 +170,7 @@ class _Book:
     def __init__(self) -> None:
         self._orders: dict[TopicPartition, list[OpenOrder]] = {}
         self._entries: dict[str, OpenEntry] = {}
-        self._restoring: dict[str, tuple[WrittenOrder, ...]] = {}
+        self._restoring: dict[str, EntryBegun] = {}
         self._confirmed: dict[str, frozenset[int]] = {}
         self._electing: dict[str, EntryBegun] = {}
         self._in_doubt: dict[TopicPartition, str] = {}
@@ -201,11 +206,12 @@ class _Book:
         if event.action in (REORDER, FOUND_ORDER):
             if event.action == FOUND_ORDER:
                 self._in_doubt.update((row.tp, event.at) for row in event.rows)
+            write_at = datetime.fromisoformat(event.at) if event.action == REORDER else None
             for row in event.rows:
-                order = OpenOrder(run_id, event.entry, event.at, row, None)
+                order = OpenOrder(run_id, event.entry, event.at, row, None, write_at=write_at)
                 self._orders.setdefault(row.tp, []).append(order)
         elif event.action == RESTORE:
-            self._restoring[event.entry] = event.rows
+            self._restoring[event.entry] = event
         elif event.action == CONFIRM:
             plan, steps = str(event.detail.get("planId", "")), event.detail.get("steps", ())
             self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
@@ -240,9 +246,10 @@ class _Book:
                 else order
                 for order in self._orders.get(tp, ())
             ]
-        for row in self._restoring.pop(event.entry, ()):
-            if row.tp in event.applied:
-                self._restored(row, event.at)
+        restoring = self._restoring.pop(event.entry, None)
+        for row in () if restoring is None else restoring.rows:
+            if restoring is not None and row.tp in event.applied:
+                self._restored(row, datetime.fromisoformat(restoring.at))
 
     def settled(self, event: EntriesSettled) -> None:
         self._close_restores(event.entries)
@@ -255,7 +262,7 @@ class _Book:
         still = (one for one in self._restores.values() if one.entry not in entries)
         self._restores = {one.command: one for one in still}
 
-    def _restored(self, row: WrittenOrder, at: str) -> None:
+    def _restored(self, row: WrittenOrder, at: datetime) -> None:
         # A later run may have taken our order for the original one: then its restore does not undo ours.
         written = (row.order, row.replicas)
         self._keep(

@@ -30,10 +30,12 @@ def open_lines(found: Unfinished, running: LockHolder | None) -> Iterator[str]:
 def unfinished_lines(found: Unfinished) -> Iterator[str]:
     """What an earlier run left, in a few lines."""
     if found.orders:
-        names = some_of([order.written.tp for order in found.orders], SHOWN)
+        # A partition whose order was written twice, and once without an answer, is one assignment.
+        assignments = list(dict.fromkeys(order.written.tp for order in found.orders))
+        names = some_of(assignments, SHOWN)
         yield (
             f"an earlier run ({found.orders[0].at}) may have left"
-            f" {counted(len(found.orders), 'assignment')} in the order of an election: {names}"
+            f" {counted(len(assignments), 'assignment')} in the order of an election: {names}"
         )
     for half_done in found.replacements[-1:]:
         file = half_done.detail.get("file")

@@ -15,11 +15,11 @@ PAYMENTS = TopicPartition("payments", 0)
 
 
 def leaves_an_order(robot: Robot) -> None:
-    """Its journal as it stands then: the order was about to be written, and nothing says how that ended."""
+    """Its journal as it stands then: the order was written, and nothing says that it was restored."""
     row = robot.session.draft.row(PAYMENTS)
     assert row is not None
     with open_journal(program(), robot.session.view.cluster_id, "killed") as journal:
-        journal.before(REORDER, {"rows": (row.written_order,)})
+        journal.after(journal.before(REORDER, {"rows": (row.written_order,)}), {"applied": [PAYMENTS]})
 
 
 async def applies_up_to_the_question(robot: Robot) -> None:

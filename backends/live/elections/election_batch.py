@@ -22,7 +22,6 @@ from backends.live.elections.order_restore import restore_assignments
 from backends.live.elections.row_survey import RowSurvey, with_state
 from backends.live.elections.sent_elections import (
     ORDER_IN_DOUBT,
-    DoubtfulOrder,
     SentElections,
     UnansweredReorder,
     oldest_alive,
@@ -78,6 +77,7 @@ class ElectionBatch:
         self._read_back_done = False
         # The orders to restore, by partition.
         self._written = {row.tp: row for row in self.rows if self._sent.may_have_written(row.tp)}
+        self._reordered: set[TopicPartition] = set()
         self._unanswered: UnansweredReorder | None = None
 
     async def run(self) -> Mapping[TopicPartition, Election]:
@@ -145,16 +145,20 @@ class ElectionBatch:
             return
         entry = record(self._recorder, "reorder", [row.written_order for row in rows])
         self._written.update((row.tp, row) for row in rows)
+        self._reordered.update(row.tp for row in rows)
         try:
             answers = await self._api.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
             if surely_not_done(error):
                 self._recorder.after(entry, failed(rows, error))
-                for row in rows:
-                    del self._written[row.tp]
+                self._not_written(rows)
             else:
                 self._sent.asked.update(row.tp for row in rows)
                 self._unanswered = UnansweredReorder(entry, rows, error)
+            raise
+        except BaseException:
+            self._sent.asked.update(row.tp for row in rows)
+            self._unanswered = UnansweredReorder(entry, rows, BackendError("stopped before its answer"))
             raise
         reported = {row.tp: answers.get(row.tp) for row in rows}
         self._recorder.after(entry, answered(reported))
@@ -162,12 +166,17 @@ class ElectionBatch:
             answer = reported[row.tp]
             if answer is not None:
                 if answer.doubtful:
-                    now = asyncio.get_running_loop().time()
-                    self._sent.orders_in_doubt[row.tp] = DoubtfulOrder(now, entry)
+                    self._sent.doubt_order([row.tp], entry)
                 else:
-                    del self._written[row.tp]
+                    self._not_written([row])
                 self._fail(row, f"the assignment could not be reordered: {answer}", passing=answer.passing)
         self._sent.asked.update(self._written)
+
+    def _not_written(self, rows: Sequence[PlanRow]) -> None:
+        """This attempt's order does not stand; one of an earlier attempt may."""
+        for row in rows:
+            if not self._sent.may_have_written(row.tp):
+                del self._written[row.tp]
 
     # Elect.
 
@@ -271,7 +280,15 @@ class ElectionBatch:
             return False  # nothing but the order has changed since the row was judged
         now = None if state is None else with_state(seen, state)
         self._judge(row, now, order_is_ours=written)
-        return written and state is not None and row.tp not in self._ended and state.replicas != row.order
+        # An order that an earlier attempt wrote may never come, and this election may not need it.
+        needed = row.tp in self._reordered or seen.state.replicas == row.order
+        return (
+            written
+            and needed
+            and state is not None
+            and row.tp not in self._ended
+            and state.replicas != row.order
+        )
 
     async def _send_election(
         self, rows: Sequence[PlanRow]
@@ -358,13 +375,15 @@ class ElectionBatch:
             self._sent.standing.add(row.tp)
             self._leave_first(row)
         rows = [row for row in self._written.values() if row not in alive]
+        # Asked before the restore: the write may come between it and its answer.
+        doubtful = {row.tp for row in rows if self._sent.order_in_doubt(row.tp)}
         problems = await restore_assignments(self._api, [row.written_order for row in rows], self._recorder)
         for row in rows:
             self._sent.standing.discard(row.tp)
             if row.tp in problems:
                 self._not_restored(row, f"assignment order not restored: {problems[row.tp]}")
                 self.passing.discard(row.tp)
-            elif self._sent.order_in_doubt(row.tp):
+            elif row.tp in doubtful:
                 self._not_restored(row, ORDER_IN_DOUBT)
 
     async def _elections_alive(self) -> list[PlanRow]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,13 +32,13 @@ class SentElections:
     """What all attempts at the same rows share.
 
     ``asked``: something was sent for these. ``in_doubt``: an election of these was sent without an answer, at
-    that time of the event loop, and may still be carried out. ``orders_in_doubt``: the same for a write of their
-    order. ``standing``: our order of these rows was not restored.
+    that time of the event loop, and may still be carried out. ``orders_in_doubt``: the same for the writes of their
+    order, oldest first: one may come after another. ``standing``: our order of these rows was not restored.
     """
 
     asked: set[TopicPartition] = field(default_factory=set)
     in_doubt: dict[TopicPartition, float] = field(default_factory=dict)
-    orders_in_doubt: dict[TopicPartition, DoubtfulOrder] = field(default_factory=dict)
+    orders_in_doubt: dict[TopicPartition, tuple[DoubtfulOrder, ...]] = field(default_factory=dict)
     standing: set[TopicPartition] = field(default_factory=set)
 
     def may_have_written(self, tp: TopicPartition) -> bool:
@@ -47,19 +47,35 @@ class SentElections:
 
     def order_in_doubt(self, tp: TopicPartition) -> bool:
         """Whether a write of its order may still be carried out."""
-        doubtful = self.orders_in_doubt.get(tp)
-        return doubtful is not None and doubtful.at > oldest_alive()
+        return any(doubtful.at > oldest_alive() for doubtful in self.orders_in_doubt.get(tp, ()))
+
+    def doubt_order(self, tps: Iterable[TopicPartition], entry: str) -> None:
+        """The write of their orders in that entry was not answered."""
+        doubtful = DoubtfulOrder(asyncio.get_running_loop().time(), entry)
+        for tp in tps:
+            self.orders_in_doubt[tp] = (*self.orders_in_doubt.get(tp, ()), doubtful)
 
     def note_late_orders(self, stands: Iterable[TopicPartition], recorder: Recorder) -> None:
-        """The order that was written without an answer ``stands`` in these: no other write of it can come."""
-        late: dict[str, list[TopicPartition]] = {}
-        for tp in stands:
-            doubtful = self.orders_in_doubt.pop(tp, None)
-            if doubtful is not None:
-                self.standing.add(tp)
-                late.setdefault(doubtful.entry, []).append(tp)
-        for entry, applied in late.items():
+        """The order that was written without an answer ``stands`` in these: that write cannot come any more.
+
+        Where an order stands already that was not restored, it says nothing of the write without an answer.
+        """
+        late = [tp for tp in stands if tp in self.orders_in_doubt and tp not in self.standing]
+        self.standing.update(late)
+        for entry, applied in self.carried_out(late).items():
             recorder.after(entry, {"applied": applied})
+
+    def carried_out(self, tps: Iterable[TopicPartition]) -> Mapping[str, list[TopicPartition]]:
+        """One write in doubt of each was carried out; by entry. Nobody knows which of several: it counts as the
+        oldest, so that the newest stays in doubt.
+        """
+        entries: dict[str, list[TopicPartition]] = {}
+        for tp in tps:
+            oldest, *others = self.orders_in_doubt.pop(tp)
+            if others:
+                self.orders_in_doubt[tp] = tuple(others)
+            entries.setdefault(oldest.entry, []).append(tp)
+        return entries
 
 
 class UnansweredReorder(NamedTuple):
@@ -79,10 +95,13 @@ class UnansweredReorder(NamedTuple):
             states = {}
         seen = {tp: state.replicas for tp, state in states.items() if isinstance(state, PartitionState)}
         stands = [row.tp for row in self.rows if seen.get(row.tp) == row.order]
-        unknown = {row.tp: str(self.error) for row in self.rows if row.tp not in stands}
-        recorder.after(self.entry, {"applied": stands, "unknown": unknown})
-        doubtful = DoubtfulOrder(asyncio.get_running_loop().time(), self.entry)
-        sent.orders_in_doubt.update(dict.fromkeys(unknown, doubtful))
+        sent.doubt_order([row.tp for row in self.rows], self.entry)
+        entries = dict(sent.carried_out(stands))
+        applied = entries.pop(self.entry, [])
+        unknown = {row.tp: str(self.error) for row in self.rows if row.tp not in applied}
+        recorder.after(self.entry, {"applied": applied, "unknown": unknown})
+        for entry, earlier in entries.items():
+            recorder.after(entry, {"applied": earlier})
 
 
 def oldest_alive() -> float:

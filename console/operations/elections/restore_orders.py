@@ -144,11 +144,8 @@ async def _wait_for_requests(
     while settled.requests_alive and not run.stop:
         await _pause(settled, run)
         waiting = settled.requests_alive
-        now = run.journal.now().isoformat()
-        open_orders = (order for order in found.orders if order.written.tp in waiting)
-        orders = tuple(order for order in open_orders if not order.may_come_after(now))
-        if not orders:
-            continue
+        # All orders of a partition: what is found out about one of them closes the others too.
+        orders = tuple(order for order in found.orders if order.written.tp in waiting)
         try:
             settled = settled.then(
                 await settle(cluster, replace(found, orders=orders, entries=()), run.journal)

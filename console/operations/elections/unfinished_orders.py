@@ -86,6 +86,62 @@ class HalfDone(NotDone):
         self.found = found
 
 
+class _WritesAlive:
+    """The unanswered writes that may still be carried out: until when, by partition, oldest first.
+
+    ``answered``: an order that the cluster accepted may stand in these, so that one which stands does not show that
+    an unanswered write was carried out.
+    """
+
+    def __init__(
+        self, until: dict[TopicPartition, list[datetime]], answered: Set[TopicPartition] = frozenset()
+    ) -> None:
+        self._until = until
+        self._answered = answered
+
+    @classmethod
+    def of(cls, orders: Iterable[OpenOrder], now: datetime) -> _WritesAlive:
+        until: dict[TopicPartition, list[datetime]] = {}
+        answered: set[TopicPartition] = set()
+        for order in orders:
+            if order.applied:
+                answered.add(order.written.tp)
+            if order.write_until is not None and order.may_come_after(now):
+                until.setdefault(order.written.tp, []).append(order.write_until)
+        return cls({tp: sorted(moments) for tp, moments in until.items()}, answered)
+
+    def one_came(self, tp: TopicPartition) -> None:
+        """Its order stood. Which of several writes that was is not known: the oldest, so that the newest counts."""
+        if tp in self._answered:
+            return
+        others = self._until.pop(tp, [])[1:]
+        if others:
+            self._until[tp] = others
+
+    def left(self, row: WrittenOrder, state: PartitionState, look: Row | None) -> Row | None:
+        """The look at a row whose topic is there. While a write may come, its own order is not written again, and
+        what somebody else has changed is not closed: the write may undo it.
+        """
+        if row.tp not in self._until:
+            return look
+        if look is None:
+            return self._left(row.tp, "it is in its own order") if state.replicas == row.replicas else None
+        return self._left(row.tp, look.why) if look.fate is OrderOutcome.FOREIGN else look
+
+    def still_open(self, row: Row) -> Row:
+        """The result of a row, which stays open if it was restored and another write may come."""
+        restored = row.fate is OrderOutcome.RESTORED and row.tp in self._until
+        return self._left(row.tp, row.why) if restored else row
+
+    def _left(self, tp: TopicPartition, now: str) -> Row:
+        until = self._until[tp][-1]
+        why = (
+            f"{now}; an unanswered write of the earlier run may still be carried out until {until:%H:%M:%S} UTC."
+            " Run this again afterwards"
+        )
+        return Row(tp, OrderOutcome.LEFT, why, until)
+
+
 async def settle_first(
     backend: Backend, found: Unfinished, journal: Journal, stop: StopRequest, *, put_back: bool, resume: str
 ) -> SettledOrders:
@@ -125,8 +181,8 @@ async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settl
     in_doubt = {
         order.written.tp: order.election_at for order in found.orders if order.election_at is not None
     }
-    settled = await restore(backend, [order.written for order in found.orders], journal, in_doubt)
-    settled = settled.then(SettledOrders(tuple(_writes_alive(found.orders, settled, journal.now()))))
+    writes = _WritesAlive.of(found.orders, journal.now())
+    settled = await restore(backend, [order.written for order in found.orders], journal, in_doubt, writes)
     entries = [entry.entry for entry in found.entries]
     rows = [row.tp for row in settled.rows if row.fate is not OrderOutcome.LEFT]
     if entries or rows:
@@ -139,22 +195,27 @@ async def restore(
     rows: Sequence[WrittenOrder],
     journal: Journal,
     in_doubt: Mapping[TopicPartition, datetime] = _NO_DOUBT,
+    writes: _WritesAlive | None = None,
 ) -> SettledOrders:
     """Restores the orders of those rows that nobody else changed, and tells about the others.
 
     ``rows`` are oldest first. Where several runs reordered one partition, the newest is undone first. ``in_doubt``:
     since when an election of a partition may still be carried out, although nobody answered it. While it may be and
-    nobody leads, the order stays: another one would let it elect somebody else.
+    nobody leads, the order stays: another one would let it elect somebody else. While one of the ``writes`` of an
+    order may come, a partition stays open.
     """
+    writes = _WritesAlive({}) if writes is None else writes
     alive_since = journal.now() - timedelta(seconds=ELECTION_ALIVE_FOR)
     alive = {tp: at for tp, at in in_doubt.items() if at > alive_since}
     fates: dict[TopicPartition, Row] = {}
     for together in _newest_first(rows):
-        for row in await _restore_once(backend, together, journal, alive):
+        for row in await _restore_once(backend, together, journal, alive, writes):
+            if row.fate is OrderOutcome.RESTORED:
+                writes.one_came(row.tp)
             known = fates.get(row.tp)
             if known is None or _WEIGHT[row.fate] < _WEIGHT[known.fate]:
                 fates[row.tp] = row
-    return SettledOrders(tuple(fates.values()))
+    return SettledOrders(tuple(writes.still_open(row) for row in fates.values()))
 
 
 def _newest_first(rows: Sequence[WrittenOrder]) -> Iterator[list[WrittenOrder]]:
@@ -172,6 +233,7 @@ async def _restore_once(
     rows: Sequence[WrittenOrder],
     journal: Journal,
     alive: Mapping[TopicPartition, datetime],
+    writes: _WritesAlive,
 ) -> tuple[Row, ...]:
     found = await backend.partitions(tuple(dict.fromkeys(row.tp.topic for row in rows)))
     moving = await backend.reassignments([row.tp for row in rows])
@@ -181,6 +243,8 @@ async def _restore_once(
         state = states.get(row.tp)
         if row.tp in alive and state is not None and looks[row.tp] is None:
             looks[row.tp] = _election_alive(row, state, alive[row.tp])
+        if state is not None and state.topic_id == row.topic_id:
+            looks[row.tp] = writes.left(row, state, looks[row.tp])
     ours = [row for row in rows if looks[row.tp] is None]
     elections = await backend.restore_orders(ours, journal) if ours else ()
     own = {row.tp for row in ours if states[row.tp].replicas == row.replicas}
@@ -197,8 +261,13 @@ def _written(election: Election, own: Set[TopicPartition]) -> Row:
     )
 
 
-# The result that counts if several orders of one partition were checked.
-_WEIGHT = {fate: weight for weight, fate in enumerate(OrderOutcome)}
+# The result that counts if several orders of one partition were checked: what is still open, above all.
+_WEIGHT = {
+    fate: weight
+    for weight, fate in enumerate(
+        (OrderOutcome.LEFT, OrderOutcome.RESTORED, OrderOutcome.ALREADY, OrderOutcome.FOREIGN)
+    )
+}
 
 
 def _why_not_restored(
@@ -240,23 +309,6 @@ def _election_alive(row: WrittenOrder, state: PartitionState, sent_at: datetime)
         f" broker {row.leader} stays first until then. Run this again afterwards"
     )
     return Row(row.tp, OrderOutcome.LEFT, why, until)
-
-
-def _writes_alive(orders: Iterable[OpenOrder], settled: SettledOrders, now: datetime) -> Iterator[Row]:
-    """Of the partitions in their own order: those that an unanswered write may still take out of it."""
-    already = {row.tp for row in settled.of(OrderOutcome.ALREADY)}
-    for order in orders:
-        if (
-            order.written.tp in already
-            and order.may_come_after(now.isoformat())
-            and order.write_at is not None
-        ):
-            until = order.write_at + timedelta(seconds=ELECTION_ALIVE_FOR)
-            why = (
-                f"it is in its own order, and an unanswered write of the earlier run may still be carried out until"
-                f" {until:%H:%M:%S} UTC. Run this again afterwards"
-            )
-            yield Row(order.written.tp, OrderOutcome.LEFT, why, until)
 
 
 def _compared(row: WrittenOrder, replicas: tuple[int, ...]) -> Row | None:

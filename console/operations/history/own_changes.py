@@ -39,7 +39,11 @@ class OwnChanges:
             self._add(run)
 
     def _add(self, run: RunRecord) -> None:
-        ended = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
+        ended: dict[str, EntryEnded] = {}
+        for event in run.events:
+            if isinstance(event, EntryEnded):
+                # An order whose write was not answered has a second end once it is seen to stand.
+                ended.setdefault(event.entry, event)
         for event in run.events:
             if isinstance(event, EntryBegun) and event.action in (REORDER, ELECT, RESTORE):
                 end = ended.get(event.entry)

@@ -14,8 +14,9 @@ from types import MappingProxyType
 
 import pytest
 
-from backends.base.answers import Partitions, Reassignment
+from backends.base.answers import Election, Outcome, Partitions, Reassignment
 from backends.base.errors import Unreachable
+from backends.base.protocol import Recorder
 from console.journal import unfinished_entries
 from console.journal.journal import Journal, JournalRun
 from console.journal.planned_elections import PLANNED
@@ -304,6 +305,143 @@ def test_resume_restores_the_order_also_where_the_unanswered_write_comes_while_i
     assert backend.readings == 2
     assert backend.states[tp(0)].replicas == (1, 2, 3)
     assert unfinished(CLUSTER_ID).nothing
+
+
+def written(seconds_ago: float, *ends: Mapping[str, object] | None, restored: int = 0) -> None:
+    """A killed run that wrote an order once for each of the ``ends``; None: killed before it was answered. The
+    first ``restored`` were restored.
+    """
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    run = JournalRun("unanswered", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    rows = (reordered(0),)
+    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
+        for number, end in enumerate(ends):
+            entry = journal.before("reorder", {"rows": rows})
+            if end is not None:
+                journal.after(entry, end)
+            if number < restored:
+                journal.after(journal.before("restore", {"rows": rows}), {"applied": [tp(0)]})
+
+
+UNANSWERED: Mapping[str, object] = {"unknown": {tp(0): "no answer"}}
+ANSWERED: Mapping[str, object] = {"applied": [tp(0)]}
+
+
+@pytest.fixture
+def short_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (unfinished_entries, unfinished_orders):
+        monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 0.5)
+
+
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
+def test_killed_before_the_answer_to_the_order_resume_waits_for_the_write(call: Caller) -> None:
+    backend = WrittenLate(cluster_of(1).states)
+    written(0.0, None)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
+    assert ended.status == 0, ended
+    assert backend.restored == [reordered(0)], "its own order was not written meanwhile"
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_killed_before_the_answer_resume_does_not_wait_where_the_written_order_stands(call: Caller) -> None:
+    backend = cluster_of(1)
+    written(0.0, None)
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0 and "waiting" not in ended.err
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
+@pytest.mark.parametrize("last", [ANSWERED, UNANSWERED, None])
+def test_the_order_that_stands_may_be_another_write_than_the_unanswered_one(
+    call: Caller, last: Mapping[str, object] | None
+) -> None:
+    """Killed in the second attempt; the first attempt's write comes once resume has restored the second's."""
+
+    class FirstComesLate(MemoryBackend):
+        readings = 0
+
+        async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+            self.readings += 1
+            if self.readings == 3:
+                self.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+            return await super().partitions(topics)
+
+    backend = FirstComesLate({tp(0): offline("orders", 0, (2, 1, 3))})
+    written(0.0, UNANSWERED, last, restored=1)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert "waiting for it" in ended.err
+    assert backend.readings > 3 and backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_a_wait_that_ends_with_a_leader_does_not_end_that_for_an_unanswered_write(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The election in doubt keeps the second order first; the first attempt's write is in doubt too."""
+    backend = LeaderLater({tp(0): offline("orders", 0, (2, 1, 3))})
+    for module in (unfinished_entries, unfinished_orders):
+        monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 2.0)
+    written(0.0, UNANSWERED, restored=1)
+    left_in_doubt(0.0)
+    began = time.monotonic()
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert time.monotonic() - began >= 1.5
+    assert unfinished(CLUSTER_ID).nothing
+
+
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
+def test_what_somebody_else_does_meanwhile_is_not_closed_before_the_write_is_dead(call: Caller) -> None:
+    """The late write would end their reassignment; then the order is still the run's to restore."""
+
+    class EndsTheirs(MemoryBackend):
+        readings = 0
+
+        async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+            self.readings += 1
+            if self.readings == 2:
+                self.moving = ()
+                self.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+            return await super().partitions(topics)
+
+    backend = EndsTheirs(cluster_of(1).states, moving=(Reassignment(tp(0), (1, 2, 3), (), (3,)),))
+    written(0.0, UNANSWERED, restored=1)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_of_two_orders_one_that_is_not_restored_leaves_the_partition_open(call: Caller) -> None:
+    """The newer is undone, the older not: nothing may be closed."""
+
+    class SecondFails(MemoryBackend):
+        async def restore_orders(
+            self, rows: Sequence[WrittenOrder], recorder: Recorder
+        ) -> tuple[Election, ...]:
+            if self.restored:
+                return tuple(
+                    Election(row.tp, Outcome.FAILED, -1, -1, "no answer", restored=False) for row in rows
+                )
+            return await super().restore_orders(rows, recorder)
+
+    backend = SecondFails(cluster_of(1).states)
+    for name, before, order in (("first", (1, 2, 3), (2, 1, 3)), ("second", (2, 1, 3), (3, 2, 1))):
+        run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
+        with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
+            row = WrittenOrder(tp(0), "orders-id", before, order)
+            journal.after(journal.before("reorder", {"rows": (row,)}), {"applied": [tp(0)]})
+    backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 1
+    assert backend.states[tp(0)].replicas == (2, 1, 3)
+    assert [order.run_id for order in unfinished(CLUSTER_ID).orders] == ["first"]
 
 
 def test_an_unanswered_write_is_forgotten_once_it_is_certainly_dead(

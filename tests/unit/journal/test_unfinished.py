@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 
 from hypothesis import given
@@ -96,6 +97,17 @@ def test_another_run_finishes_what_an_earlier_one_left(tmp_path: Path) -> None:
     assert found(tmp_path).nothing
 
 
+def test_a_restore_does_not_close_an_order_whose_write_has_no_end(tmp_path: Path) -> None:
+    """Killed or cancelled before the answer: the write may come after the restore."""
+    with journal(tmp_path) as run:
+        entry = run.before("reorder", {"rows": ROWS})
+        restore(run)
+        assert open_rows(tmp_path) == list(ROWS)
+        run.after(entry, {"applied": [TPS[0]]})
+        restore(run)
+    assert open_rows(tmp_path) == [ROWS[1]]
+
+
 def test_an_election_with_no_end_is_open_until_somebody_has_looked(tmp_path: Path) -> None:
     with journal(tmp_path, "one") as run:
         entry = run.before("elect", {"rows": ROWS, "type": "unclean"})
@@ -140,7 +152,8 @@ def test_rows_come_back_exactly_so_that_they_can_be_restored(tmp_path: Path) -> 
     with journal(tmp_path) as run:
         run.before("reorder", {"rows": ROWS})
     (first, _) = found(tmp_path).orders
-    assert first == OpenOrder("run-1", "run-1/1", first.at, ROWS[0], None)
+    at = datetime.fromisoformat(first.at)
+    assert first == OpenOrder("run-1", "run-1/1", first.at, ROWS[0], None, write_at=at)
 
 
 _brokers = st.lists(st.integers(0, 1 << 31), min_size=1, max_size=4, unique=True)
@@ -232,8 +245,9 @@ def test_killed_at_any_step_the_next_run_knows_everything_that_was_sent(tmp_path
         assert alive <= left.nothing
         seen.add(len(open_partitions))
         with journal(root, "resume") as run:
-            restore(run, tuple(order.written for order in left.orders))
-            run.settle("looked at", entries=[entry.entry for entry in left.entries])
+            orders = tuple(order.written for order in left.orders)
+            restore(run, orders)
+            run.settle("looked at", [entry.entry for entry in left.entries], [row.tp for row in orders])
         assert found(root).nothing
     assert seen == {0, 1, 2}
     assert step > 30

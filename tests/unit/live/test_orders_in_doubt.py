@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -10,9 +11,21 @@ from backends.base.answers import Outcome
 from backends.base.errors import BackendError
 from backends.live.calls.partition_errors import PartitionRefusal
 from backends.live.elections import designate as attempts_module
+from backends.live.elections import election_batch
 from backends.live.elections import sent_elections as module
 from recovery.model import TopicPartition
-from tests.unit.live.one_partition import BEHIND, NEWEST, STALE, TP, Cluster, Journal, elect, planned
+from recovery.ranking import Ranking
+from tests.unit.live.one_partition import (
+    BEHIND,
+    NEWEST,
+    STALE,
+    TP,
+    Cluster,
+    Journal,
+    NeverStop,
+    elect,
+    planned,
+)
 
 ORIGINAL, WRITTEN = (1, 2, 3), (2, 3, 1)
 
@@ -79,3 +92,122 @@ def test_once_it_is_certainly_dead_nothing_is_open(monkeypatch: pytest.MonkeyPat
     cluster = LateWrite()
     election = elect(cluster, planned(cluster, WRITTEN))
     assert (election.outcome, election.restored, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
+
+
+def test_of_two_unanswered_writes_one_that_came_leaves_the_other_in_doubt() -> None:
+    """Nobody knows which of them stands: the newer one counts as not carried out."""
+    cluster, journal = TwoLateWrites(), Journal()
+
+    def before_the_third_attempt() -> None:
+        if cluster.calls.count("write_orders") == 4 and cluster.leader < 0:
+            cluster.late()
+
+    for call in range(1, 40):
+        cluster.at["states", call] = before_the_third_attempt
+    election = elect(cluster, planned(cluster, WRITTEN), journal, attempts=2)
+    assert (election.outcome, cluster.replicas) == (Outcome.ELECTED, ORIGINAL)
+    assert not election.restored
+    ends = [told for entry, told in journal.told if entry == "reorder"]
+    assert ends[-1] == {"applied": [TP]} and len(ends) == 3
+
+
+class TwoLateWrites(LateWrite):
+    """It does not answer the second write of the order either (the third write; the restore is answered)."""
+
+    async def write_orders(
+        self, orders: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        if orders[TP] == WRITTEN:
+            self.called("write_orders")
+            raise BackendError("no answer within 10 s")
+        return await super().write_orders(orders)
+
+
+class ElectsLate(LateWrite):
+    """It does not answer its first election either, which is never held."""
+
+    async def elect(
+        self, partitions: object, *, preferred: bool
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        if "elect" in self.calls:
+            return await super().elect(partitions, preferred=preferred)
+        self.called("elect")
+        raise BackendError("no answer within 30 s")
+
+
+def test_an_answered_order_that_stands_does_not_show_that_the_unanswered_one_was_carried_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is left for an election in doubt, and still stands at the third attempt."""
+    monkeypatch.setattr(election_batch, "READ_BACK_FOR", 0.05)
+    cluster, journal = ElectsLate(), Journal()
+    election = elect(cluster, planned(cluster, WRITTEN), journal, attempts=2)
+    assert (election.outcome, cluster.replicas) == (Outcome.ELECTED, ORIGINAL)
+    assert not election.restored
+    assert ("reorder", {"applied": [TP]}) not in journal.told
+
+
+def test_the_next_write_is_refused_and_the_unanswered_one_is_still_in_doubt() -> None:
+    journal = Journal()
+    refused = PartitionRefusal(39, "INVALID_REPLICA_ASSIGNMENT", "", False)
+
+    class Refuses(LateWrite):
+        async def write_orders(
+            self, orders: Mapping[TopicPartition, tuple[int, ...]]
+        ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+            if self.calls.count("write_orders") < 2:
+                return await super().write_orders(orders)
+            self.called("write_orders")
+            return {TP: refused if orders[TP] == WRITTEN else None}
+
+    cluster = Refuses()
+    election = elect(cluster, planned(cluster, WRITTEN), journal)
+    assert (election.outcome, election.restored) == (Outcome.FAILED, False)
+    assert "that write may still be carried out" in election.detail
+    assert cluster.calls.count("write_orders") == 4, "restored once more: it may have come meanwhile"
+
+
+def test_the_next_attempt_needs_no_order_and_does_not_wait_for_the_one_in_doubt() -> None:
+    """The cluster elects designated leaders after all, which the first attempt could not find out."""
+    cluster = LateWrite()
+
+    def offers() -> None:
+        cluster.native = True
+
+    cluster.at["write_orders", 1] = offers
+    election = elect(cluster, planned(cluster, WRITTEN))
+    assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, False)
+
+
+async def test_cancelled_before_the_answer_the_order_is_in_doubt() -> None:
+    class Hangs(LateWrite):
+        sent = asyncio.Event()
+
+        async def write_orders(
+            self, orders: Mapping[TopicPartition, tuple[int, ...]]
+        ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+            if "write_orders" not in self.calls:
+                self.called("write_orders")
+                self.sent.set()
+                await asyncio.Event().wait()
+            return await super().write_orders(orders)
+
+    cluster, journal = Hangs(), Journal()
+    job = asyncio.create_task(
+        attempts_module.designate(
+            cluster,
+            [planned(cluster, WRITTEN)],
+            Ranking.LAST_RECORD,
+            journal,
+            attempts=0,
+            stop=NeverStop(),
+        )
+    )
+    await cluster.sent.wait()
+    job.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await job
+    assert journal.told == [
+        ("reorder", {"applied": [], "unknown": {TP: "stopped before its answer"}}),
+        ("restore", {"applied": [TP], "refused": {}}),
+    ]
