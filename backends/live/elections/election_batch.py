@@ -22,6 +22,7 @@ from backends.live.elections.order_restore import restore_assignments
 from backends.live.elections.row_survey import RowSurvey, with_state
 from backends.live.elections.sent_elections import (
     ORDER_IN_DOUBT,
+    ORDER_SEEN_FOR,
     SentElections,
     UnansweredReorder,
     oldest_alive,
@@ -38,9 +39,6 @@ from recovery.plan.judgement import (
 )
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
-
-ORDER_SEEN_FOR = 3.0
-"""Seconds in which a caught-up broker must show an order that the controller accepted."""
 
 READ_BACK_FOR = 10.0
 """Seconds in which a caught-up broker must show the election; the controller needs some milliseconds."""

@@ -14,6 +14,9 @@ from backends.live.elections.election_api import ElectionApi
 from recovery.model import PartitionState, TopicPartition
 from recovery.plan.values import PlanRow
 
+ORDER_SEEN_FOR = 3.0
+"""Seconds in which a caught-up broker must show an order that the controller accepted."""
+
 ORDER_IN_DOUBT = (
     "the write of its order was not answered; the original order stands again, but that write may still be carried"
     f" out for up to {ELECTION_ALIVE_FOR:g} s"
@@ -86,15 +89,10 @@ class UnansweredReorder(NamedTuple):
     error: BackendError
 
     async def end(self, api: ElectionApi, recorder: Recorder, sent: SentElections) -> None:
-        """Records which of the orders stand. The others are in doubt: a broker or the controller may still carry
-        the write out, even after the original order was restored.
+        """Records which of the orders come to stand within :data:`ORDER_SEEN_FOR` seconds. The others are in doubt:
+        a broker or the controller may still carry the write out, even after the original order was restored.
         """
-        try:
-            states = await api.states([row.tp for row in self.rows])
-        except BackendError:
-            states = {}
-        seen = {tp: state.replicas for tp, state in states.items() if isinstance(state, PartitionState)}
-        stands = [row.tp for row in self.rows if seen.get(row.tp) == row.order]
+        stands = await self._stands(api)
         sent.doubt_order([row.tp for row in self.rows], self.entry)
         entries = dict(sent.carried_out(stands))
         applied = entries.pop(self.entry, [])
@@ -102,6 +100,26 @@ class UnansweredReorder(NamedTuple):
         recorder.after(self.entry, {"applied": applied, "unknown": unknown})
         for entry, earlier in entries.items():
             recorder.after(entry, {"applied": earlier})
+
+    async def _stands(self, api: ElectionApi) -> list[TopicPartition]:
+        """A broker that answers may be a moment behind the controller, so what does not stand is read again."""
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + ORDER_SEEN_FOR, 0.02
+        stands: set[TopicPartition] = set()
+        while True:
+            waiting = [row for row in self.rows if row.tp not in stands]
+            try:
+                states = await api.states([row.tp for row in waiting])
+            except BackendError:
+                states = {}
+            for row in waiting:
+                state = states.get(row.tp)
+                if isinstance(state, PartitionState) and state.replicas == row.order:
+                    stands.add(row.tp)
+            if len(stands) == len(self.rows) or loop.time() >= deadline:
+                return [row.tp for row in self.rows if row.tp in stands]
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 0.5)
 
 
 def oldest_alive() -> float:

@@ -33,6 +33,7 @@ ORIGINAL, WRITTEN = (1, 2, 3), (2, 3, 1)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts_module, "BACKOFF", 0.0)
+    monkeypatch.setattr(module, "ORDER_SEEN_FOR", 0.0)
 
 
 class LateWrite(Cluster):
@@ -77,6 +78,23 @@ def test_carried_out_before_the_next_attempt_it_is_our_order_and_is_put_back() -
     assert cluster.replicas == ORIGINAL
     assert ("reorder", {"applied": [TP]}) in journal.told, "nothing is left for resume to wait for"
     assert cluster.calls.count("write_orders") == 3, "unanswered, restored, restored after the election"
+
+
+def test_a_broker_that_is_a_moment_behind_shows_the_order_at_the_next_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "ORDER_SEEN_FOR", 5.0)
+    cluster, journal = LateWrite(), Journal()
+
+    def second_reading_after_the_write() -> None:
+        if cluster.calls[-2:] == ["states", "states"] and cluster.calls.count("write_orders") == 1:
+            cluster.late()
+
+    for call in range(1, 20):
+        cluster.at["states", call] = second_reading_after_the_write
+    election = elect(cluster, planned(cluster, WRITTEN), journal)
+    assert (election.outcome, election.restored, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
+    assert journal.told[0] == ("reorder", {"applied": [TP], "unknown": {}})
 
 
 def test_carried_out_at_once_only_its_answer_was_lost() -> None:
