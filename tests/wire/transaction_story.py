@@ -81,12 +81,15 @@ def _steps(side: StorySide) -> Iterator[tuple[str, Any]]:
         transactional_producer(side, name, PATIENT) for name in ("commits", "aborts", "stays")
     )
     _write(commits, ENDED, "a", 3)
+    # The coordinator answers before its marker is written, and records of others may come before the marker.
     commits.commit_transaction(WAIT)
+    _replicated(side, ENDED, 4)
     _write(aborts, ENDED, "b", 2)
     aborts.abort_transaction(WAIT)
+    _replicated(side, ENDED, 7)
     _write(commits, ENDED, "c", 1)
     commits.commit_transaction(WAIT)
-    yield "one committed, one aborted, one committed by the first", _view(side, ENDED, 8)
+    yield "one committed, one aborted, one committed by the first", _view(side, ENDED, 9)
     _write(stays, ENDED, "d", 2)
     _write(commits, ENDED, "e", 1)
     yield "offsets before the commit", _committed_offset(side)
@@ -95,16 +98,17 @@ def _steps(side: StorySide) -> Iterator[tuple[str, Any]]:
     )
     commits.commit_transaction(WAIT)
     _wait_for(lambda: _committed_offset(side) == 4, "the offset of the transaction")
-    yield "an open transaction hides what was committed after it", _view(side, ENDED, 12)
+    yield "an open transaction hides what was committed after it", _view(side, ENDED, 13)
     _write(aborts, LOST, "x", 1)
     aborts.send_offsets_to_transaction(
         [TopicPartition(ENDED, 0, 5)], _group(side).consumer_group_metadata(), WAIT
     )
     aborts.abort_transaction(WAIT)
+    _replicated(side, LOST, 2)
     yield "offsets of a transaction that was aborted", _committed_offset(side)
     again = transactional_producer(side, "stays", PATIENT)
     yield "a second producer of the same id fences the first", _refusal(stays)
-    yield "and ends its transaction", _view(side, ENDED, 13)
+    yield "and ends its transaction", _view(side, ENDED, 14)
     yield from _lost(side, again)
 
 
@@ -153,14 +157,8 @@ STORY: Story = {
 
 def _view(side: StorySide, topic: str, end: int) -> TransactionView:
     """When everything up to ``end``, markers included, is replicated."""
-    where = Partition(topic, 0)
-
-    def told_now() -> PartitionsTransactions | None:
-        told = asyncio.run(_read(side, topic))
-        return told if where in told.partitions and told.partitions[where].high_watermark >= end else None
-
-    told = _wait_for(told_now, f"{topic} to be replicated up to {end}")
-    row = told.partitions[where]
+    told = _replicated(side, topic, end)
+    row = told.partitions[Partition(topic, 0)]
     return TransactionView(
         records_read(side, topic, "read_committed"),
         records_read(side, topic, "read_uncommitted"),
@@ -176,6 +174,17 @@ def _view(side: StorySide, topic: str, end: int) -> TransactionView:
             for one in told.rows
         ),
     )
+
+
+def _replicated(side: StorySide, topic: str, end: int) -> PartitionsTransactions:
+    """Waits until the high watermark is ``end`` or later."""
+    where = Partition(topic, 0)
+
+    def told_now() -> PartitionsTransactions | None:
+        told = asyncio.run(_read(side, topic))
+        return told if where in told.partitions and told.partitions[where].high_watermark >= end else None
+
+    return _wait_for(told_now, f"{topic} to be replicated up to {end}")
 
 
 async def _read(side: StorySide, topic: str) -> PartitionsTransactions:
