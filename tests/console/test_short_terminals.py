@@ -39,11 +39,13 @@ async def test_a_sentence_that_has_no_room_says_that_it_goes_on() -> None:
 async def test_a_line_below_which_the_screen_ends_says_that_it_goes_on() -> None:
     """Of the two lines of details only one has room."""
     async with console("last-replica-standing", size=(80, 14)) as robot:
-        await robot.sees("payments-0: ")
-        details = next(
-            one for one in robot.screen.splitlines() if "payments-0: " in one and "Do first" not in one
-        )
-        assert details.rstrip(" ▁▂▃▄▅▆▇█").endswith("… Tab"), robot.screen
+
+        def details_end_in_tab() -> bool:
+            lines = robot.screen.splitlines()
+            details = [one for one in lines if "payments-0: " in one and "Do first" not in one]
+            return any(one.rstrip(" ▁▂▃▄▅▆▇█").endswith("… Tab") for one in details)
+
+        await robot.until(details_end_in_tab, "a line of details that says that it goes on")
 
 
 @pytest.mark.parametrize("lines", [15, 12])
