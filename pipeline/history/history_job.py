@@ -62,7 +62,9 @@ def incidents(spark: Any, sources: HistorySources, rows: Any, actions: Sequence[
     moments = sources.moments(spark)
     islands = _islands(_states(rows, moments))
     ends = moments.groupBy("cluster_id", "segment").agg(
-        f.max("at").alias("segment_end"), f.max("last").alias("newest")
+        f.max("at").alias("segment_end"),
+        f.max("last").alias("newest"),
+        f.expr("collect_list(CASE WHEN complete THEN struct(number, before) END)").alias("full_ones"),
     )
     found = islands.where("bad AND NOT deleted").join(f.broadcast(ends), ["cluster_id", "segment"])
     return _with_actor(spark, _with_bounds(found), actions)
@@ -101,6 +103,7 @@ def _islands(states: Any) -> Any:
         f.first("bad").alias("bad"),
         f.bool_or("deleted").alias("deleted"),
         f.min("number").alias("first_number"),
+        f.max("number").alias("last_number"),
         f.min("segment").alias("segment"),
         f.min_by("known_before", "number").alias("known_before"),
         f.min("at").alias("began_at"),
@@ -110,7 +113,7 @@ def _islands(states: Any) -> Any:
         f.min_by("leader", "number").alias("leader"),
     )
     order = Window.partitionBy(*KEY, "kind").orderBy("island")
-    following = ("segment", "began_at", "leader", "deleted", "sound_at", "bad")
+    following = ("segment", "began_at", "leader", "deleted", "sound_at", "bad", "first_number")
     islands = islands.withColumns({f"next_{name}": f.lead(name).over(order) for name in following})
     return islands.withColumns({f"last_{name}": f.lag(name).over(order) for name in ("bad", "segment")})
 
@@ -118,8 +121,15 @@ def _islands(states: Any) -> Any:
 def _with_bounds(found: Any) -> Any:
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    closed = "next_segment = segment"
+    closed = "next_segment = segment AND NOT vanished"
     steps = {
+        # The first full snapshot of the segment that is not of this state: without a row in it, the partition was
+        # deleted or may not be seen since, and nobody knows how the incident ended.
+        "other_full": "array_min(filter(full_ones, one -> one.number > last_number))",
+        "vanished": (
+            "other_full IS NOT NULL"
+            " AND (next_segment IS NULL OR next_segment <> segment OR other_full.number < next_first_number)"
+        ),
         # The start is unknown if the previous snapshot does not show the partition. It is unknown too if its
         # segment names the partition for the first time here, and has no earlier full snapshot.
         "sound_at": "CASE WHEN last_segment = segment AND last_bad IS NULL THEN NULL"
@@ -127,11 +137,13 @@ def _with_bounds(found: Any) -> Any:
         "outcome": (
             f"CASE WHEN {closed} AND next_bad IS NULL THEN 'unknown'"
             f" WHEN {closed} AND next_deleted THEN 'deleted' WHEN {closed} THEN 'recovered'"
-            " WHEN next_segment IS NULL AND newest THEN 'ongoing' ELSE 'unknown' END"
+            " WHEN next_segment IS NULL AND newest AND NOT vanished THEN 'ongoing' ELSE 'unknown' END"
         ),
         "ended_at": f"CASE WHEN {closed} AND next_bad IS NOT NULL THEN next_began_at END",
         # The last snapshot that still shows it: the one before the end, or the last before the gap.
-        "last_seen_at": f"CASE WHEN {closed} THEN next_sound_at ELSE segment_end END",
+        "last_seen_at": (
+            f"CASE WHEN {closed} THEN next_sound_at WHEN vanished THEN other_full.before ELSE segment_end END"
+        ),
     }
     for name, expression in steps.items():
         found = found.withColumn(name, f.expr(expression))

@@ -19,7 +19,7 @@ from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinit
 
 MOMENTS = (
     "cluster_id string, snapshot string, number int, at timestamp, segment int, before timestamp,"
-    " last boolean, known_before boolean"
+    " last boolean, known_before boolean, complete boolean"
 )
 
 

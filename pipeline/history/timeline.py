@@ -29,9 +29,10 @@ class Moment(NamedTuple):
     """One snapshot that is used: its number and time, its segment (a time without gaps), and the times of the
     snapshots around it.
 
-    ``before`` is None at the start of a segment: it is unknown since when the state in this snapshot has
-    existed. ``last``: the newest of the cluster, with nothing lost after it. ``known_before``: its segment has an
-    earlier full snapshot, so that the state of every partition before this snapshot is known.
+    ``before`` is None at the start of a segment: it is unknown since when the state in this snapshot has existed.
+    ``last``: the newest of the cluster, with nothing lost after it. ``known_before``: its segment has an earlier
+    full snapshot, so that the state of every partition before this snapshot is known. ``complete``: it shows every
+    partition that exists.
     """
 
     cluster_id: str
@@ -42,6 +43,7 @@ class Moment(NamedTuple):
     before: datetime | None
     last: bool
     known_before: bool
+    complete: bool
 
 
 class SnapshotTimeline(NamedTuple):
@@ -64,9 +66,10 @@ def timeline(
     failed = [one for one in observations if one.kind is SnapshotKind.FAILED]
     used = _followed(found)
     segments = _segments(used, unreadable, failed)
+    limit = _longest_usual(used)
     lost_at_end = bool(used) and (
         any(name > used[-1].snapshot for name in unreadable)
-        or any(_failed_between(one, used[-1], None) for one in failed)
+        or any(_nobody_knows_since(used[-1], one, limit) for one in failed)
     )
     moments = []
     with_full: set[int] = set()
@@ -82,6 +85,7 @@ def timeline(
                 None if begins else used[number - 1].taken_at,
                 number == len(used) - 1 and not lost_at_end,
                 segment in with_full,
+                one.kind is SnapshotKind.FULL,
             )
         )
         if one.kind is SnapshotKind.FULL:
@@ -137,13 +141,17 @@ def _followed(observations: Sequence[Observation]) -> list[Observation]:
         used += begins if soon and soonest[0].identity not in broken_off else soonest
 
 
-def _failed_between(failed: Observation, before: Observation, after: Observation | None) -> bool:
-    """Whether the series of ``before`` asked in vain after it; another collector's failure hides nothing."""
-    return (
-        failed.series == before.series
-        and before.snapshot < failed.snapshot
-        and (after is None or failed.snapshot < after.snapshot)
-    )
+def _failed_between(failed: Observation, before: Observation, after: Observation) -> bool:
+    """Whether the series of ``before`` asked in vain between the two; another collector's failure hides nothing."""
+    return failed.series == before.series and before.snapshot < failed.snapshot < after.snapshot
+
+
+def _nobody_knows_since(newest: Observation, failed: Observation, limit: timedelta | None) -> bool:
+    """Whether the cluster was asked in vain after its ``newest`` snapshot: by the same collector, or by another one
+    when the collector of that snapshot should have asked again.
+    """
+    late = limit is None or failed.taken_at - newest.taken_at > limit
+    return failed.snapshot > newest.snapshot and (failed.series == newest.series or late)
 
 
 def _segments(

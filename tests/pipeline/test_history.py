@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipeline.history import history_job
 from pipeline.history.history_sources import HistorySources, find_history
 from pipeline.results import RunTarget
@@ -126,6 +128,31 @@ def test_after_the_cluster_did_not_answer_nothing_is_said_to_be_ongoing(spark: A
     diary.fail(2)
     assert [row["outcome"] for row in told(spark, diary)] == ["unknown"]
     assert looked_at(diary).summary["gaps"] == {"c": 1}
+
+
+def test_after_another_collector_asked_in_vain_nothing_is_said_to_be_ongoing(
+    spark: Any, tmp_path: Path
+) -> None:
+    died, goes_on = (Diary(storage_path(str(tmp_path)), series=name) for name in ("first", "second"))
+    died.write(0, [offline(0)])
+    died.write(1, [], kind=SnapshotKind.CHANGES)
+    for minute in (2, 3, 4):
+        goes_on.fail(minute)
+    assert [row["outcome"] for row in told(spark, died)] == ["unknown"]
+
+
+@pytest.mark.parametrize("after", [[], [partition(0)]], ids=["for good", "and comes back"])
+def test_a_partition_that_a_later_full_snapshot_does_not_show_ended_as_nobody_knows(
+    spark: Any, tmp_path: Path, after: list[Survey]
+) -> None:
+    """Deleted, or hidden from the collector: it is not offline still, and nobody saw it recover."""
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [offline(0), partition(1)])
+    diary.write(1, [], kind=SnapshotKind.CHANGES)
+    diary.write(2, [partition(1)])
+    diary.write(3, [*after, partition(1)])
+    (only,) = told(spark, diary)
+    assert (only["outcome"], only["at_least_s"], only["ended_at"]) == ("unknown", 60.0, None)
 
 
 def test_a_second_collector_of_the_cluster_hides_no_recovery(spark: Any, tmp_path: Path) -> None:
