@@ -234,22 +234,24 @@ class _Book:
             self._in_doubt.update(dict.fromkeys(event.unknown, event.at))
         for tp in event.refused:
             self._keep(tp, lambda order: order.entry != event.entry)
-        for tp in event.applied:
-            self._orders[tp] = [
-                order._replace(applied=True, write_at=None) if order.entry == event.entry else order
-                for order in self._orders.get(tp, ())
-            ]
-        for tp in event.unknown:
-            self._orders[tp] = [
-                order._replace(write_at=datetime.fromisoformat(event.at))
-                if order.entry == event.entry
-                else order
-                for order in self._orders.get(tp, ())
-            ]
+        self._change(event.entry, event.applied, lambda order: order._replace(applied=True, write_at=None))
+        failed_at = datetime.fromisoformat(event.at)
+        self._change(event.entry, event.unknown, lambda order: order._replace(write_at=failed_at))
         restoring = self._restoring.pop(event.entry, None)
-        for row in () if restoring is None else restoring.rows:
-            if restoring is not None and row.tp in event.applied:
-                self._restored(row, datetime.fromisoformat(restoring.at))
+        if restoring is not None:
+            sent_at = datetime.fromisoformat(restoring.at)
+            for row in restoring.rows:
+                if row.tp in event.applied:
+                    self._restored(row, sent_at)
+
+    def _change(
+        self, entry: str, tps: Iterable[TopicPartition], changed: Callable[[OpenOrder], OpenOrder]
+    ) -> None:
+        """Replaces the orders of that entry for those partitions."""
+        for tp in tps:
+            self._orders[tp] = [
+                changed(order) if order.entry == entry else order for order in self._orders.get(tp, ())
+            ]
 
     def settled(self, event: EntriesSettled) -> None:
         self._close_restores(event.entries)

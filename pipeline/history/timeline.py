@@ -65,8 +65,8 @@ def timeline(
     found = snapshots(observations)
     failed = [one for one in observations if one.kind is SnapshotKind.FAILED]
     used = _followed(found)
-    segments = _segments(used, unreadable, failed)
     limit = _longest_usual(used)
+    segments = _segments(used, unreadable, failed, limit)
     lost_at_end = bool(used) and (
         any(name > used[-1].snapshot for name in unreadable)
         or any(_nobody_knows_since(used[-1], one, limit) for one in failed)
@@ -155,10 +155,12 @@ def _nobody_knows_since(newest: Observation, failed: Observation, limit: timedel
 
 
 def _segments(
-    used: Sequence[Observation], unreadable: Sequence[str], failed: Sequence[Observation]
+    used: Sequence[Observation],
+    unreadable: Sequence[str],
+    failed: Sequence[Observation],
+    limit: timedelta | None,
 ) -> list[int]:
-    """The segment of each snapshot; the segments are numbered from 0."""
-    limit = _longest_usual(used)
+    """The segment of each snapshot; the segments are numbered from 0. ``limit``: a longer silence is a gap."""
     segments: list[int] = []
     for number, one in enumerate(used):
         if number == 0:
