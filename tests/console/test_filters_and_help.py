@@ -323,3 +323,17 @@ async def test_an_error_goes_with_the_row_that_it_was_about() -> None:
         assert "cannot be chosen" in robot.said
         await robot.press("down")
         await robot.until(lambda: not robot.said, "no error beside another row")
+
+
+async def test_an_error_stays_while_the_rows_change_under_the_cursor() -> None:
+    async with console("offline-2000") as robot:
+        await robot.press("down")
+        robot.session._listener.cluster_changed("one", "another", "another cluster")
+        table = robot.desk.table
+        rows = table.shown_rows
+        table.update(())
+        table.update(rows[:1])
+        await table.wait_settled()
+        table.update(rows)
+        await robot.settled()
+        assert "another cluster answers" in robot.said

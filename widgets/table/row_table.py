@@ -154,7 +154,7 @@ class RowTable(TableSurface[Row], can_focus=True):
         self._report_counts()
         self._scroll_top(top_after(before, self._state, top, self._body))
         self._repaint()
-        self._report_cursor()
+        self._report_cursor(by_hand=False)
 
     # Cursor and marks
 
@@ -214,13 +214,13 @@ class RowTable(TableSurface[Row], can_focus=True):
         self._state = self._state.with_cursor(number)
         self._scroll_to_cursor()
         self._repaint()
-        self._report_cursor()
+        self._report_cursor(by_hand=True)
 
-    def _report_cursor(self) -> None:
+    def _report_cursor(self, *, by_hand: bool) -> None:
         stands_on = (self.cursor_key, self.cursor_row)
         if stands_on != self._cursor_reported:
             self._cursor_reported = stands_on
-            self.post_message(self.CursorMoved(self, *stands_on))
+            self.post_message(self.CursorMoved(self, *stands_on, by_hand=by_hand))
 
     def _report_counts(self) -> None:
         counts = self._state.counts(len(self._rows))

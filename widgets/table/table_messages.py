@@ -33,12 +33,15 @@ class TableMessage(Message, namespace="row_table"):
 
 
 class CursorMoved(TableMessage, namespace="row_table"):
-    """The cursor is on another row, or its row has other values. None on a heading and in an empty table."""
+    """The cursor is on another row, or its row has other values. None on a heading and in an empty table.
+    ``by_hand``: the operator moved it; False where the rows changed under it.
+    """
 
-    def __init__(self, table: RowTable[Any], key: Hashable | None, row: Any) -> None:
+    def __init__(self, table: RowTable[Any], key: Hashable | None, row: Any, *, by_hand: bool) -> None:
         super().__init__(table)
         self.key = key
         self.row = row
+        self.by_hand = by_hand
 
 
 class Activated(TableMessage, namespace="row_table"):

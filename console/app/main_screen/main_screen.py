@@ -337,7 +337,8 @@ class MainScreen(PanesScreen):
     @when_ready
     def _cursor_moved(self, event: RowTable.CursorMoved) -> None:
         key = event.key if event.table is self.table else None
-        if event.table is self.table and event.key != self._said_at and self.table.shows(self._said_at):
+        moved = event.by_hand and event.key != self._said_at
+        if event.table is self.table and moved and self.table.shows(self._said_at):
             self.query_one(MessageBar).clear_error()
         if isinstance(key, TopicPartition) and self.navigation.select(key):
             self.draw_bars()
