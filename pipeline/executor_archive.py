@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipeline.storage import StoragePath
 
-ROOMS = ("recovery", "backends/base", "backends/simulator", "pipeline")
+ROOMS = ("recovery", "backends/base", "backends/simulator", "pipeline", "locked_jars")
 KEPT = frozenset({".py", ".yaml", ".lock"})
 NAME = "ktriage-pipeline.zip"
 

@@ -12,6 +12,7 @@ from typing import Self
 
 from confluent_kafka.admin import AdminClient
 
+from locked_jars.jars import to_stderr
 from testbed.kafka.access_control import AccessControl
 from testbed.kafka.certificates import Authority
 from testbed.kafka.class_archive import class_archive
@@ -28,7 +29,7 @@ from testbed.kafka.config import (
 )
 from testbed.kafka.errors import NodeDied, TestbedError, TimedOut
 from testbed.kafka.format_storage import StorageFormatter, new_uuid
-from testbed.kafka.jars import kafka_jars, to_stderr
+from testbed.kafka.jars import kafka_jars
 from testbed.kafka.java_tools import JavaRunner, Tools
 from testbed.kafka.links import Links
 from testbed.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, SecurityFiles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from backends.base.answers import ELECTION_ALIVE_FOR, Election, Outcome
@@ -19,6 +19,7 @@ from backends.live.elections.journal_entries import (
     surely_not_done,
 )
 from backends.live.elections.order_restore import restore_assignments
+from backends.live.elections.row_results import RowResults, State, read_until_settled
 from backends.live.elections.row_survey import RowSurvey, with_state
 from backends.live.elections.sent_elections import (
     ORDER_IN_DOUBT,
@@ -28,10 +29,9 @@ from backends.live.elections.sent_elections import (
     oldest_alive,
 )
 from recovery.assignment_order import needs_reorder
-from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
+from recovery.model import PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.judgement import (
     ElectionMeans,
-    Judgement,
     Reason,
     RowDecision,
     judge,
@@ -48,7 +48,7 @@ CANCELLED_READ_BACK_FOR = 3.0
 
 
 class ElectionBatch:
-    """At most 1,000 rows. ``passing`` are the rows with a temporary failure."""
+    """At most 1,000 rows."""
 
     native = False
     """Whether the cluster elects the designated leaders itself: then the assignment order does not matter."""
@@ -62,14 +62,13 @@ class ElectionBatch:
         sent: SentElections | None = None,
     ) -> None:
         self.rows = tuple(rows)
-        self.passing: set[TopicPartition] = set()
         self._sent = sent or SentElections()
         self._api = api
         self._survey = RowSurvey(api)
         self._ranking = ranking
         self._recorder = recorder
         self._means = ElectionMeans(by_order=not self.native)
-        self._ended: dict[TopicPartition, Election] = {}
+        self._results = RowResults()
         self._seen: dict[TopicPartition, Survey] = {}
         self._why_in_doubt: dict[TopicPartition, str] = {}
         self._read_back_done = False
@@ -86,15 +85,20 @@ class ElectionBatch:
         try:
             ready = await self._judged()
             await self._reorder([row for row in ready if self._must_reorder(row)])
-            await self._elect([row for row in ready if row.tp not in self._ended])
-            await self._read_back([row for row in ready if row.tp not in self._ended])
+            await self._elect([row for row in ready if row.tp not in self._results])
+            await self._read_back([row for row in ready if row.tp not in self._results])
         except BackendError as error:
             for row in self.rows:
-                self._fail(row, str(error), passing=may_pass(error))
+                self._results.fail(row, str(error), passing=may_pass(error))
         finally:
             if self._written:
                 await _to_the_end(self._undo())
-        return self._ended
+        return self._results.elections
+
+    @property
+    def passing(self) -> set[TopicPartition]:
+        """The rows with a temporary failure."""
+        return self._results.passing
 
     # Judge.
 
@@ -109,7 +113,7 @@ class ElectionBatch:
         self._sent.note_late_orders(stands, self._recorder)
         for row in self.rows:
             self._judge(row, surveys[row.tp], order_is_ours=self._sent.may_have_written(row.tp))
-        return [row for row in self.rows if row.tp not in self._ended]
+        return [row for row in self.rows if row.tp not in self._results]
 
     def _judge(self, row: PlanRow, now: Survey | Unknown | None, *, order_is_ours: bool) -> None:
         """Finishes a row whose election must not be sent; keeps the survey of the others."""
@@ -122,13 +126,13 @@ class ElectionBatch:
         if state and found.reason is Reason.LEADER_EPOCH and row.tp in self._sent.asked:
             self._lost_again(row, state)
         elif found.decision is RowDecision.STALE:
-            self._end(row, Outcome.STALE, found, state)
+            self._results.end(row, Outcome.STALE, found, state)
         elif isinstance(now, Survey) and not now.state.offline:
             self._led(row, now)
         else:
-            self._end(row, Outcome.FAILED, found, None)
+            self._results.end(row, Outcome.FAILED, found, None)
             if found.decision is RowDecision.TRY_AGAIN:
-                self.passing.add(row.tp)
+                self._results.passing.add(row.tp)
 
     def _must_reorder(self, row: PlanRow) -> bool:
         seen = self._seen[row.tp]
@@ -167,7 +171,9 @@ class ElectionBatch:
                     self._sent.doubt_order([row.tp], entry)
                 else:
                     self._not_written([row])
-                self._fail(row, f"the assignment could not be reordered: {answer}", passing=answer.passing)
+                self._results.fail(
+                    row, f"the assignment could not be reordered: {answer}", passing=answer.passing
+                )
         self._sent.asked.update(self._written)
 
     def _not_written(self, rows: Sequence[PlanRow]) -> None:
@@ -188,7 +194,7 @@ class ElectionBatch:
         except BaseException as error:
             self._recorder.after(entry, not_sent(rows, str(error) or "stopped"))
             raise
-        left = [row for row in rows if row.tp in self._ended]
+        left = [row for row in rows if row.tp in self._results]
         if not ready:
             self._recorder.after(entry, not_sent(left, "see its end"))
             return
@@ -214,7 +220,7 @@ class ElectionBatch:
             if answer is None:
                 self._sent.asked.add(row.tp)
             elif not answer.not_needed:
-                self._fail(row, f"not elected: {answer}", passing=answer.passing)
+                self._results.fail(row, f"not elected: {answer}", passing=answer.passing)
 
     def _doubt(self, rows: Sequence[PlanRow], why: str) -> None:
         now = asyncio.get_running_loop().time()
@@ -240,7 +246,7 @@ class ElectionBatch:
         deadline = loop.time() + ORDER_SEEN_FOR
         pause = 0.02
         while True:
-            rows = [row for row in rows if row.tp not in self._ended]
+            rows = [row for row in rows if row.tp not in self._results]
             states = await self._api.states([row.tp for row in rows]) if rows else {}
             waiting = [row for row in rows if self._awaits_order(row, states.get(row.tp))]
             if not waiting or loop.time() >= deadline:
@@ -249,15 +255,15 @@ class ElectionBatch:
             pause = min(pause * 2, 0.5)
         for row in waiting:
             what = "the order that was written is not seen to stand: a broker is behind, or another run put it back"
-            self._fail(row, what, passing=True)
+            self._results.fail(row, what, passing=True)
         for row in rows:
             if self._survey.reconnected(row.leader):
-                self._fail(
+                self._results.fail(
                     row,
                     f"the connection to broker {row.leader} broke right before the election",
                     passing=True,
                 )
-        return [row for row in rows if row.tp not in self._ended]
+        return [row for row in rows if row.tp not in self._results]
 
     async def _asked_again(self, rows: Sequence[PlanRow]) -> Sequence[PlanRow]:
         changed = [row for row in rows if self._survey.reconnected(row.leader)]
@@ -266,9 +272,9 @@ class ElectionBatch:
         found = await self._survey.of(changed)
         for row in changed:
             self._judge(row, found[row.tp], order_is_ours=row.tp in self._written)
-        return [row for row in rows if row.tp not in self._ended]
+        return [row for row in rows if row.tp not in self._results]
 
-    def _awaits_order(self, row: PlanRow, state: PartitionState | Unknown | None) -> bool:
+    def _awaits_order(self, row: PlanRow, state: State) -> bool:
         """Whether our order is not visible yet; finishes a row that must not be elected any more."""
         if isinstance(state, Unknown):
             return True
@@ -284,7 +290,7 @@ class ElectionBatch:
             written
             and needed
             and state is not None
-            and row.tp not in self._ended
+            and row.tp not in self._results
             and state.replicas != row.order
         )
 
@@ -295,16 +301,16 @@ class ElectionBatch:
 
     async def _read_back(self, rows: Sequence[PlanRow]) -> None:
         """Waits until a caught-up broker shows a leader under a newer epoch."""
-        waiting = await self._watched(rows, READ_BACK_FOR, self._shows_leader)
+        waiting = await read_until_settled(self._api.states, rows, READ_BACK_FOR, self._shows_leader)
         self._read_back_done = True
         for row in waiting:
             why = self._why_in_doubt.get(row.tp)
             doubt = f" ({why})" if why else ""
-            self._fail(
+            self._results.fail(
                 row, f"no leader was seen within {READ_BACK_FOR:g} s of the election{doubt}", passing=True
             )
 
-    def _shows_leader(self, row: PlanRow, state: PartitionState | Unknown | None) -> bool:
+    def _shows_leader(self, row: PlanRow, state: State) -> bool:
         """Whether the row is finished; if so, records its result."""
         if isinstance(state, Unknown):
             return False
@@ -322,42 +328,23 @@ class ElectionBatch:
         self._judge(row, None if state is None else with_state(self._seen[row.tp], state), order_is_ours=True)
         return True
 
-    async def _watched(
-        self,
-        rows: Sequence[PlanRow],
-        seconds: float,
-        settled: Callable[[PlanRow, PartitionState | Unknown | None], bool],
-    ) -> list[PlanRow]:
-        """Reads the rows repeatedly until they are ``settled``; returns those that are not settled within
-        ``seconds``.
-        """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        waiting, pause = list(rows), 0.02
-        while waiting:
-            states = await self._api.states([row.tp for row in waiting])
-            waiting = [row for row in waiting if not settled(row, states.get(row.tp))]
-            if not waiting or loop.time() >= deadline:
-                break
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, 0.5)
-        return waiting
-
     def _led(self, row: PlanRow, now: Survey) -> None:
         """The row has a leader, elected by us or by another client."""
         self._sent.in_doubt.pop(row.tp, None)
         state, found = now.state, judge_leader(row, now)
         if found.decision is RowDecision.OTHER_LEADER:
-            self._end(row, Outcome.OTHER_LEADER, found, state)
+            self._results.end(row, Outcome.OTHER_LEADER, found, state)
         elif state.leader == row.leader and row.tp in self._sent.asked:
-            self._end(row, Outcome.ELECTED, found._replace(detail=""), state)
+            self._results.end(row, Outcome.ELECTED, found._replace(detail=""), state)
         else:
-            self._end(row, Outcome.ALREADY_ONLINE, found, state)
+            self._results.end(row, Outcome.ALREADY_ONLINE, found, state)
 
     def _lost_again(self, row: PlanRow, state: PartitionState) -> None:
         """Somebody led after our election was sent, most likely by it, and nobody leads any more."""
         epochs = f"the leader epoch is {state.leader_epoch}, was {row.leader_epoch}"
-        self._fail(row, f"a leader was elected after our election was sent, and nobody leads now: {epochs}")
+        self._results.fail(
+            row, f"a leader was elected after our election was sent, and nobody leads now: {epochs}"
+        )
 
     # Restore.
 
@@ -379,10 +366,10 @@ class ElectionBatch:
         for row in rows:
             self._sent.standing.discard(row.tp)
             if row.tp in problems:
-                self._not_restored(row, f"assignment order not restored: {problems[row.tp]}")
-                self.passing.discard(row.tp)
+                self._results.not_restored(row, f"assignment order not restored: {problems[row.tp]}")
+                self._results.passing.discard(row.tp)
             elif row.tp in doubtful:
-                self._not_restored(row, ORDER_IN_DOUBT)
+                self._results.not_restored(row, ORDER_IN_DOUBT)
 
     async def _elections_alive(self) -> list[PlanRow]:
         """The rows whose partition has no leader while an election of ours may still be carried out."""
@@ -391,7 +378,9 @@ class ElectionBatch:
         if not rows or self._read_back_done:
             return rows
         try:
-            return await self._watched(rows, CANCELLED_READ_BACK_FOR, self._shows_leader)
+            return await read_until_settled(
+                self._api.states, rows, CANCELLED_READ_BACK_FOR, self._shows_leader
+            )
         except BackendError:
             return [row for row in rows if row.tp in self._sent.in_doubt]
 
@@ -400,25 +389,7 @@ class ElectionBatch:
             "the election was not answered and may still be carried out for up to"
             f" {ELECTION_ALIVE_FOR:g} s: broker {row.leader} stays first in the assignment until then"
         )
-        self._not_restored(row, what)
-
-    def _not_restored(self, row: PlanRow, what: str) -> None:
-        ended = self._ended.get(row.tp) or Election(row.tp, Outcome.FAILED, NO_LEADER, -1, "")
-        detail = "; ".join(filter(None, (ended.detail, what)))
-        self._ended[row.tp] = ended._replace(detail=detail, restored=False)
-
-    # Ends of rows.
-
-    def _end(self, row: PlanRow, outcome: Outcome, found: Judgement, state: PartitionState | None) -> None:
-        leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
-        self._ended[row.tp] = Election(row.tp, outcome, leader, epoch, found.detail, reason=found.reason)
-
-    def _fail(self, row: PlanRow, detail: str, *, passing: bool = False) -> None:
-        if row.tp in self._ended:
-            return
-        self._ended[row.tp] = Election(row.tp, Outcome.FAILED, NO_LEADER, -1, detail)
-        if passing:
-            self.passing.add(row.tp)
+        self._results.not_restored(row, what)
 
 
 async def _to_the_end(undoing: Coroutine[Any, Any, None]) -> None:

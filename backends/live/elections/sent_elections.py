@@ -11,7 +11,8 @@ from backends.base.answers import ELECTION_ALIVE_FOR
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi
-from recovery.model import PartitionState, TopicPartition
+from backends.live.elections.row_results import State, read_until_settled
+from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.plan.values import PlanRow
 
 ORDER_SEEN_FOR = 3.0
@@ -103,23 +104,18 @@ class UnansweredReorder(NamedTuple):
 
     async def _stands(self, api: ElectionApi) -> list[TopicPartition]:
         """A broker that answers may be a moment behind the controller, so what does not stand is read again."""
-        loop = asyncio.get_running_loop()
-        deadline, pause = loop.time() + ORDER_SEEN_FOR, 0.02
-        stands: set[TopicPartition] = set()
-        while True:
-            waiting = [row for row in self.rows if row.tp not in stands]
+
+        async def read(tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionState | Unknown]:
             try:
-                states = await api.states([row.tp for row in waiting])
+                return await api.states(tps)
             except BackendError:
-                states = {}
-            for row in waiting:
-                state = states.get(row.tp)
-                if isinstance(state, PartitionState) and state.replicas == row.order:
-                    stands.add(row.tp)
-            if len(stands) == len(self.rows) or loop.time() >= deadline:
-                return [row.tp for row in self.rows if row.tp in stands]
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, 0.5)
+                return {}
+
+        def settled(row: PlanRow, state: State) -> bool:
+            return isinstance(state, PartitionState) and state.replicas == row.order
+
+        waiting = {row.tp for row in await read_until_settled(read, self.rows, ORDER_SEEN_FOR, settled)}
+        return [row.tp for row in self.rows if row.tp not in waiting]
 
 
 def oldest_alive() -> float:

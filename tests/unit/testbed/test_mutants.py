@@ -23,6 +23,11 @@ def test_there_are_enough_and_each_names_a_file_and_tests_that_exist() -> None:
     assert len({(one.file, one.old, one.new) for one in known}) == len(known)
 
 
+def test_each_can_still_be_made_in_the_code_as_it_stands() -> None:
+    for one in mutants(CHANGES.read_text()):
+        assert changed((ROOT / one.file).read_text(), one) != (ROOT / one.file).read_text()
+
+
 def test_a_change_has_the_tests_of_its_room_or_its_own() -> None:
     first, second = mutants(ONE)
     assert first == Mutant("recovery/a.py", "x < y", "x <= y", "it breaks", ("tests/unit/a.py",))

@@ -20,4 +20,5 @@ def test_the_wheel_holds_the_product_only() -> None:
         "widgets",
         "console",
         "pipeline",
+        "locked_jars",
     }

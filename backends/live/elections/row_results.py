@@ -1,0 +1,66 @@
+"""The results of a batch's rows, and a loop that reads rows until they are settled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from backends.base.answers import Election, Outcome
+from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown
+from recovery.plan.judgement import Judgement
+from recovery.plan.values import PlanRow
+
+State = PartitionState | Unknown | None
+"""What was read of a partition; None: its topic does not exist."""
+
+
+class RowResults:
+    """``elections``: the result of each row that is finished. ``passing``: those with a temporary failure."""
+
+    def __init__(self) -> None:
+        self.elections: dict[TopicPartition, Election] = {}
+        self.passing: set[TopicPartition] = set()
+
+    def __contains__(self, tp: TopicPartition) -> bool:
+        return tp in self.elections
+
+    def end(self, row: PlanRow, outcome: Outcome, found: Judgement, state: PartitionState | None) -> None:
+        """The row is finished as it was judged."""
+        leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
+        self.elections[row.tp] = Election(row.tp, outcome, leader, epoch, found.detail, reason=found.reason)
+
+    def fail(self, row: PlanRow, detail: str, *, passing: bool = False) -> None:
+        """The row failed, unless it is finished already."""
+        if row.tp in self.elections:
+            return
+        self.elections[row.tp] = Election(row.tp, Outcome.FAILED, NO_LEADER, -1, detail)
+        if passing:
+            self.passing.add(row.tp)
+
+    def not_restored(self, row: PlanRow, what: str) -> None:
+        """The original order of the row may not stand at the end."""
+        ended = self.elections.get(row.tp) or Election(row.tp, Outcome.FAILED, NO_LEADER, -1, "")
+        detail = "; ".join(filter(None, (ended.detail, what)))
+        self.elections[row.tp] = ended._replace(detail=detail, restored=False)
+
+
+async def read_until_settled(
+    read: Callable[[Sequence[TopicPartition]], Awaitable[Mapping[TopicPartition, PartitionState | Unknown]]],
+    rows: Sequence[PlanRow],
+    seconds: float,
+    settled: Callable[[PlanRow, State], bool],
+) -> list[PlanRow]:
+    """Reads the rows repeatedly until they are ``settled``; returns those that are not settled within ``seconds``.
+    At least one reading is made.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    waiting, pause = list(rows), 0.02
+    while waiting:
+        states = await read([row.tp for row in waiting])
+        waiting = [row for row in waiting if not settled(row, states.get(row.tp))]
+        if not waiting or loop.time() >= deadline:
+            break
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, 0.5)
+    return waiting

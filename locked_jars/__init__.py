@@ -1,0 +1,1 @@
+"""Jars of other projects, fetched from Maven Central exactly as a lock file names them."""

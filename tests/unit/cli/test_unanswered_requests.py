@@ -1,0 +1,425 @@
+"""Elections and orders that were sent and not answered: what resume waits for, and what it restores when."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from backends.base.answers import Election, Outcome, Partitions, Reassignment
+from backends.base.errors import Unreachable
+from backends.base.protocol import Recorder
+from console.journal import unfinished_entries
+from console.journal.journal import Journal, JournalRun
+from console.journal.run_records import EntryBegun, read_runs
+from console.journal.unfinished_entries import unfinished
+from console.operations.elections import restore_orders, unfinished_orders
+from recovery.assignment_order import WrittenOrder
+from tests.unit.cli.command_process import Caller, Ended, environment
+from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, log, offline
+from tests.unit.cli.test_election_failures import ANY, planned, sent, tp
+from tests.unit.cli.test_unfinished_runs import reordered
+
+
+def left_in_doubt(
+    seconds_ago: float, ended: Mapping[str, object] = MappingProxyType({}), order: WrittenOrder | None = None
+) -> None:
+    """A run that wrote an order, sent an election and had no answer, so many seconds ago."""
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    rows = (order or reordered(0),)
+    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
+        journal.after(journal.before("reorder", {"rows": rows}), {"applied": [tp(0)]})
+        entry = journal.before("elect", {"rows": rows})
+        if ended:
+            journal.after(entry, ended)
+
+
+class LeaderLater(MemoryBackend):
+    """Somebody leads every partition from the fourth reading of the states on."""
+
+    readings = 0
+
+    def at_reading(self, number: int) -> None:
+        """Nothing happens."""
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        self.readings += 1
+        self.at_reading(self.readings)
+        if self.readings >= 4:
+            self.states = {tp: state._replace(leader=2, leader_epoch=5) for tp, state in self.states.items()}
+        return await super().partitions(topics)
+
+
+class SilentForAMoment(LeaderLater):
+    """No broker answers the third reading."""
+
+    def at_reading(self, number: int) -> None:
+        assert self.restored == []
+        if number == 3:
+            raise Unreachable("broker 1 does not answer")
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restore_orders, "LOOK_SECONDS", 0.001)
+
+
+@pytest.mark.parametrize("ended", [{}, {"unknown": {tp(0): "no answer"}}])
+def test_while_an_election_may_still_be_carried_out_the_chosen_one_stays_first(
+    call: Caller, ended: dict[str, object]
+) -> None:
+    backend = cluster_of(1)
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    left_in_doubt(30, ended)
+    recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
+    assert call.on(backend)(*recover).status == 1, "nothing else is sent meanwhile"
+    assert sent(backend) == 0
+    assert backend.restored == []
+
+
+def interrupt_waiting(call: Caller, *words: str) -> Ended:
+    """Runs ``resume`` on three partitions without a leader in the order 1, 2, 3; sends SIGINT while it waits."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.unit.cli.stoppable_jobs", "never", "resume", *ANY, *words],
+        env=environment(call.home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        err = "".join(until(process.stderr, "waiting for it"))
+        process.send_signal(signal.SIGINT)
+        out, more = process.communicate(timeout=60)
+    return Ended(process.returncode, out, err + more)
+
+
+def until(lines: Iterable[str], what: str) -> Iterator[str]:
+    for line in lines:
+        yield line
+        if what in line:
+            return
+    raise AssertionError(f"{what!r} was not said")
+
+
+@pytest.mark.parametrize("ended", [{}, {"unknown": {tp(0): "no answer"}}])
+def test_resume_waits_and_control_c_says_what_to_run_later(call: Caller, ended: dict[str, object]) -> None:
+    left_in_doubt(30, ended, WrittenOrder(tp(0), "orders-id", (2, 1, 3), (1, 2, 3)))
+    stopped = interrupt_waiting(call)
+    assert stopped.status == 128 + signal.SIGINT, stopped
+    assert "may be carried out until" in stopped.err and "broker 1 stays first until then" in stopped.err
+    assert stopped.err.splitlines()[-1].strip() == "ktriage resume --bootstrap-server kafka:9092"
+    assert "1 still open" in stopped.out
+    assert len(unfinished(CLUSTER_ID).orders) == 1
+    assert actions() == ["reorder", "elect"]
+
+
+def actions() -> list[str]:
+    """What the journal's runs were about to send, in order."""
+    events = (event for run in read_runs(CLUSTER_ID) for event in run.events)
+    return [event.action for event in events if isinstance(event, EntryBegun)]
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("kind", [LeaderLater, SilentForAMoment])
+def test_resume_waits_until_somebody_leads_also_where_no_broker_answers_for_a_moment(
+    call: Caller, kind: type[LeaderLater]
+) -> None:
+    backend = kind({tp(0): offline("orders", 0, (2, 1, 3))})
+    left_in_doubt(30)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert backend.readings == 4
+    assert "Ctrl-C ends the wait" in ended.err
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def write_in_doubt(seconds_ago: float) -> None:
+    """A run whose write of an order was not answered, and which restored the order and elected, so long ago."""
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    run = JournalRun("late", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    rows = (reordered(0),)
+    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
+        journal.after(journal.before("reorder", {"rows": rows}), {"unknown": {tp(0): "no answer"}})
+        journal.after(journal.before("restore", {"rows": rows}), {"applied": [tp(0)]})
+
+
+class WrittenLate(LeaderLater):
+    """The unanswered write is carried out between the first and the second reading."""
+
+    def at_reading(self, number: int) -> None:
+        if number == 2:
+            self.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_resume_restores_the_order_also_where_the_unanswered_write_comes_while_it_waits(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = WrittenLate(cluster_of(1).states)
+    write_in_doubt(0.0)
+    monkeypatch.setattr(unfinished_entries, "ELECTION_ALIVE_FOR", 0.5)
+    monkeypatch.setattr(unfinished_orders, "ELECTION_ALIVE_FOR", 0.5)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
+    assert ended.status == 0, ended
+    assert backend.readings == 2
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def written(seconds_ago: float, *ends: Mapping[str, object] | None, restored: int = 0) -> None:
+    """A killed run that wrote an order once for each of the ``ends``; None: killed before it was answered. The
+    first ``restored`` were restored.
+    """
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    run = JournalRun("unanswered", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    rows = (reordered(0),)
+    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
+        for number, end in enumerate(ends):
+            entry = journal.before("reorder", {"rows": rows})
+            if end is not None:
+                journal.after(entry, end)
+            if number < restored:
+                journal.after(journal.before("restore", {"rows": rows}), {"applied": [tp(0)]})
+
+
+UNANSWERED: Mapping[str, object] = {"unknown": {tp(0): "no answer"}}
+ANSWERED: Mapping[str, object] = {"applied": [tp(0)]}
+
+
+@pytest.fixture
+def short_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (unfinished_entries, unfinished_orders):
+        monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 0.5)
+
+
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
+def test_killed_before_the_answer_to_the_order_resume_waits_for_the_write(call: Caller) -> None:
+    backend = WrittenLate(cluster_of(1).states)
+    written(0.0, None)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
+    assert ended.status == 0, ended
+    assert backend.restored == [reordered(0)], "its own order was not written meanwhile"
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_killed_before_the_answer_resume_does_not_wait_where_the_written_order_stands(call: Caller) -> None:
+    backend = cluster_of(1)
+    written(0.0, None)
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0 and "waiting" not in ended.err
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
+@pytest.mark.parametrize("last", [ANSWERED, UNANSWERED, None])
+def test_the_order_that_stands_may_be_another_write_than_the_unanswered_one(
+    call: Caller, last: Mapping[str, object] | None
+) -> None:
+    """Killed in the second attempt; the first attempt's write comes once resume has restored the second's."""
+
+    class FirstComesLate(MemoryBackend):
+        readings = 0
+
+        async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+            self.readings += 1
+            if self.readings == 3:
+                self.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+            return await super().partitions(topics)
+
+    backend = FirstComesLate({tp(0): offline("orders", 0, (2, 1, 3))})
+    written(0.0, UNANSWERED, last, restored=1)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert "waiting for it" in ended.err
+    assert backend.readings > 3 and backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_a_wait_that_ends_with_a_leader_does_not_end_that_for_an_unanswered_write(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The election in doubt keeps the second order first; the first attempt's write is in doubt too."""
+    backend = LeaderLater({tp(0): offline("orders", 0, (2, 1, 3))})
+    for module in (unfinished_entries, unfinished_orders):
+        monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 2.0)
+    written(0.0, UNANSWERED, restored=1)
+    left_in_doubt(0.0)
+    began = time.monotonic()
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert time.monotonic() - began >= 1.5
+    assert unfinished(CLUSTER_ID).nothing
+
+
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
+def test_what_somebody_else_does_meanwhile_is_not_closed_before_the_write_is_dead(call: Caller) -> None:
+    """The late write would end their reassignment; then the order is still the run's to restore."""
+
+    class EndsTheirs(MemoryBackend):
+        readings = 0
+
+        async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+            self.readings += 1
+            if self.readings == 2:
+                self.moving = ()
+                self.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+            return await super().partitions(topics)
+
+    backend = EndsTheirs(cluster_of(1).states, moving=(Reassignment(tp(0), (1, 2, 3), (), (3,)),))
+    written(0.0, UNANSWERED, restored=1)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_of_two_orders_one_that_is_not_restored_leaves_the_partition_open(call: Caller) -> None:
+    """The newer is undone, the older not: nothing may be closed."""
+
+    class SecondFails(MemoryBackend):
+        async def restore_orders(
+            self, rows: Sequence[WrittenOrder], recorder: Recorder
+        ) -> tuple[Election, ...]:
+            if self.restored:
+                return tuple(
+                    Election(row.tp, Outcome.FAILED, -1, -1, "no answer", restored=False) for row in rows
+                )
+            return await super().restore_orders(rows, recorder)
+
+    backend = SecondFails(cluster_of(1).states)
+    for name, before, order in (("first", (1, 2, 3), (2, 1, 3)), ("second", (2, 1, 3), (3, 2, 1))):
+        run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
+        with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
+            row = WrittenOrder(tp(0), "orders-id", before, order)
+            journal.after(journal.before("reorder", {"rows": (row,)}), {"applied": [tp(0)]})
+    backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 1
+    assert backend.states[tp(0)].replicas == (2, 1, 3)
+    assert [order.run_id for order in unfinished(CLUSTER_ID).orders] == ["first"]
+
+
+def test_an_unanswered_write_is_forgotten_once_it_is_certainly_dead(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call.on(cluster_of(1))
+    write_in_doubt(30)
+    assert [order.written.tp for order in unfinished(CLUSTER_ID).orders] == [tp(0)]
+    monkeypatch.setattr(unfinished_entries, "ELECTION_ALIVE_FOR", 0.0)
+    assert unfinished(CLUSTER_ID).nothing, "the order was restored when no write could come any more"
+
+
+def test_once_it_leads_the_order_is_put_back(call: Caller) -> None:
+    backend = cluster_of(1)
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))._replace(leader=2, leader_epoch=5)
+    left_in_doubt(30)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0
+    assert "waiting" not in ended.err
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("seconds_ago", "ended"),
+    [(600, {}), (600, {"unknown": {tp(0): "no answer"}}), (30, {"refused": {tp(0): "not sent"}})],
+)
+def test_once_it_is_certainly_dead_the_order_is_put_back(
+    call: Caller, seconds_ago: float, ended: dict[str, object]
+) -> None:
+    backend = cluster_of(1)
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    left_in_doubt(seconds_ago, ended)
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 0
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+
+
+def other_host(call: Caller, backend: MemoryBackend) -> str:
+    """A run on another host left orders-1 in the order of its plan, which is returned, and orders-0 in no order of
+    its.
+    """
+    backend.logs = {1: log(90), 2: log(100), 3: log(80)}
+    plan = planned(call, backend)
+    order = json.loads(Path(plan).read_text())["partitions"][1]["order"]
+    assert order == [2, 1, 3]
+    backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
+    backend.states[tp(1)] = offline("orders", 1, tuple(order))
+    return plan
+
+
+def two_offline() -> LeaderLater:
+    return LeaderLater(cluster_of(2).states)
+
+
+def test_another_hosts_run_is_finished_by_its_plan_once_its_election_is_certainly_dead(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = cluster_of(2)
+    plan = other_host(call, backend)
+    monkeypatch.setattr(unfinished_orders, "ELECTION_ALIVE_FOR", 0.5)
+    began = time.monotonic()
+    ended = call("ktriage", "resume", *ANY, "--plan", plan)
+    assert time.monotonic() - began >= 0.5, "counted from when the order was first seen"
+    assert "1 partition (orders-1): a request of the earlier run may still be carried out" in ended.err
+    assert ended.status == 1, "orders-0 was changed by somebody else"
+    assert backend.states[tp(0)].replicas == (3, 2, 1)
+    assert backend.states[tp(1)].replicas == (1, 2, 3)
+
+
+def test_another_hosts_plan_for_a_topic_that_was_made_again_finds_no_order_of_its_own(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = other_host(call, backend)
+    backend.states[tp(1)] = backend.states[tp(1)]._replace(topic_id="another")
+    ended = call("ktriage", "resume", *ANY, "--plan", plan)
+    assert ended.status == 1 and "deleted and created again" in ended.err
+    assert actions() == [] and backend.restored == []
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_another_hosts_order_is_restored_as_soon_as_somebody_leads(call: Caller) -> None:
+    backend = two_offline()
+    plan = other_host(call, backend)
+    backend.readings = 0
+    call("ktriage", "resume", *ANY, "--plan", plan)
+    assert backend.readings > 3
+    assert {row.tp for row in backend.restored} == {tp(1)}
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_another_hosts_order_that_stays_is_finished_without_the_plan_and_without_waiting_anew(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(call, cluster_of(3))
+    document = json.loads(Path(plan).read_text())
+    for row in document["partitions"]:
+        row["replicas"], row["order"] = [3, 1, 2], [1, 2, 3]
+    Path(plan).write_text(json.dumps(document))
+    stopped = interrupt_waiting(call, "--plan", plan)
+    assert stopped.status == 128 + signal.SIGINT, stopped
+    assert stopped.err.splitlines()[-1].strip() == "ktriage resume --bootstrap-server kafka:9092"
+    assert actions() == ["found-order"], "nothing was written to the cluster"
+    first_seen = {order.election_at for order in unfinished(CLUSTER_ID).orders}
+
+    again = interrupt_waiting(call, "--plan", plan)
+    assert again.status == 128 + signal.SIGINT, again
+    assert {order.election_at for order in unfinished(CLUSTER_ID).orders} == first_seen
+
+    backend = cluster_of(3)
+    monkeypatch.setattr(unfinished_orders, "ELECTION_ALIVE_FOR", 0.0)
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 0
+    assert {row.tp for row in backend.restored} == {tp(0), tp(1), tp(2)}
+    assert unfinished(CLUSTER_ID).nothing
