@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from benchmarks.measure import BenchmarkError
+from benchmarks.measure import BenchmarkError, environment
 
 COLUMNS, LINES = 120, 40
 LIMIT_SECONDS = 180.0
@@ -28,20 +28,13 @@ class ConsoleProcess:
     """A program on its own terminal; ``began`` is when the process was started."""
 
     def __init__(self, argv: Sequence[str], home: Path) -> None:
-        environment = {
-            **os.environ,
-            "HOME": str(home),
-            "XDG_STATE_HOME": str(home / "state"),
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "TERM": "xterm-256color",
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-        }
+        own = {**environment(home), "HOME": str(home), "TERM": "xterm-256color"}
         self.output = b""
         self.began = time.perf_counter()
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.chdir(home)
-            os.execvpe(argv[0], list(argv), environment)  # noqa: S606  # the measured program
+            os.execvpe(argv[0], list(argv), own)  # noqa: S606  # the measured program
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
 
     def __enter__(self) -> ConsoleProcess:

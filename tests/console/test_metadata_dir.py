@@ -75,6 +75,15 @@ async def test_the_copy_judges_and_dates_where_no_controller_answers(
         assert f"--metadata-dir {copy_dir}" in robot.desk.command_line()
 
 
+async def test_a_choice_is_judged_by_the_copy_too(copy_dir: Path, out_of_reach: Callable[[], None]) -> None:
+    out_of_reach()
+    async with console(SCENARIO, copy=copy_of(copy_dir)) as robot:
+        await robot.chooses(1)
+        plan = robot.session.draft.plan
+        assert plan is not None
+        assert plan.rows[0].chosen.verdict == verdict(robot)
+
+
 async def test_the_timeline_tells_the_copy_until_the_controller_answers(
     copy_dir: Path, out_of_reach: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend, Progress
+from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedSurvey, View
 from console.operations.consumers.planned_groups import with_groups
 from console.operations.elections.leader_choice import choose
@@ -96,9 +97,12 @@ async def choose_for(
     header: Header,
     *,
     importance: Importance,
+    copy: CopiedMetadataLog | None,
     progress: Progress | None = None,
 ) -> Plan:
-    """The choice for each surveyed partition, with the times of the lost records."""
+    """The choice for each surveyed partition, with the times of the lost records. ``copy`` is a copied metadata
+    log, for when the active controller's cannot be read.
+    """
     assert view.cluster is not None
     surveys = [view.surveys[tp] for tp in partitions if tp in view.surveys]
     picture = Picture(
@@ -111,21 +115,33 @@ async def choose_for(
         Selection(partitions=tuple(partitions)),
         log_dirs=view.log_dirs or {},
     )
-    return await with_groups(backend, (await choose(backend, picture, header, importance)).plan, progress)
+    choices = await choose(backend, picture, header, importance, copy=copy)
+    return await with_groups(backend, choices.plan, progress)
 
 
-async def judged_one(backend: Backend, view: View, survey: Survey) -> PartitionVerdicts | None:
-    """The verdicts of one partition, by the disks as they were seen last; None where it has a leader."""
+async def judged_one(
+    backend: Backend, view: View, survey: Survey, copy: CopiedMetadataLog | None
+) -> PartitionVerdicts | None:
+    """The verdicts of one partition, by the disks as they were seen last, and by ``copy`` as in
+    :func:`choose_for`; None where it has a leader.
+    """
     assert view.cluster is not None
-    reported = await judged(backend, view.cluster.elr_enabled, (survey,), view.log_dirs or {})
+    elr_enabled, log_dirs = view.cluster.elr_enabled, view.log_dirs or {}
+    reported = await judged(backend, elr_enabled, (survey,), log_dirs, copy=copy)
     return reported.verdicts.get(survey.tp)
 
 
 async def choose_by_hand(
-    backend: Backend, view: View, survey: Survey, broker: int, header: Header
+    backend: Backend,
+    view: View,
+    survey: Survey,
+    broker: int,
+    header: Header,
+    *,
+    copy: CopiedMetadataLog | None,
 ) -> tuple[Plan, Decision]:
     """Designates ``broker`` for that partition by hand; the decision has the reason if that is not possible."""
     (survey,) = await with_batches_read(backend, [survey])
-    decision = designate(survey, broker, header.ranking, await judged_one(backend, view, survey))
+    decision = designate(survey, broker, header.ranking, await judged_one(backend, view, survey, copy))
     plan = await with_times(backend, make_plan(header, [(survey, decision)], view.marks), (survey,))
     return await with_groups(backend, plan), decision

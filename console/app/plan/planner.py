@@ -123,7 +123,9 @@ class Planner:
 
     async def _choose_one(self, survey: Survey) -> None:
         session, how = self._session, self._session.choosing
-        reported = await session.run(lambda backend: leader_choice.judged_one(backend, session.view, survey))
+        reported = await session.run(
+            lambda backend: leader_choice.judged_one(backend, session.view, survey, session.copy)
+        )
         decision = decide(survey, how.ranking, how.strategy, reported)
         if decision.verdict is DecisionKind.ELECT:
             await self._add([survey], how)
@@ -151,7 +153,9 @@ class Planner:
         session, view = self._session, self._session.view
         header = self._header_of_plan()
         plan, decision = await session.run(
-            lambda backend: leader_choice.choose_by_hand(backend, view, survey, broker, header)
+            lambda backend: leader_choice.choose_by_hand(
+                backend, view, survey, broker, header, copy=session.copy
+            )
         )
         if decision.verdict is not DecisionKind.ELECT:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
@@ -185,7 +189,13 @@ class Planner:
         progress = self._progress.begin("choosing")
         plan = await session.run(
             lambda backend: leader_choice.choose_for(
-                backend, view, partitions, header, importance=how.importance, progress=progress
+                backend,
+                view,
+                partitions,
+                header,
+                importance=how.importance,
+                copy=session.copy,
+                progress=progress,
             )
         )
         self._tasks.plan_is(draft.with_choices(session.draft, plan))
