@@ -73,6 +73,12 @@ class OpenOrder(NamedTuple):
         """Until when its write may still be carried out; None: it is not in doubt."""
         return None if self.write_at is None else self.write_at + timedelta(seconds=ELECTION_ALIVE_FOR)
 
+    @property
+    def unanswered_until(self) -> datetime | None:
+        """Until when its write, or an election of the partition, may be carried out; None: all was answered."""
+        sent = [at for at in (self.write_at, self.election_at) if at is not None]
+        return max(sent) + timedelta(seconds=ELECTION_ALIVE_FOR) if sent else None
+
     def may_come_after(self, at: datetime) -> bool:
         """Whether its write may still be carried out after a restore that was sent at that time."""
         return self.write_until is not None and at < self.write_until

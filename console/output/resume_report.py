@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import UTC
 
 from console.journal.cluster_lock import LockHolder
-from console.journal.unfinished_entries import OpenRestore, Unfinished
+from console.journal.unfinished_entries import OpenOrder, OpenRestore, Unfinished
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.output.json_document import document
 from console.output.plan.plan_json import tp_json
@@ -35,7 +36,7 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
         names = some_of(assignments, SHOWN)
         yield (
             f"an earlier run ({found.orders[0].at}) may have left"
-            f" {counted(len(assignments), 'assignment')} in the order of an election: {names}"
+            f" {counted(len(assignments), 'assignment')} in the order of an election: {names}{_until(found.orders)}"
         )
     for half_done in found.replacements[-1:]:
         file = half_done.detail.get("file")
@@ -48,6 +49,14 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
     yield from _restore_lines(found.restores)
     for entry in found.entries[:SHOWN]:
         yield f"an earlier run ({entry.at}) sent a request whose end is not known: {entry.action}"
+
+
+def _until(orders: Sequence[OpenOrder]) -> str:
+    untils = [order.unanswered_until for order in orders if order.unanswered_until is not None]
+    if not untils:
+        return ""
+    last = max(untils).astimezone(UTC)
+    return f"; its requests without an answer may be carried out until {last:%H:%M:%S} UTC ({last:%Y-%m-%d})"
 
 
 def _restore_lines(restores: Sequence[OpenRestore]) -> Iterator[str]:

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
+from backends.base.answers import ELECTION_ALIVE_FOR
 from console.journal.journal_lines import ELECT, REORDER, RESTORE
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
 from recovery.controller.registration import Registration
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import TopicPartition
 
-UNANSWERED_MS = 60_000
-"""For so long a broker may hold a request that was not answered."""
+UNANSWERED_MS = int(ELECTION_ALIVE_FOR * 1000)
+"""For so long a request that was not answered may be carried out."""
 CLOCKS_MS = 2_000
 """So far may the clocks of this host and of the controller be apart."""
 

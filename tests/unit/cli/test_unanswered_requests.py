@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -201,6 +202,21 @@ ANSWERED: Mapping[str, object] = {"applied": [tp(0)]}
 def short_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (unfinished_entries, unfinished_orders):
         monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 0.5)
+
+
+def test_the_next_command_says_until_when_a_request_without_an_answer_may_be_carried_out(
+    call: Caller,
+) -> None:
+    backend = cluster_of(1)
+    sent_at = datetime.now(UTC)
+    write_in_doubt(seconds_ago=0)
+    held = call.on(backend)(
+        "kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery"
+    )
+    told = re.search(r"may be carried out until (\d\d:\d\d:\d\d) UTC \((\S+)\)", held.err)
+    assert held.status == 1 and told is not None, held.err
+    until = datetime.fromisoformat(f"{told[2]}T{told[1]}+00:00")
+    assert timedelta(seconds=149) <= until - sent_at <= timedelta(seconds=200)
 
 
 @pytest.mark.usefixtures("no_pauses", "short_doubt")
