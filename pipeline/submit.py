@@ -48,6 +48,8 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--strategy", type=Strategy, choices=list(Strategy), default=Strategy.BALANCED)
     parser.add_argument("--lose", action="append", default=[])
     parser.add_argument("--min-isr", type=int)
+    parser.add_argument("--drain", type=int, action="append", default=[])
+    parser.add_argument("--elr", choices=("on", "off"))
     parser.add_argument("--seeds", type=int, default=10)
     return parser.parse_args(words)
 
@@ -84,7 +86,9 @@ def _plan(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutput
 
 def _exposure(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutput:
     sources = find(_roots(asked), asked.cluster_id, asked.at)
-    return exposures.outcome(spark, sources, target, WhatIf(parsed_losses(asked.lose), asked.min_isr))
+    elr = None if asked.elr is None else asked.elr == "on"
+    what_if = WhatIf(parsed_losses(asked.lose), asked.min_isr, tuple(sorted(set(asked.drain))), elr)
+    return exposures.outcome(spark, sources, target, what_if)
 
 
 def _history(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutput:

@@ -8,7 +8,9 @@ from typing import Any
 from console.output.json_document import document
 from console.output.result_table import ResultPart, ResultRow, ResultTable, Share, terminal_lines
 from console.output.screen import Screen
+from pipeline.exposure.what_if import what_if_from
 from pipeline.results import JobResult
+from pipeline.tables.schemas import ACKNOWLEDGED
 from recovery.wording.loss_text import range_text
 from recovery.wording.quantity_text import counted
 
@@ -202,13 +204,12 @@ def _broken_rows(summary: Mapping[str, Any]) -> Iterator[ResultPart]:
 
 def _exposure(result: JobResult, rows: int) -> Iterator[ResultPart]:
     summary = result.summary
-    min_isr = result.asked.get("what_if", {}).get("min_isr")
-    if min_isr is not None:
-        yield f"counted as if min ISR of every topic were {min_isr}"
+    yield from (f"counted as if {what}" for what in what_if_from(result.asked.get("what_if", {})).assumed)
     answers = summary.get("what_if", ())
     for cluster_id in dict.fromkeys(row["cluster_id"] for row in answers):
         mine = [row for row in answers if row["cluster_id"] == cluster_id]
         yield ResultTable(f"{cluster_id}: what if", _EXPOSED, list(_exposed(mine, "kind")))
+        yield from _acknowledged(cluster_id, "what if", mine)
     for cluster_id in sorted({row["cluster_id"] for row in summary["worst"]}):
         mine = [row for row in summary["worst"] if row["cluster_id"] == cluster_id]
         for together, title in ((1, "one failure"), (2, "two at once that share a partition")):
@@ -217,8 +218,9 @@ def _exposure(result: JobResult, rows: int) -> Iterator[ResultPart]:
                 yield ResultTable(
                     f"{cluster_id}: {title}",
                     _EXPOSED,
-                    list(_exposed(found[:rows] if rows else found, "kind")),
+                    list(_exposed(_first(found, rows), "kind")),
                 )
+                yield from _acknowledged(cluster_id, title, _first(found, rows))
         topics = [
             row | {"kind": row["topic"], "failed": [f"broker {row['broker']}"]}
             for row in summary["topics"]
@@ -254,11 +256,42 @@ def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[ResultRo
             Share(row["offline"], most, 10),
             f"{row['unclean']:,}",
             f"{row['under_min_isr']:,}",
-            # Results of earlier versions do not tell these two.
-            *(f"{row[key]:,}" if key in row else "?" for key in ("already_under_min_isr", "min_isr_unknown")),
+            _count(row, "already_under_min_isr"),
+            _count(row, "min_isr_unknown"),
             f"{row['saved_by_one_more_in_sync']:,}",
             f"{row['writable_with_min_isr_one_less']:,}",
         )
+
+
+def _acknowledged(cluster_id: str, title: str, found: Sequence[Mapping[str, Any]]) -> Iterator[ResultPart]:
+    """What the failures among them that take partitions offline do to acknowledged records; of an earlier version's
+    results it is not known.
+    """
+    rows = [row for row in found if any(row.get(name) for name in ACKNOWLEDGED)]
+    if rows:
+        most = max(row["acknowledged_at_risk"] for row in rows)
+        yield ResultTable(
+            f"{cluster_id}: {title}: acknowledged records of the partitions that go offline",
+            ("what", "fails", "offline", "at risk", "", "only outside the ISR", "elected whatever it lost"),
+            [
+                (
+                    row["kind"],
+                    " + ".join(row["failed"]),
+                    f"{row['offline']:,}",
+                    f"{row['acknowledged_at_risk']:,}",
+                    Share(row["acknowledged_at_risk"], most, 10),
+                    f"{row['acknowledged_outside_isr']:,}",
+                    f"{row['elected_whatever_it_lost']:,}",
+                )
+                for row in rows
+            ],
+        )
+
+
+def _count(row: Mapping[str, Any], name: str) -> str:
+    """A count; "?" in a result of an earlier version, which did not count it."""
+    value = row.get(name)
+    return "?" if value is None else f"{value:,}"
 
 
 def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:

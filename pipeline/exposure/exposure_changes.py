@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import PipelineError
-from pipeline.exposure.what_if import WHAT_IF
+from pipeline.exposure.what_if import WHAT_IF, what_if_from
 from pipeline.results import JobResult
 from pipeline.tables.schemas import EXPOSURES
 
@@ -45,16 +45,18 @@ class ExposureChanges(NamedTuple):
 def exposure_changes(before: JobResult, after: JobResult) -> ExposureChanges:
     """Compares the failures of one broker, rack or log dir. A failure without a row takes no partition.
 
-    Raises PipelineError if a result cannot be read, or if they do not count with the same min ISR.
+    Raises PipelineError if a result cannot be read, or if they do not assume the same.
     """
-    levels = [result.asked.get("what_if", {}).get("min_isr") for result in (before, after)]
-    if levels[0] != levels[1]:
-        texts = ["each topic's own min ISR" if level is None else f"min ISR {level}" for level in levels]
-        raise PipelineError(f"not comparable: the results count with {texts[0]} and with {texts[1]}")
+    one, other = (what_if_from(result.asked.get("what_if", {})).assumed for result in (before, after))
+    if one != other:
+        texts = [
+            f"as if {', and '.join(told)}" if told else "the clusters as they are" for told in (one, other)
+        ]
+        raise PipelineError(f"not comparable: one counts {texts[0]}, the other {texts[1]}")
     clusters = [set(result.asked["clusters"]) for result in (before, after)]
     both = pa.array(sorted(clusters[0] & clusters[1]), pa.string())
-    one, other = (_singles(result, both) for result in (before, after))
-    joined = one.join(other, _KEY, join_type="full outer", left_suffix="_before", right_suffix="_after")
+    first, last = (_singles(result, both) for result in (before, after))
+    joined = first.join(last, _KEY, join_type="full outer", left_suffix="_before", right_suffix="_after")
     rows = [_change(row) for row in joined.to_pylist()]
     changed = [row for row in rows if row.before != row.after]
     changed.sort(key=lambda row: (-row.more_offline, -(row.after[1] - row.before[1]), row[:3]))

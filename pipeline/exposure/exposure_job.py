@@ -10,13 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipeline.exposure.cluster_brokers import brokers_of
 from pipeline.exposure.failure_counts import TOPIC
-from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf, check_losses
+from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf, check_names
 from pipeline.plan import duplicate_rows
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobOutput, RunTarget
-from pipeline.snapshot.state_sources import Sources, rows_of_snapshots
-from pipeline.tables.schemas import EFFECTS, EXPOSED_TOPICS, EXPOSURES, OBSERVATIONS, QUARANTINED_ROWS
+from pipeline.snapshot.state_sources import Sources
+from pipeline.tables.schemas import EFFECTS, EXPOSED_TOPICS, EXPOSURES, QUARANTINED_ROWS
 from pipeline.tables.spark_tables import rows_of_run, write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 
@@ -27,18 +28,16 @@ def _racks_of_brokers(spark: Any, sources: Sources, what_if: WhatIf) -> str:
     """The racks of every cluster's brokers, as JSON: a list of (broker, rack) by cluster. Raises PipelineError for
     a question about something that no cluster has.
     """
-    newest = ((chain.root, [chain.newest]) for chain in sources.chains)
-    rows = rows_of_snapshots(spark, newest, OBSERVATIONS).selectExpr("cluster_id", "inline(brokers)")
-    rows = rows.selectExpr("cluster_id", "id", "rack", "transform(log_dirs, d -> d.path) AS paths")
     racks: dict[str, list[tuple[int, str]]] = {}
     known: dict[str, set[str]] = {kind: set() for kind in ("broker", "rack", "log dir")}
-    for name, number, rack, paths in rows.collect():
-        known["broker"].add(str(number))
-        known["log dir"] |= {f"{number}:{path}" for path in paths or ()}
-        if rack is not None:
-            known["rack"].add(rack)
-            racks.setdefault(name, []).append((number, rack))
-    check_losses(what_if.losses, known)
+    for name, brokers in brokers_of(spark, sources).items():
+        for broker in brokers:
+            known["broker"].add(str(broker["id"]))
+            known["log dir"] |= {f"{broker['id']}:{one['path']}" for one in broker["log_dirs"] or ()}
+            if broker["rack"] is not None:
+                known["rack"].add(broker["rack"])
+                racks.setdefault(name, []).append((broker["id"], broker["rack"]))
+    check_names(what_if, known)
     return json.dumps(racks)
 
 
@@ -74,25 +73,25 @@ def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHI
         topics = total.where(f"kind = '{TOPIC}'").withColumn("broker", f.expr("cast(failed[0] AS int)"))
         write_rows(failures, target.root, EXPOSURES, target.run_id)
         write_rows(topics, target.root, EXPOSED_TOPICS, target.run_id)
-        write_rows(quarantined(total, twice), target.root, QUARANTINED_ROWS, target.run_id)
+        broken = total.where(f"kind = '{QUARANTINED}'")
+        broken = broken.selectExpr("cluster_id", "failed[0] AS reason", "partitions AS copies")
+        write_rows(quarantined(broken, twice), target.root, QUARANTINED_ROWS, target.run_id)
     finally:
         total.unpersist()
 
 
-def quarantined(total: Any, twice: Any | None) -> Any:
-    """How many rows of each cluster are broken and not counted, by reason; ``twice``: rows of duplicate
-    partitions.
+def quarantined(broken: Any, twice: Any | None) -> Any:
+    """How many rows of each cluster are broken and not counted, by reason; ``broken``: (cluster_id, reason,
+    copies); ``twice``: rows of duplicate partitions.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    broken = total.where(f"kind = '{QUARANTINED}'")
-    broken = broken.selectExpr("cluster_id", "failed[0] AS reason", "partitions AS copies")
     if twice is not None:
         broken = broken.unionByName(twice.select(*broken.columns))
     return broken.groupBy("cluster_id", "reason").agg(f.sum("copies").alias("rows"))
 
 
-_ORDER: Sequence[str] = ("offline", "under_min_isr", "partitions")
+_ORDER: Sequence[str] = ("acknowledged_at_risk", "offline", "under_min_isr", "partitions")
 
 
 def summarise(
@@ -132,7 +131,7 @@ def _answered(
     found = {(row["cluster_id"], row["failed"][0]): row for row in rows}
     nothing = {"kind": WHAT_IF, "together": 1} | dict.fromkeys(EFFECTS, 0)
     return [
-        found.get((name, loss.text), nothing | {"cluster_id": name, "failed": [loss.text]})
+        found.get((name, text), nothing | {"cluster_id": name, "failed": [text]})
         for name in sorted(chain.full.cluster_id for chain in sources.chains)
-        for loss in what_if.losses
+        for text in what_if.questions
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pipeline.exposure.failure_counts import COUNTS, FailureCounts
-from pipeline.exposure.what_if import WhatIf, parsed_losses
+from pipeline.exposure.what_if import what_if_from
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks
 from pipeline.snapshot.input_splits import Reading
@@ -32,6 +32,5 @@ class ExposureTasks(RowTasks):
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         racks = {name: dict(brokers) for name, brokers in json.loads(self.options["racks"]).items()}
-        asked = json.loads(self.options["what_if"])
-        what_if = WhatIf(parsed_losses(asked["lose"]), asked["min_isr"])
+        what_if = what_if_from(json.loads(self.options["what_if"]))
         return FailureCounts(racks, what_if).counted(batches)

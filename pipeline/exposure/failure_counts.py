@@ -8,6 +8,10 @@ The effect follows the controller's rules (KIP-966): a leader is elected from th
 empty, from the ELR; if that is empty too, only an unclean election helps. If the ELR is off, the controller
 keeps the last ISR member in the ISR; if it is on, a member that leaves an ISR below min ISR goes to the ELR.
 Either way the partition has no leader until one of them is back.
+
+Acknowledged records are judged as if what fails never came back. A member of ISR or ELR that is left holds
+them all. Without one, each of them is on a known log if fewer replicas than min ISR are lost or silent, because it
+was on at least that many (FEW_SILENT in :mod:`recovery.acknowledged.verdict`); otherwise they are at risk.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from pipeline.nested_arrays import (
     joined,
     numbers,
     truths,
+    valid,
     within,
 )
 from pipeline.plan.row_checks import QUARANTINED, flaws
@@ -72,9 +77,10 @@ class FailureCounts(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Partitions with a leader and their replicas. ``members``: for each replica whether it is in the ISR, in the
-    ELR and alive, alive, and alive outside the ISR. ``left``: the sums of each row. ``least``: the effective min
-    ISR, -1 if it is unknown.
+    """Partitions and their replicas. ``members``: for each replica whether it is in the ISR, in the ELR and
+    alive, alive, alive outside the ISR, and silent (its log or its epochs are unknown), and a 1. ``left``: the sums
+    of each row. ``least``: the effective min ISR, -1 if it is unknown. ``led``: whether it has a leader, also after
+    the drain. ``no_elr``: the controller keeps the last member in the ISR.
     """
 
     cluster: Array
@@ -84,6 +90,8 @@ class _Rows(NamedTuple):
     members: Array
     left: Array
     least: Array
+    led: Array
+    no_elr: Array
 
 
 class _Groups(NamedTuple):
@@ -113,7 +121,11 @@ def _broken_rows(batch: Any, flaw: Any) -> Any:
 
 
 def _counted(batch: Any, racks: Racks, what_if: WhatIf) -> Iterator[Any]:
-    rows, replicas = _rows(batch, what_if.min_isr)
+    if what_if.drained:
+        rows, _ = _rows(batch, what_if._replace(drained=()))
+        drained = pc.if_else(pa.array(np.isin(rows.broker, what_if.drained)), what_if.drain_text, None)
+        yield _by_failure(rows, WHAT_IF, _groups(rows, drained))
+    rows, replicas = _rows(batch, what_if)
     names = fields(replicas.values)
     brokers = pc.cast(pa.array(rows.broker), pa.string())
     single = _groups(rows, brokers)
@@ -135,17 +147,22 @@ def _counted(batch: Any, racks: Racks, what_if: WhatIf) -> Iterator[Any]:
     yield _by_topic(rows, single, batch["topic"])
 
 
-def _rows(batch: Any, min_isr: int | None) -> tuple[_Rows, Items]:
+def _rows(batch: Any, what_if: WhatIf) -> tuple[_Rows, Items]:
     replicas = items(batch["replicas"])
     columns = fields(replicas.values)
     owner, broker = replicas.owner, numbers(columns["broker"], -1)
-    alive = truths(pc.equal(columns["standing"], Standing.ELECTABLE.value))
-    in_sync = within(owner, broker, items(batch["isr"]))
-    eligible = within(owner, broker, items(batch["elr"])) & alive
-    members = np.stack([in_sync, eligible, alive, alive & ~in_sync], axis=1).astype(np.int64)
+    stays = ~np.isin(broker, what_if.drained)
+    alive = truths(pc.equal(columns["standing"], Standing.ELECTABLE.value)) & stays
+    in_sync = within(owner, broker, items(batch["isr"])) & stays
+    eligible = within(owner, broker, items(batch["elr"])) & alive & (what_if.elr is not False)
+    silent = valid(columns["unknown"]) | valid(columns["lineage_unknown"])
+    each = [in_sync, eligible, alive, alive & ~in_sync, silent, np.ones(len(owner), bool)]
+    members = np.stack(each, axis=1).astype(np.int64)
+    left = _sums(members, owner, batch.num_rows)
     least = numbers(batch["min_isr"], -1)
-    if min_isr is not None:
-        least = np.full(batch.num_rows, min_isr, np.int64)
+    if what_if.min_isr is not None:
+        least = np.full(batch.num_rows, what_if.min_isr, np.int64)
+    no_elr = ~valid(batch["elr"]) if what_if.elr is None else np.full(batch.num_rows, not what_if.elr)
     clusters = batch["cluster_id"].dictionary_encode()
     rows = _Rows(
         numbers(clusters.indices, -1),
@@ -153,8 +170,10 @@ def _rows(batch: Any, min_isr: int | None) -> tuple[_Rows, Items]:
         owner,
         broker,
         members,
-        _sums(members, owner, batch.num_rows),
+        left,
         np.where(least < 0, -1, np.minimum(least, replicas.sizes)),
+        (left[:, 0] + left[:, 1] > 0) if what_if.drained else np.ones(batch.num_rows, bool),
+        no_elr,
     )
     return rows, replicas
 
@@ -222,22 +241,28 @@ def _by_topic(rows: _Rows, brokers: _Groups, topic: Any) -> Any:
 
 def _effects(rows: _Rows, row: Array, lost: Array) -> Sequence[Array]:
     """:data:`EFFECTS` of each loss of replicas of a row."""
-    isr, eligible, alive, behind = (rows.left[row] - lost).T
-    least, before = rows.least[row], rows.left[row, 0]
-    offline = (isr == 0) & (eligible == 0)
-    already = (least >= 0) & (before < least)
-    under = (least >= 0) & ~already & (isr < least)
+    isr, eligible, alive, behind, silent, _ = (rows.left[row] - lost).T
+    least, before, led = rows.least[row], rows.left[row, 0], rows.led[row]
+    offline = led & (isr == 0) & (eligible == 0)
+    already = led & (least >= 0) & (before < least)
+    under = led & (least >= 0) & ~already & (isr < least)
+    # With fewer unknown logs than min ISR, one of the known logs has each acknowledged record.
+    kept = (least >= 0) & (lost[:, -1] + silent < least)
     return (
-        np.ones(len(row), bool),
+        led,
         offline,
         # A replica is left that could be elected, but only uncleanly.
         offline & (alive > 0),
         under,
         already,
-        least < 0,
+        led & (least < 0),
         # If one of the lagging replicas had been in sync, it would have been elected.
         offline & (behind > 0),
         under & ~offline & (isr >= least - 1) & (least > 1),
+        offline & ~kept,
+        offline & kept,
+        # After a loss of power it may come back without its newest records, and is elected all the same.
+        offline & rows.no_elr[row],
     )
 
 

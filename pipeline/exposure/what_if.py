@@ -1,4 +1,6 @@
-"""What-if questions for the exposure job: named things that fail together, and another min ISR."""
+"""What-if questions for the exposure job: named things that fail together, brokers that are drained, another min
+ISR, and the ELR on or off.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipeline.errors import PipelineError
+from recovery.wording.quantity_text import both
 
 WHAT_IF = "what if"
 """The kind of failure of a question."""
@@ -25,18 +28,65 @@ class FailedTogether(NamedTuple):
 
 
 class WhatIf(NamedTuple):
-    """``losses``: the questions. ``min_isr``: counted instead of the topics' own; None: their own."""
+    """``losses``: the questions. ``min_isr``: counted instead of the topics' own; None: their own. ``drained``:
+    brokers that were shut down in a controlled way before anything fails. ``elr``: counted as if the cluster had
+    the ELR, or had it not; None: as the snapshot says. Nobody is put into an ELR that the snapshot does not show.
+    """
 
     losses: tuple[FailedTogether, ...] = ()
     min_isr: int | None = None
+    drained: tuple[int, ...] = ()
+    elr: bool | None = None
+
+    @property
+    def drain_text(self) -> str:
+        """The question what the drain itself takes."""
+        return ",".join(f"drain={broker}" for broker in self.drained)
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """Every question that gets an answer, in order."""
+        drain = (self.drain_text,) if self.drained else ()
+        return (*drain, *(loss.text for loss in self.losses))
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The questions, for the manifest of a result."""
-        return {"lose": [loss.text for loss in self.losses], "min_isr": self.min_isr}
+        """The questions, for the row of a run."""
+        return {
+            "lose": [loss.text for loss in self.losses],
+            "min_isr": self.min_isr,
+            "drain": list(self.drained),
+            "elr": self.elr,
+        }
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What every count of this result assumes, in words; empty: the clusters as they are."""
+        told = []
+        if self.min_isr is not None:
+            told.append(f"min ISR of every topic were {self.min_isr}")
+        if self.drained:
+            told.append(f"{_brokers(self.drained)} were shut down before anything fails")
+        if self.elr is not None:
+            told.append(f"the ELR were {'on' if self.elr else 'off'}")
+        return tuple(told)
+
+
+def _brokers(found: Sequence[int]) -> str:
+    return f"broker{'s' if len(found) > 1 else ''} {both(found)}"
 
 
 NOTHING_ASKED = WhatIf()
+
+
+def what_if_from(asked: Mapping[str, Any]) -> WhatIf:
+    """From :attr:`WhatIf.asked`, also of an earlier version. Raises PipelineError."""
+    return WhatIf(
+        parsed_losses(asked.get("lose", ())),
+        asked.get("min_isr"),
+        tuple(asked.get("drain", ())),
+        asked.get("elr"),
+    )
 
 
 def parsed_losses(texts: Sequence[str]) -> tuple[FailedTogether, ...]:
@@ -56,16 +106,15 @@ def _parsed(text: str) -> FailedTogether:
     return FailedTogether(text, tuple(parts))
 
 
-def check_losses(losses: Sequence[FailedTogether], known: Mapping[str, set[str]]) -> None:
-    """Raises PipelineError for a part that no cluster has: a typo must not look like a harmless failure.
+def check_names(what_if: WhatIf, known: Mapping[str, set[str]]) -> None:
+    """Raises PipelineError for a name that no cluster has: a typo must not look like a harmless failure.
 
     ``known``: the names by kind of failure.
     """
     words = {kind: word for word, kind in KINDS.items()}
-    for loss in losses:
-        for kind, name in loss.parts:
-            if name not in known[kind]:
-                there = ", ".join(sorted(known[kind])[:20]) or "none"
-                raise PipelineError(
-                    f"--lose {loss.text!r}: no cluster here has {words[kind]}={name}; there are {there}"
-                )
+    drained = ((f"--drain {broker}", "broker", str(broker)) for broker in what_if.drained)
+    lost = ((f"--lose {loss.text!r}", *part) for loss in what_if.losses for part in loss.parts)
+    for option, kind, name in (*drained, *lost):
+        if name not in known[kind]:
+            there = ", ".join(sorted(known[kind])[:20]) or "none"
+            raise PipelineError(f"{option}: no cluster here has {words[kind]}={name}; there are {there}")

@@ -242,6 +242,12 @@ PLANNED = pa.schema(
 )
 """A row of the plan."""
 
+ACKNOWLEDGED = ("acknowledged_at_risk", "acknowledged_outside_isr", "elected_whatever_it_lost")
+"""Partitions that a failure takes offline, by what it does to their acknowledged records. If what fails does not
+come back: no log that is left is proved to hold them all; or one outside the ISR holds them, so that only the right
+choice of a leader keeps them. If it comes back without its newest records: Kafka elects it all the same.
+"""
+
 EFFECTS = (
     "partitions",
     "offline",
@@ -251,6 +257,7 @@ EFFECTS = (
     "min_isr_unknown",
     "saved_by_one_more_in_sync",
     "writable_with_min_isr_one_less",
+    *ACKNOWLEDGED,
 )
 """What is counted of each failure."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -80,6 +81,14 @@ AtOption = Annotated[
     ),
 ]
 
+
+class Elr(StrEnum):
+    """Whether a cluster has eligible leader replicas."""
+
+    ON = "on"
+    OFF = "off"
+
+
 _JOB: tuple[Option, ...] = (
     ("out", OutOption, REQUIRED),
     ("master", MasterOption, None),
@@ -153,20 +162,43 @@ def exposure(
             help="Count as if min.insync.replicas of every topic were N. Default: what each topic has.",
         ),
     ] = None,
+    drain: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--drain",
+            min=0,
+            metavar="BROKER",
+            help="Count what fails after this broker was shut down in a controlled way; answered first: what that"
+            " takes. May be repeated: all of them are down then.",
+        ),
+    ] = None,
+    elr: Annotated[
+        Elr | None,
+        typer.Option(
+            "--elr",
+            help="Count as if the clusters had eligible leader replicas (KIP-966), or had them not. Default: what"
+            " the snapshot shows.",
+        ),
+    ] = None,
 ) -> int:
-    """Shows which partitions the failure of each broker, rack or log dir would take offline or under min ISR;
-    also for each pair (two brokers, two racks or two dirs) that shares a partition. Run it while everything
-    works.
+    """Shows what the failure of each broker, rack or log dir would do, and of each pair (two brokers, two racks
+    or two dirs) that shares a partition: partitions offline, partitions under min ISR, and partitions whose
+    acknowledged records would be at risk. Run it while everything works.
 
     \b
     Examples:
       ktriage pipeline exposure --in lake --out results
       ktriage pipeline exposure --in lake --out results --lose rack=b,broker=7 --lose broker=1,broker=2,broker=3
-      ktriage pipeline exposure --in lake --out results --min-isr 1
+      ktriage pipeline exposure --in lake --out results --min-isr 1 --elr off
+      ktriage pipeline exposure --in lake --out results --drain 7
     """
     from console.cli.pipeline.run_exposure import run_exposure  # noqa: PLC0415  # not for --help
+    from pipeline.exposure.what_if import WhatIf, parsed_losses  # noqa: PLC0415
 
-    return run_exposure(job, source, cluster_id or (), at, lose=lose or (), min_isr=min_isr)
+    drained = tuple(sorted(set(drain or ())))
+    has_elr = None if elr is None else elr is Elr.ON
+    what_if = WhatIf(parsed_losses(lose or ()), min_isr, drained, has_elr)
+    return run_exposure(job, source, cluster_id or (), at, what_if)
 
 
 def history(

@@ -10,7 +10,7 @@ from console.cli.pipeline.spark_job import parsed_time, run_job, storage_paths
 from console.exit_status import Status
 from console.output.pipeline_report import show_result
 from pipeline.exposure import exposure_job
-from pipeline.exposure.what_if import WhatIf, parsed_losses
+from pipeline.exposure.what_if import WhatIf
 from pipeline.results import JobOutput, RunTarget
 from pipeline.snapshot.state_sources import find
 
@@ -20,15 +20,11 @@ def run_exposure(
     sources: Sequence[str],
     cluster_ids: Sequence[str],
     at: str | None,
-    *,
-    lose: Sequence[str],
-    min_isr: int | None,
+    what_if: WhatIf,
 ) -> int:
-    """Computes the effect of each failure, and of the named ones that fail together; returns the exit status.
-
-    ``min_isr``: instead of the topics' own. Raises InputError, PipelineError.
+    """Computes the effect of each failure, and answers the questions; returns the exit status. Raises InputError,
+    PipelineError.
     """
-    what_if = WhatIf(parsed_losses(lose), min_isr)
     found = find(storage_paths(sources), cluster_ids, parsed_time(at, "--at"))
 
     def body(spark: Any, target: RunTarget) -> JobOutput:

@@ -92,4 +92,4 @@ def test_results_that_count_differently_are_not_compared(call: Caller) -> None:
     result(call, "new", [failure("1", 5)], what_if={"lose": [], "min_isr": 1})
     ended = call("ktriage", "pipeline", "compare", "old", "new")
     assert ended.status == 2 and len(ended.err.splitlines()) == 1
-    assert "not comparable: the results count with each topic's own min ISR and with min ISR 1" in ended.err
+    assert "one counts the clusters as they are, the other as if min ISR of every topic were 1" in ended.err

@@ -42,6 +42,9 @@ EXPOSED = {
     "already_under_min_isr": 6,
     "saved_by_one_more_in_sync": 1,
     "writable_with_min_isr_one_less": 4,
+    "acknowledged_at_risk": 2,
+    "acknowledged_outside_isr": 1,
+    "elected_whatever_it_lost": 3,
     "place": 1,
 }
 SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
@@ -67,7 +70,10 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         ],
     ),
     "exposure": (
-        {"clusters": {"c": ["s"]}, "what_if": {"lose": ["rack=b,broker=7"], "min_isr": 1}},
+        {
+            "clusters": {"c": ["s"]},
+            "what_if": {"lose": ["rack=b,broker=7"], "min_isr": 1, "drain": [3, 4], "elr": False},
+        },
         {
             "what_if": [EXPOSED | {"kind": "what if", "failed": ["rack=b,broker=7"], "together": 1}],
             "worst": [
@@ -80,6 +86,10 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         },
         [
             "as if min ISR of every topic were 1",
+            "as if brokers 3 and 4 were shut down before anything fails",
+            "as if the ELR were off",
+            "two at once that share a partition: acknowledged records of the partitions that go offline",
+            "only outside the ISR",
             "rack=b,broker=7",
             "one failure",
             "1 + 2",
@@ -198,8 +208,9 @@ def test_a_page_says_what_the_terminal_says_with_plots_and_loads_nothing() -> No
     texts = "".join(shown.texts)
     for _, _, said in SUMMARIES.values():
         assert all(words in texts for words in said)
-    # One plot for each table with bars: what if, one failure, two, topics; acknowledged records lost.
-    assert page.count('class="bars"') == 5
+    # One plot for each table with bars: what if, one failure and two, each with its acknowledged records; topics;
+    # the records that a drill lost.
+    assert page.count('class="bars"') == 8
     assert "rack a: 3" in texts and "<script" not in page and "http:" not in page and "https:" not in page
 
 

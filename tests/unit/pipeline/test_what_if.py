@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import PipelineError
 from pipeline.exposure.failure_counts import FailureCounts
-from pipeline.exposure.what_if import WHAT_IF, WhatIf, check_losses, parsed_losses
+from pipeline.exposure.what_if import WHAT_IF, WhatIf, check_names, parsed_losses
 from pipeline.snapshot.survey_columns import batch_of
 from recovery.model import Survey
 from tests.pipeline.partition_histories import partition
@@ -44,15 +44,15 @@ def test_with_a_lower_min_isr_the_same_failure_leaves_more_writable() -> None:
 @pytest.mark.parametrize("text", ["", "broker", "broker=", "7", "host=7", "host=7,rack=b"])
 def test_a_question_that_names_nothing_is_refused(text: str) -> None:
     with pytest.raises(PipelineError, match="give what fails together, such as broker=7"):
-        check_losses(parsed_losses([text]), {"broker": {"7"}, "rack": {"b"}, "log dir": set()})
+        check_names(WhatIf(parsed_losses([text])), {"broker": {"7"}, "rack": {"b"}, "log dir": set()})
 
 
 def test_a_typo_does_not_look_like_a_failure_without_effect() -> None:
     known = {"broker": {"1", "7"}, "rack": {"b,c"}, "log dir": {"7:/kafka"}}
-    check_losses(parsed_losses(["rack=b,c,broker=7", "dir=7:/kafka"]), known)
+    check_names(WhatIf(parsed_losses(["rack=b,c,broker=7", "dir=7:/kafka"])), known)
     for question, missing in (
         ("rack=b,c,broker=77", "broker=77; there are 1, 7"),
         ("rack=b,host=7", "rack=b,host=7"),
     ):
         with pytest.raises(PipelineError, match=f"no cluster here has {missing}"):
-            check_losses(parsed_losses([question]), known)
+            check_names(WhatIf(parsed_losses([question])), known)
