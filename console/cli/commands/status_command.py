@@ -13,11 +13,11 @@ from console.paths import unused
 
 
 def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 10) -> int:
-    """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here;
-    partitions that are offline, under min ISR or in need of the ELR, the worst first, of these the most important
-    (a profile's tiers); the metadata quorum;
-    and failed log dirs. Nothing is changed. --output json prints everything: every partition with ISR, ELR
-    and LastKnownELR, the last epoch and log end of every replica, all log dirs, and the quorum.
+    """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here; partitions
+    that are offline, under min ISR or in need of the ELR, the worst first, of these the most important (a profile's
+    tiers); the metadata quorum; and failed log dirs. Nothing is changed. --output json prints everything: every
+    partition with ISR, ELR and LastKnownELR, the last epoch and log end of every replica, all log dirs, and the
+    quorum.
 
     The output names what this user has no permission to see, and each broker that should be up but did not
     answer. The exit status is then 1.
@@ -51,7 +51,19 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
             run.next("quorum", "status")
         elif view.totals.offline:
             run.next("plan", "--all-offline-partitions", unused())
+        elif health.quorum.dead_voters:
+            run.next("quorum", "status")
+        elif health.failed_dirs:
+            run.next("log-dirs")
+        elif health.brokers_down:
+            _if_gone(run, health.brokers_down[0])
     return Status.DONE if health.well and not missing else Status.PARTLY
+
+
+def _if_gone(run: Run, broker: int) -> None:
+    """Nothing is offline: waiting for the broker is right, until it is known that it does not come back."""
+    words = run.target.command("heal", "show", "--broker-id", str(broker), "--gone-for-good")
+    run.screen.say(f"if broker {broker} and its disks do not come back: {words}")
 
 
 command = connected(status)

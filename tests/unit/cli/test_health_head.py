@@ -26,6 +26,21 @@ def test_the_first_line_says_what_is_wrong(tmp_path: Path, scenario: str, words:
     assert words != ("status",) or ended.status == 1
 
 
+@pytest.mark.parametrize(
+    ("scenario", "last"),
+    {
+        "disk-failure": "next: ktriage plan --all-offline-partitions recovery.json",
+        "two-of-three-voters-lost": "next: ktriage quorum status",
+        "controller-disk-failure-leader": "next: ktriage quorum status",
+        "broker-gone-for-good": "if broker 3 and its disks do not come back: ktriage heal show --broker-id 3"
+        " --gone-for-good",
+    }.items(),
+)
+def test_the_last_line_says_what_to_run_next(tmp_path: Path, scenario: str, last: str) -> None:
+    ended = invoke(tmp_path, "ktriage", "status", "--simulate", scenario)
+    assert ended.err.splitlines()[-1] == f"{last} --simulate {scenario}"
+
+
 def test_the_head_of_one_topic_is_that_of_the_whole_cluster_and_the_filter_is_named(tmp_path: Path) -> None:
     def shown(command: str, *words: str) -> list[str]:
         words = ("--topic", *words, "--simulate", "disk-failure")
