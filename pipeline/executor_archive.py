@@ -1,6 +1,6 @@
 """The archive that executors on other machines need: the packages of the jobs, without console and tests.
 
-They also need Python and the libraries of the simulator (pydantic, PyYAML).
+They also need Python and the libraries of the simulator (pydantic, PyYAML), and aiokafka for ``watch``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from pathlib import Path
 
 from pipeline.storage import StoragePath
 
-ROOMS = ("recovery", "backends/base", "backends/simulator", "pipeline", "locked_jars")
+ROOMS = (
+    "recovery",
+    "backends/base",
+    "backends/simulator",
+    "backends/log_segments",
+    "backends/metadata_log",
+    "pipeline",
+    "locked_jars",
+)
 KEPT = frozenset({".py", ".yaml", ".lock"})
 NAME = "ktriage-pipeline.zip"
 

@@ -50,12 +50,12 @@ def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> 
 
     Raises MetadataDirError where there is no log, or a part of it is missing.
     """
-    segments, snapshots = _files(reading.path)
+    segments, snapshots = log_files(reading.path)
     first = segments[0][0] if segments else None
     if first is None and not snapshots:
         raise MetadataDirError(f"{reading.path}: holds no metadata log (no .log and no .checkpoint file)")
     if first is None or first > 0:
-        reading.snapshot, after = _snapshot_before(reading.path, snapshots, first)
+        reading.snapshot, after = snapshot_before(reading.path, snapshots, first)
         yield from _data_records(reading.snapshot, reading, scan, is_snapshot=True)
         if reading.problem is not None:
             raise MetadataDirError(f"{reading.snapshot}: {reading.problem}")
@@ -75,7 +75,7 @@ def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> 
                 yield record
 
 
-def _files(path: Path) -> tuple[list[tuple[int, Path]], list[tuple[int, Path]]]:
+def log_files(path: Path) -> tuple[list[tuple[int, Path]], list[tuple[int, Path]]]:
     """Segments by first offset, and snapshots by the offset that the log goes on at."""
     try:
         names = sorted(path.iterdir())
@@ -86,7 +86,7 @@ def _files(path: Path) -> tuple[list[tuple[int, Path]], list[tuple[int, Path]]]:
     return segments, snapshots
 
 
-def _snapshot_before(path: Path, snapshots: list[tuple[int, Path]], first: int | None) -> tuple[Path, int]:
+def snapshot_before(path: Path, snapshots: list[tuple[int, Path]], first: int | None) -> tuple[Path, int]:
     fitting = [(end, name) for end, name in snapshots if first is None or end >= first]
     if not fitting:
         raise MetadataDirError(f"{path}: the log begins at offset {first} and no snapshot leads up to it")

@@ -29,6 +29,9 @@ SCENARIO = "partitions-200000"
 LIMIT = 4.0
 """The target: CPU time of the plan by that of the bare read, where every partition is offline."""
 LIMIT_SECONDS = 1800
+WATCH_RATE = 150_000
+"""The target: records of metadata logs a second, on two cores."""
+STAGE_RECORDS = 500_000
 MIB = 2**20
 
 Figures = Mapping[str, float]
@@ -40,6 +43,7 @@ def main() -> int:
     parser.add_argument("--millions", type=int, nargs="+", default=[1, 3, 10])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--records", type=int, default=10_000_000, help="of the metadata logs of watch")
     asked = parser.parse_args()
     jobs: dict[int, dict[str, Figures]] = {}
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
@@ -53,9 +57,11 @@ def main() -> int:
             jobs[millions]["exposure"] = _job("exposure", online, directory, asked.rounds)
         drills = {workers: _drill(workers, asked.seeds, directory) for workers in (1, 2)}
         taken = _run("snapshot", SCENARIO, f"{directory}/taken")
-    missed = _missed(jobs)
+        watched = _run("watch", str(asked.records), f"{directory}/watched")
+        stages = _run("watch-stages", str(STAGE_RECORDS), f"{directory}/stages")
+    missed = [*_missed(jobs), *_watch_missed(watched)]
     RESULTS.parent.mkdir(exist_ok=True)
-    measured = Measured(jobs, drills, taken, asked.rounds, load, missed)
+    measured = Measured(jobs, drills, taken, watched, stages, asked.rounds, load, missed)
     RESULTS.write_text("\n".join(_lines(measured)) + "\n")
     _say(f"results: {RESULTS}")
     for line in missed:
@@ -113,23 +119,42 @@ def _missed(jobs: Mapping[int, Mapping[str, Figures]]) -> list[str]:
     return found
 
 
+def _watch_missed(watched: Figures) -> list[str]:
+    rate = watched["records"] / watched["seconds"]
+    if rate >= WATCH_RATE:
+        return []
+    return [f"watch: {rate:,.0f} records a second (target: {WATCH_RATE:,})"]
+
+
+def _watch_lines(watched: Figures, stages: Figures) -> Iterator[str]:
+    records, seconds = watched["records"], watched["seconds"]
+    alone = "; ".join(f"{name} {spent:.1f}" for name, spent in stages.items())
+    yield (
+        f"- watch over two metadata logs with {records:,.0f} records: {seconds:.0f} s,"
+        f" {records / seconds:,.0f} records a second, {watched['cpu'] / records * 1e6:.0f} µs of CPU a record."
+        f" Its stages alone, in one process, in µs of CPU a record: {alone}; together {sum(stages.values()):.1f}"
+    )
+
+
 def _memory(figures: Figures) -> str:
     return f"{figures['peak_java'] / MIB:,.0f} + {figures['peak_workers'] / MIB:,.0f} MiB"
 
 
 class Measured(NamedTuple):
-    """Figures by millions and job, of the drills by workers, and of the snapshot."""
+    """Figures by millions and job, of the drills by workers, of the snapshot, and of the watch and its stages."""
 
     jobs: Mapping[int, Mapping[str, Figures]]
     drills: Mapping[int, Figures]
     taken: Figures
+    watched: Figures
+    stages: Figures
     rounds: int
     load: str
     missed: list[str]
 
 
 def _lines(measured: Measured) -> Iterator[str]:
-    jobs, drills, taken, rounds, load, missed = measured
+    jobs, drills, taken, watched, stages, rounds, load, missed = measured
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("pyspark", "pyarrow", "duckdb"))
     yield "# The pipeline"
     yield ""
@@ -166,6 +191,7 @@ def _lines(measured: Measured) -> Iterator[str]:
         f" {taken['seconds']:.0f} s; memory was {before:,.0f} MiB with the simulation alone, and"
         f" {peak:,.0f} MiB at the peak"
     )
+    yield from _watch_lines(watched, stages)
     yield ""
     if missed:
         yield from (f"- **missed**: {line}" for line in missed)

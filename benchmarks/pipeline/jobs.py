@@ -15,6 +15,7 @@ from typing import Any
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
+from benchmarks.pipeline.watch_speed import run_watch, stages, watched_clusters
 from console.operations.history.snapshot_series import Series, Taking
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.drill_job import run_grid
@@ -126,8 +127,11 @@ def snapshot(scenario: str, out: StoragePath) -> dict[str, float]:
 
 def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
     """Runs the job and prints seconds and bytes; of a drill, ``lake`` is the number of workers, of a snapshot the
-    scenario.
+    scenario, of the watch the number of records.
     """
+    if name == "watch-stages":
+        print(json.dumps(stages(Path(out), int(lake))))
+        return
     if name == "snapshot":
         print(json.dumps(snapshot(lake, storage_path(out))))
         return
@@ -139,19 +143,25 @@ def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
         duck(find([storage_path(lake)]))
         figures = {"seconds": time.monotonic() - began}
     else:
+        watched = Path(out) / "shipped"
+        records = watched_clusters(watched, int(lake)) if name == "watch" else 0
         with session(f"benchmark {name}", SparkSettings("local[2]", "2g")) as spark:
             spark.range(1000).selectExpr("sum(id)").collect()
             java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
             began = time.monotonic()
             used = sum(_cpu(pid) for pid in (os.getpid(), java, *_descendants(java)))
             jobs = {"plan": plan, "bare": bare, "exposure": exposure}
-            jobs[name](spark, find([storage_path(lake)]), storage_path(out))
+            if name == "watch":
+                run_watch(spark, watched, storage_path(out) / "out")
+            else:
+                jobs[name](spark, find([storage_path(lake)]), storage_path(out))
             workers = _descendants(java)
             figures = {"seconds": time.monotonic() - began}
             figures["cpu"] = sum(_cpu(pid) for pid in (os.getpid(), java, *workers)) - used
             figures["peak_java"] = _peak(java)
             figures["peak_workers"] = sum(_peak(pid) for pid in workers)
             figures["heap"] = spark._jvm.java.lang.Runtime.getRuntime().totalMemory()
+        figures["records"] = records
     figures["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps(figures))
 

@@ -75,6 +75,27 @@ class ChangeReader:
         self._unknown: dict[tuple[int, int], int] = {}
         self._read = self._malformed = self._aborted = 0
 
+    def resume(
+        self,
+        topics: Mapping[str, str],
+        partitions: Iterable[PartitionSubject],
+        transaction: Iterable[MetadataLogRecord] | None,
+    ) -> None:
+        """Continues where another reader stopped; ``transaction`` is what it had :attr:`pending`."""
+        self.topics.update(topics)
+        for subject in partitions:
+            self._partition(*subject)
+        if transaction is not None:
+            self._transaction = []
+            self.extend(transaction)
+
+    @property
+    def pending(self) -> list[MetadataLogRecord] | None:
+        """The records of a transaction that has not ended; None: there is none."""
+        if self._transaction is None:
+            return None
+        return [record for record, _ in self._transaction if isinstance(record, MetadataLogRecord)]
+
     @property
     def counts(self) -> HistoryCounts:
         pending = len(self._transaction or ())

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from recovery.metadata_log.records import ResourceType
+from recovery.metadata_log.records import ConfigRecord, ResourceType
+from recovery.min_isr import MIN_ISR
 
 MinIsrLevel: TypeAlias = tuple[int, str]
 """The type and the name of the resource that has the value."""
@@ -35,3 +36,26 @@ def effective_level(values: Mapping[MinIsrLevel, int | None], topic: str) -> int
         return own
     others = [value for value in values.values() if value is not None]
     return min(others, default=None)
+
+
+class MinIsrConfig:
+    """The present values. ``values``: those that are set."""
+
+    def __init__(self, values: Mapping[MinIsrLevel, int] | None = None) -> None:
+        self.values = dict(values or {})
+
+    def take(self, change: ConfigRecord) -> bool:
+        """Whether the record is about min.insync.replicas."""
+        if change.key != MIN_ISR:
+            return False
+        level, value = (change.resource_type, change.resource), configured_number(change.value)
+        if value is None:
+            self.values.pop(level, None)
+        else:
+            self.values[level] = value
+        return True
+
+    def effective(self, topic: str, brokers: Iterable[int]) -> int | None:
+        """The value in force for the topic; None: no record sets one, so only the brokers' files can tell."""
+        found = {level: self.values.get(level) for level in min_isr_levels(topic, brokers)}
+        return effective_level(found, topic)

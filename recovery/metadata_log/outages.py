@@ -29,8 +29,8 @@ class Outage(NamedTuple):
 class OutageTracker:
     """Follows the changes of partitions; ``open``: the partitions that have no leader now."""
 
-    def __init__(self) -> None:
-        self.open: dict[TopicPartition, Outage] = {}
+    def __init__(self, open_: Iterable[Outage] = ()) -> None:
+        self.open = {outage.tp: outage for outage in open_}
 
     def take(self, move: PartitionMove, time_ms: int) -> Outage | None:
         """The outage that this change begins or ends (then it has an end); None if it does neither."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.controller.registration import LeaderRecoveryState, Registration
+from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration, merge
 from recovery.metadata_log.log_changes import Change, PartitionSubject, applied
 
 _MOST_KNOWN_STEPS = 100_000
@@ -48,37 +48,96 @@ class PartitionStep(NamedTuple):
     after: Registration | None
 
 
-class PartitionStates:
-    """``now``: every partition that exists. A topic's partitions mostly change alike: a step is computed once for
-    all that have the same state object and the same change object.
+class EpochState(NamedTuple):
+    """A partition's registration as ``shape``, whose two epochs are 0, and its epochs."""
+
+    shape: Registration
+    leader_epoch: int
+    partition_epoch: int
+
+    @property
+    def registration(self) -> Registration:
+        shape, leader_epoch, partition_epoch = self
+        return shape._replace(leader_epoch=leader_epoch, partition_epoch=partition_epoch)
+
+
+class TakenChange(NamedTuple):
+    """What a change did to a partition. Most changes of a large log are of no interest, so :attr:`step` is made
+    only when it is asked for.
     """
 
-    def __init__(self) -> None:
-        self.now: dict[PartitionSubject, Registration] = {}
-        self._steps: dict[tuple[int, int], tuple[Registration | None, Change, PartitionStep | None]] = {}
+    kind: EventKind
+    before: EpochState | None
+    after: EpochState | None
 
-    def take(self, subject: PartitionSubject, change: Change) -> PartitionStep | None:
+    @property
+    def step(self) -> PartitionStep:
+        before, after = self.before, self.after
+        return PartitionStep(self.kind, before and before.registration, after and after.registration)
+
+
+class PartitionStates:
+    """``now``: every partition that exists.
+
+    Partitions differ in their epochs, and are alike in the rest. So what a change does to a shape is computed once.
+    """
+
+    def __init__(self, now: dict[PartitionSubject, EpochState] | None = None) -> None:
+        self.now: dict[PartitionSubject, EpochState] = {} if now is None else now
+        self._shapes: dict[Registration, Registration] = {
+            state.shape: state.shape for state in self.now.values()
+        }
+        self._steps: dict[tuple[int, int], _KnownStep] = {}
+
+    def take(self, subject: PartitionSubject, change: Change) -> TakenChange | None:
         """Folds one change of the partition; None if it changes nothing."""
         before = self.now.get(subject)
-        key = id(before), id(change)
-        known = self._steps.get(key)
+        if before is None or type(change) is not PartitionChange:
+            return self._take_other(subject, before, change)
+        shape, leader_epoch, partition_epoch = before
+        known = self._steps.get((id(shape), id(change)))
         if known is None:
-            if len(self._steps) >= _MOST_KNOWN_STEPS:
-                self._steps.clear()
-            # The objects are held, so that no other object gets their ids.
-            known = self._steps[key] = before, change, _step(before, change)
-        step = known[2]
-        if step is not None:
-            if step.after is None:
-                del self.now[subject]
-            else:
-                self.now[subject] = step.after
-        return step
+            known = self._learn(shape, change)
+        after = EpochState(known.after, leader_epoch + known.leader_epochs, partition_epoch + 1)
+        self.now[subject] = after
+        return TakenChange(known.kind, before, after)
+
+    def _learn(self, shape: Registration, change: PartitionChange) -> _KnownStep:
+        if len(self._steps) >= _MOST_KNOWN_STEPS:
+            self._steps.clear()
+        after = merge(shape, change)
+        known = _KnownStep(
+            kind_of_move(shape, after), self._shape_of(after), after.leader_epoch, shape, change
+        )
+        self._steps[id(shape), id(change)] = known
+        return known
+
+    def _take_other(
+        self, subject: PartitionSubject, state: EpochState | None, change: Change
+    ) -> TakenChange | None:
+        before = None if state is None else state.registration
+        after = applied(before, change)
+        if before == after:
+            return None
+        kind = kind_of_move(before, after)
+        if after is None:
+            return TakenChange(kind, self.now.pop(subject), None)
+        new = self.now[subject] = EpochState(self._shape_of(after), after.leader_epoch, after.partition_epoch)
+        return TakenChange(kind, state, new)
+
+    def _shape_of(self, registration: Registration) -> Registration:
+        shape = registration._replace(leader_epoch=0, partition_epoch=0)
+        return self._shapes.setdefault(shape, shape)
 
 
-def _step(before: Registration | None, change: Change) -> PartitionStep | None:
-    after = applied(before, change)
-    return None if before == after else PartitionStep(kind_of_move(before, after), before, after)
+class _KnownStep(NamedTuple):
+    """``shape`` and ``change`` are held, so that no other objects get their ids."""
+
+    kind: EventKind
+    after: Registration
+    leader_epochs: int
+    shape: Registration
+    change: PartitionChange
 
 
 def kind_of_move(before: Registration | None, after: Registration | None) -> EventKind:

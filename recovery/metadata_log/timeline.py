@@ -116,9 +116,10 @@ def _of_batch(
             if kind is not None:
                 others.append(ClusterEvent(row.time_ms, row.offset, kind, row, (), None))
             continue
-        step = states.take(row.subject, row.change)
-        if step is None:
+        taken = states.take(row.subject, row.change)
+        if taken is None:
             continue
+        step = taken.step
         name = history.topic_name(row.subject.topic_id) or row.subject.topic_id
         move = PartitionMove(TopicPartition(name, row.subject.partition), *step)
         group = (move.kind, cause_of(step, causes))

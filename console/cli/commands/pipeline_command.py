@@ -111,6 +111,18 @@ def _spark_job(function: Callable[..., int]) -> Callable[..., int]:
     return with_options(function, _JOB, _SHOWN, call)
 
 
+def _watching_job(function: Callable[..., int]) -> Callable[..., int]:
+    """Like :func:`_spark_job`, for a job that prints what it reads instead of a result."""
+
+    def call(ctx: typer.Context, values: dict[str, Any]) -> int:
+        shared = {name: values.pop(name) for name, _, _ in _JOB}
+        job = JobOptions(ctx.obj, **shared, rows=0, json=values.pop("output") == Output.JSON)
+        with interruptible():
+            return function(job, **values)
+
+    return with_options(function, _JOB, _SHOWN[1:], call)
+
+
 def plan(
     job: JobOptions,
     *,
@@ -289,6 +301,47 @@ def drill(
     )
 
 
+def watch(
+    job: JobOptions,
+    *,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--in",
+            metavar="DIRECTORY",
+            help="Has one directory for each cluster, with the files of its __cluster_metadata-0.",
+            show_default=False,
+        ),
+    ],
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="How often to look for new records: 10s, 1m.")
+    ] = "10s",
+    once: Annotated[
+        bool, typer.Option("--once", help="End when everything that is there has been read.")
+    ] = False,
+    most_mib: Annotated[
+        int,
+        typer.Option("--max-mib", min=1, metavar="N", help="How much of all logs is read at a time, in MiB."),
+    ] = 64,
+) -> int:
+    """Follows the metadata logs of many clusters and writes the incidents in them with exact times: since when and
+    until when each partition was offline, its ISR and ELR at each change, unclean elections, controlled shutdowns,
+    and changes of min.insync.replicas. No cluster is contacted: the logs are files that may still be copied there.
+
+    \b
+    It writes the Delta tables metadata_events and metadata_incidents below --out. It continues where it was stopped
+    or killed, and writes nothing twice.
+
+    \b
+    Examples:
+      ktriage pipeline watch --in shipped --out lake
+      ktriage pipeline watch --in shipped --out lake --once --output json
+    """
+    from console.cli.pipeline.run_watch import run_watch  # noqa: PLC0415  # not for --help
+
+    return run_watch(job, source, every=every, once=once, most_mib=most_mib)
+
+
 VERBS = (
     Verb(
         "plan", "Ranked candidates, losses and a plan for each cluster's newest snapshot.", _spark_job(plan)
@@ -304,5 +357,6 @@ VERBS = (
         _spark_job(history),
     ),
     Verb("drill", "Simulated incidents: what each recovery method loses.", _spark_job(drill)),
+    Verb("watch", "Incidents with exact times, from metadata logs as they are copied.", _watching_job(watch)),
     *RESULT_VERBS,
 )

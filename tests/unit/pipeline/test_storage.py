@@ -127,7 +127,8 @@ def test_the_archive_holds_what_executors_run_and_imports_by_itself(tmp_path: Pa
         "from pipeline.drills.drill_case import DrillCase, run\n"
         "import pipeline; assert '.zip' in pipeline.__file__\n"
         "row = run(DrillCase('kills', 'last-record', 1, 1)); assert not row.error, row.error\n"
-        "row = run(DrillCase('stale-long-tail', 'last-record', None, 1)); assert not row.error, row.error"
+        "row = run(DrillCase('stale-long-tail', 'last-record', None, 1)); assert not row.error, row.error\n"
+        "import pipeline.watch.metadata_source, pipeline.watch.fold_records"
     )
     ended = subprocess.run(
         [sys.executable, "-I", "-c", code],

@@ -1,0 +1,1 @@
+"""Structured Streaming over the metadata logs of many clusters: typed records, folded into incidents."""

@@ -1,0 +1,196 @@
+"""The tables that ``watch`` writes. Rows are only appended, so each row is final."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.tables.schemas import TableDefinition
+from recovery.metadata_log.incident_fold import (
+    ClusterMoment,
+    EndedIncident,
+    IncidentKey,
+    IncidentMoment,
+    LogGap,
+)
+from recovery.metadata_log.log_changes import HistoryRow
+from recovery.metadata_log.partition_states import EventKind
+from recovery.metadata_log.records import ConfigRecord, ResourceType
+from recovery.metadata_log.timeline import kind_of_change
+
+_BROKERS = pa.list_(pa.int32())
+_MOMENT = pa.timestamp("us", "UTC")
+_PARTITION_BY = ("cluster_id", "day")
+
+METADATA_EVENTS = TableDefinition(
+    "metadata_events",
+    pa.schema(
+        [
+            ("cluster_id", pa.string()),  # the name of the cluster's directory
+            ("day", pa.date32()),  # of at, in UTC
+            ("at", _MOMENT),
+            ("offset", pa.int64()),  # of the record in the metadata log; of a gap: where the log goes on
+            (
+                "batch",
+                pa.int64(),
+            ),  # the first offset of its record batch, one event of the controller; -1: as a snapshot shows it
+            ("kind", pa.string()),  # as in ktriage timeline
+            ("incident", pa.string()),  # null: a change of a broker or of min.insync.replicas
+            ("topic", pa.string()),
+            ("topic_id", pa.string()),
+            ("partition", pa.int32()),
+            ("leader", pa.int32()),  # from then on, as the columns that follow; -1: none
+            ("leader_epoch", pa.int32()),
+            ("isr", _BROKERS),
+            ("elr", _BROKERS),
+            ("last_known_elr", _BROKERS),
+            ("leader_recovery_state", pa.string()),
+            ("replicas", _BROKERS),
+            ("min_isr", pa.int32()),  # in force; null: the metadata log does not set it
+            ("broker", pa.int32()),  # that changed, or whose change is the cause
+            ("cause", pa.string()),  # the kind of the change of that broker in the same batch
+        ]
+    ),
+    _PARTITION_BY,
+    ("at",),
+)
+"""Every change of a partition that is in an incident, and the changes of brokers and of min.insync.replicas."""
+
+METADATA_INCIDENTS = TableDefinition(
+    "metadata_incidents",
+    pa.schema(
+        [
+            ("cluster_id", pa.string()),
+            ("day", pa.date32()),  # of since
+            ("incident", pa.string()),
+            ("kind", pa.string()),  # offline, or unclean election without a time offline
+            ("topic", pa.string()),
+            ("topic_id", pa.string()),
+            ("partition", pa.int32()),
+            ("since", _MOMENT),
+            ("since_exact", pa.bool_()),  # false: offline already in the snapshot of that time
+            ("until", _MOMENT),  # null: it ended in a gap of the log
+            ("leader_before", pa.int32()),  # -1: not known
+            ("leader_after", pa.int32()),  # -1: none (deleted), or not known
+            ("outcome", pa.string()),  # leader again, unclean election, deleted, unknown
+        ]
+    ),
+    _PARTITION_BY,
+    ("since",),
+)
+"""A row for each incident that has ended. An incident of ``metadata_events`` without one is still open."""
+
+TABLES = (METADATA_EVENTS, METADATA_INCIDENTS)
+
+
+GAP = "gap in the log"
+
+
+def event_rows(
+    cluster: str, moments: Iterable[IncidentMoment | ClusterMoment], gaps: Iterable[LogGap] = ()
+) -> pa.Table:
+    """Rows of METADATA_EVENTS."""
+    rows = [
+        _incident_moment(cluster, moment)
+        if isinstance(moment, IncidentMoment)
+        else _cluster_moment(cluster, moment)
+        for moment in moments
+    ]
+    rows += [_gap(cluster, gap) for gap in gaps]
+    return pa.Table.from_pylist(rows, METADATA_EVENTS.schema)
+
+
+def incident_rows(cluster: str, ended: Iterable[EndedIncident]) -> pa.Table:
+    """Rows of METADATA_INCIDENTS."""
+    return pa.Table.from_pylist([_ended(cluster, one) for one in ended], METADATA_INCIDENTS.schema)
+
+
+def _incident_moment(cluster: str, moment: IncidentMoment) -> dict[str, Any]:
+    subject, move, cause = moment.key.subject, moment.move, moment.cause
+    state = {} if move.after is None else move.after._asdict()
+    return {
+        **state,
+        **_of_row(cluster, moment.row),
+        "kind": move.kind.value,
+        "incident": _incident_id(moment.key),
+        "topic": move.tp.topic,
+        "topic_id": subject.topic_id,
+        "partition": subject.partition,
+        "min_isr": moment.min_isr,
+        "broker": None if cause is None else getattr(cause.change, "broker", None),
+        "cause": _kind_text(cause),
+    }
+
+
+def _cluster_moment(cluster: str, moment: ClusterMoment) -> dict[str, Any]:
+    change = moment.row.change
+    row = {**_of_row(cluster, moment.row), "kind": moment.kind.value}
+    if not isinstance(change, ConfigRecord):
+        return {**row, "broker": getattr(change, "broker", None)}
+    of_topic = change.resource_type == ResourceType.TOPIC
+    of_broker = change.resource_type == ResourceType.BROKER and change.resource.isdecimal()
+    return {
+        **row,
+        "topic": change.resource if of_topic else None,
+        "broker": int(change.resource) if of_broker else None,
+        "min_isr": int(change.value) if change.value is not None and change.value.isdecimal() else None,
+    }
+
+
+def _gap(cluster: str, gap: LogGap) -> dict[str, Any]:
+    at = _moment(max(gap.time_ms, 0))
+    return {"cluster_id": cluster, "day": at.date(), "at": at, "offset": gap.goes_on, "kind": GAP}
+
+
+def _ended(cluster: str, one: EndedIncident) -> dict[str, Any]:
+    subject, outage = one.key.subject, one.outage
+    instant = outage.until_ms == outage.since_ms and outage.unclean
+    return {
+        "cluster_id": cluster,
+        "day": _moment(outage.since_ms).date(),
+        "incident": _incident_id(one.key),
+        "kind": (EventKind.UNCLEAN_ELECTION if instant else EventKind.OFFLINE).value,
+        "topic": outage.tp.topic,
+        "topic_id": subject.topic_id,
+        "partition": subject.partition,
+        "since": _moment(outage.since_ms),
+        "since_exact": one.exact,
+        "until": None if outage.until_ms is None else _moment(outage.until_ms),
+        "leader_before": outage.leader_before,
+        "leader_after": outage.leader_after,
+        "outcome": _outcome(one),
+    }
+
+
+def _outcome(one: EndedIncident) -> str:
+    outage = one.outage
+    if outage.until_ms is None:
+        return "unknown"
+    if outage.deleted:
+        return "deleted"
+    return EventKind.UNCLEAN_ELECTION.value if outage.unclean else "leader again"
+
+
+def _of_row(cluster: str, row: HistoryRow) -> dict[str, Any]:
+    at = _moment(row.time_ms)
+    return {"cluster_id": cluster, "day": at.date(), "at": at, "offset": row.offset, "batch": row.batch}
+
+
+def _incident_id(key: IncidentKey) -> str:
+    """The same after every restart."""
+    return f"{key.subject.topic_id}/{key.subject.partition}/{key.offset}"
+
+
+def _kind_text(row: HistoryRow | None) -> str | None:
+    kind = None if row is None else kind_of_change(row.change)
+    return None if kind is None else kind.value
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(time_ms: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=time_ms)

@@ -1,0 +1,103 @@
+"""A part of a cluster's metadata log as record batches of Arrow: one row for each record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from backends.log_segments.segment_source import SegmentError, SegmentFile
+from backends.metadata_log.batches import BatchReader
+from backends.metadata_log.directory import MetadataDirError, log_files
+from pipeline.watch.log_position import NO_SEGMENT, ShippedPosition
+from pipeline.watch.record_columns import RecordRow, record_batch
+from pipeline.watch.shipped_log import LogFiles, begun, log_directory
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
+
+ROWS = 50_000
+"""Rows of a record batch."""
+
+
+class ShippedPart(NamedTuple):
+    """The records from ``start`` to ``end``; a start of None, or of an earlier generation, means that the log
+    is begun: a row without a record comes first, then the snapshot.
+    """
+
+    cluster: str
+    path: Path
+    start: ShippedPosition | None
+    end: ShippedPosition
+
+
+def read_part(part: ShippedPart, names: list[str]) -> Iterator[Any]:
+    """Record batches with the columns ``names``.
+
+    If the files of the part were removed meanwhile, the log is begun again with what is there.
+    """
+    rows: list[RecordRow] = []
+    for row in _rows(part):
+        rows.append(row)
+        if len(rows) >= ROWS:
+            yield record_batch(part.cluster, rows, names)
+            rows = []
+    if rows:
+        yield record_batch(part.cluster, rows, names)
+
+
+def _rows(part: ShippedPart) -> Iterator[RecordRow]:
+    directory = log_directory(part.path)
+    start, end = part.start, part.end
+    try:
+        segments, snapshots = log_files(directory)
+    except MetadataDirError:
+        segments, snapshots = [], []
+    begins = start is None or start.generation != end.generation
+    if start is None or begins:
+        start = ShippedPosition(end.generation, end.snapshot, end.began, offset=end.began)
+    if not _is_there(start, end, segments) or (begins and not (directory / start.snapshot).exists()):
+        start, begins = _begun_again(directory, end, segments, snapshots), True
+    if begins:
+        yield from _beginning(directory, start)
+    for (base, path), following in zip(segments, [*(b for b, _ in segments[1:]), None], strict=True):
+        if (
+            base > end.segment
+            or base < start.segment
+            or (following is not None and following <= start.offset)
+        ):
+            continue
+        at = start.position if base == start.segment else 0
+        to = end.position if base == end.segment else None
+        for record, epoch in _records(path, at, to, in_snapshot=False):
+            if start.offset <= record.offset < end.offset:
+                yield RecordRow(*record, epoch)
+
+
+def _is_there(start: ShippedPosition, end: ShippedPosition, segments: LogFiles) -> bool:
+    return segments[0][0] <= start.offset if segments else end.segment == NO_SEGMENT
+
+
+def _begun_again(
+    directory: Path, end: ShippedPosition, segments: LogFiles, snapshots: LogFiles
+) -> ShippedPosition:
+    """Where the log begins now; behind ``end``, without a state, if nothing of it is left."""
+    try:
+        return begun(directory, end.generation, segments, snapshots)
+    except (MetadataDirError, SegmentError):
+        return ShippedPosition(end.generation, began=end.offset, offset=end.offset)
+
+
+def _beginning(directory: Path, start: ShippedPosition) -> Iterator[RecordRow]:
+    yield RecordRow(start.began, start.time_ms, IN_SNAPSHOT, None, 0)
+    if start.snapshot:
+        for record, epoch in _records(directory / start.snapshot, 0, None, in_snapshot=True):
+            yield RecordRow(*record, epoch)
+
+
+def _records(
+    path: Path, start: int, end: int | None, *, in_snapshot: bool
+) -> Iterator[tuple[MetadataLogRecord, int]]:
+    with SegmentFile(path) as file:
+        data = file.read(start, (file.size if end is None else end) - start)
+    batches = BatchReader(data)
+    for record in batches.data_records(in_snapshot=in_snapshot):
+        yield record, batches.epoch

@@ -1,0 +1,212 @@
+"""The rows of the source ``ktriage.metadata``: one for each record of a metadata log, with the fields that it sets.
+
+A null means that the record does not set the field; of a PartitionChangeRecord, that it is as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recovery.metadata_log.field_reader import MalformedRecordError, uuid_text
+from recovery.metadata_log.record_codec import decode
+from recovery.metadata_log.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RecordType,
+    RegisterControllerRecord,
+    ResourceType,
+    Skipped,
+    TopicRecord,
+)
+from recovery.min_isr import MIN_ISR
+
+BEGINS = "LogBegins"
+"""The kind of the row with which a log begins, and begins again after a gap. Its offset is where the records
+go on after the snapshot; the snapshot's records come next.
+"""
+
+_BROKERS = pa.list_(pa.int32())
+SCHEMA = pa.schema(
+    [
+        pa.field("cluster", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("epoch", pa.int32()),
+        pa.field("at", pa.timestamp("us", "UTC")),
+        # The first offset of its record batch, which is one event of the controller; -1: in a snapshot.
+        pa.field("batch", pa.int64()),
+        # Kafka's name of the record, for example PartitionChangeRecord; LogBegins; or Type99 for an unknown type.
+        pa.field("kind", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("leader", pa.int32()),
+        pa.field("isr", _BROKERS),
+        pa.field("elr", _BROKERS),
+        pa.field("last_known_elr", _BROKERS),
+        pa.field("leader_recovery_state", pa.string()),
+        pa.field("replicas", _BROKERS),
+        pa.field("adding", _BROKERS),
+        pa.field("removing", _BROKERS),
+        pa.field("broker", pa.int32()),
+        pa.field("broker_epoch", pa.int64()),
+        pa.field("fenced", pa.bool_()),
+        pa.field("in_controlled_shutdown", pa.bool_()),
+        # Of a configuration its key; its value only of min.insync.replicas, because others may be secrets.
+        pa.field("config_key", pa.string()),
+        pa.field("min_isr", pa.string()),
+        # The record as the log has it. Null if its content may be a secret, or is not needed for incidents.
+        pa.field("record", pa.binary()),
+    ]
+)
+
+SPARK_TYPES = {
+    pa.string(): "string",
+    pa.int64(): "long",
+    pa.int32(): "int",
+    pa.bool_(): "boolean",
+    pa.binary(): "binary",
+    pa.timestamp("us", "UTC"): "timestamp",
+    _BROKERS: "array<int>",
+}
+
+
+def spark_schema(names: Sequence[str] = tuple(SCHEMA.names)) -> str:
+    """The columns ``names`` as Spark declares them."""
+    return ", ".join(f"{name} {SPARK_TYPES[SCHEMA.field(name).type]}" for name in names)
+
+
+class RecordRow(NamedTuple):
+    """``value`` None: the row with which the log begins."""
+
+    offset: int
+    time_ms: int
+    batch: int
+    value: bytes | None
+    epoch: int
+
+
+def record_batch(cluster: str, rows: Sequence[RecordRow], names: Sequence[str]) -> Any:
+    """The columns ``names`` of these rows. Only what they need is decoded."""
+    offsets, times, batches, values, epochs = zip(*rows, strict=True)
+    records = pa.array(values, pa.binary())
+    columns: dict[str, Callable[[], Any]] = {
+        "cluster": lambda: pa.array([cluster]).take(pa.array([0] * len(rows))),
+        "offset": lambda: pa.array(offsets, pa.int64()),
+        "epoch": lambda: pa.array(epochs, pa.int32()),
+        "at": lambda: pc.multiply(pa.array(times, pa.int64()), 1000).cast(pa.timestamp("us", "UTC")),
+        "batch": lambda: pa.array(batches, pa.int64()),
+        "kind": lambda: _translated(pc.binary_slice(records, 1, 2), _kind, BEGINS),
+        "topic_id": lambda: _topic_ids(records),
+        "record": lambda: _shown(records),
+    }
+    decoded: list[dict[str, Any]] | None = None
+    found = []
+    for name in names:
+        make = columns.get(name)
+        if make is not None:
+            found.append(make())
+            continue
+        if decoded is None:
+            decoded = [_fields(value) for value in values]
+        found.append(pa.array([fields.get(name) for fields in decoded], SCHEMA.field(name).type))
+    return pa.RecordBatch.from_arrays(found, names=list(names))
+
+
+def _translated(data: Any, translate: Callable[[bytes], str], null: str | None = None) -> Any:
+    """Each distinct value is translated once."""
+    encoded = pc.dictionary_encode(data, null_encoding="encode")
+    texts = [null if value is None else translate(value) for value in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(encoded.indices)
+
+
+def _of_types(records: Any, *kinds: RecordType) -> Any:
+    heads = pa.array([bytes((kind,)) for kind in kinds], pa.binary())
+    return pc.is_in(pc.binary_slice(records, 1, 2), value_set=heads)
+
+
+def _kind(head: bytes) -> str:
+    """Kafka's name of a record type."""
+    try:
+        return f"{RecordType(head[0]).name.title().replace('_', '')}Record"
+    except (ValueError, IndexError):
+        return f"Type{head[0]}" if head else "Empty"
+
+
+def _topic_ids(records: Any) -> Any:
+    of_partition = _of_types(records, RecordType.PARTITION, RecordType.PARTITION_CHANGE)
+    found = _translated(pc.if_else(of_partition, pc.binary_slice(records, 7, 23), None), uuid_text)
+    of_topic = pc.indices_nonzero(_of_types(records, RecordType.TOPIC, RecordType.REMOVE_TOPIC)).to_pylist()
+    if not of_topic:
+        return found
+    texts = found.to_pylist()
+    for at in of_topic:
+        texts[at] = _fields(records[at].as_py()).get("topic_id")
+    return pa.array(texts, pa.string())
+
+
+def _shown(records: Any) -> Any:
+    """The records that may be shown; null for the others."""
+    shown = _of_types(records, *_HARMLESS)
+    configs = pc.indices_nonzero(_of_types(records, RecordType.CONFIG)).to_pylist()
+    if configs:
+        flags = shown.to_pylist()
+        for at in configs:
+            flags[at] = _fields(records[at].as_py()).get("config_key") == MIN_ISR
+        shown = pa.array(flags)
+    return pc.if_else(shown, records, pa.scalar(None, pa.binary()))
+
+
+def _fields(value: bytes | None) -> dict[str, Any]:
+    """The columns that a record sets; none if it is damaged, newer than this code, or not decoded."""
+    if value is None:
+        return {}
+    try:
+        return _columns(decode(value))
+    except MalformedRecordError:
+        return {}
+
+
+def _columns(record: MetadataRecord) -> dict[str, Any]:
+    match record:
+        case PartitionRecord(topic_id, partition, state) | PartitionChangeRecord(topic_id, partition, state):
+            return {**state._asdict(), "topic_id": topic_id, "partition": partition}
+        case ConfigRecord(resource_type, resource, key, value):
+            of_topic = resource_type == ResourceType.TOPIC
+            of_broker = resource_type == ResourceType.BROKER and resource.isdecimal()
+            return {
+                "config_key": key,
+                "min_isr": value if key == MIN_ISR else None,
+                "topic": resource if of_topic else None,
+                "broker": int(resource) if of_broker else None,
+            }
+        case RegisterControllerRecord() | FeatureLevelRecord() | Skipped():
+            return {}
+        case TopicRecord(name, topic_id):
+            return {"topic": name, "topic_id": topic_id}
+        case _:
+            return record._asdict()
+
+
+_HARMLESS = (
+    RecordType.TOPIC,
+    RecordType.PARTITION,
+    RecordType.PARTITION_CHANGE,
+    RecordType.REMOVE_TOPIC,
+    RecordType.CLEAR_ELR,
+    RecordType.REGISTER_BROKER,
+    RecordType.UNREGISTER_BROKER,
+    RecordType.FENCE_BROKER,
+    RecordType.UNFENCE_BROKER,
+    RecordType.BROKER_REGISTRATION_CHANGE,
+    RecordType.BEGIN_TRANSACTION,
+    RecordType.END_TRANSACTION,
+    RecordType.ABORT_TRANSACTION,
+)
+"""The types that incidents are folded from; of configurations, those of min.insync.replicas."""

@@ -1,0 +1,118 @@
+"""The watch over metadata logs: exact incidents, each once, while the logs grow and after the watch was killed."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import PipelineError
+from pipeline.storage import storage_path
+from pipeline.watch.watch_progress import WatchProgress
+from pipeline.watch.watch_query import CHECKPOINT, WatchSettings, watch
+from tests.pipeline.watched_logs import (
+    SECONDS,
+    expected_rows,
+    kill,
+    new_logs,
+    watching,
+    written_logs,
+    written_rows,
+)
+from tests.shipped_metadata_logs import append_incidents
+
+
+def settings(root: Path, most_bytes: int = 1 << 20) -> WatchSettings:
+    return WatchSettings(
+        storage_path(str(root / "shipped")), storage_path(str(root / "out")), 0.1, most_bytes
+    )
+
+
+def test_incidents_of_growing_logs_are_written_once_over_restarts(spark: Any, tmp_path: Path) -> None:
+    logs = new_logs(tmp_path)
+    rng = random.Random(1)
+    seen: list[WatchProgress] = []
+    for step in range(3):
+        for number, log in enumerate(logs.values()):
+            append_incidents(log, 10 * step + number, 15)
+            # The last batch may be there in part only.
+            log.write(log.size - rng.choice((0, 7, 90)))
+        watch(spark, settings(tmp_path, 2_000), seen.append, once=True)
+    for log in logs.values():
+        log.write()
+    watch(spark, settings(tmp_path, 2_000), seen.append, once=True)
+    assert written_rows(tmp_path) == expected_rows(logs)
+    batches = [progress.batch_id for progress in seen]
+    assert batches == sorted(set(batches)) and len(batches) > 4
+    last = seen[-1]
+    assert {name: at.offset for name, at in last.clusters.items()} == {
+        n: log.offset for n, log in logs.items()
+    }
+    assert last.furthest_behind is None
+    assert any(progress.furthest_behind for progress in seen)
+    watch(spark, settings(tmp_path, 2_000), seen.append, once=True)
+    assert seen[-1] is last
+
+
+def test_without_its_checkpoint_a_watch_does_not_write_everything_again(spark: Any, tmp_path: Path) -> None:
+    logs = new_logs(tmp_path)
+    append_incidents(logs["alpha"], 1, 5)
+    logs["alpha"].write()
+    watch(spark, settings(tmp_path), lambda _: None, once=True)
+    (tmp_path / "out" / CHECKPOINT).rename(tmp_path / "gone")
+    with pytest.raises(PipelineError, match="is gone; name another directory"):
+        watch(spark, settings(tmp_path), lambda _: None, once=True)
+
+
+def test_a_log_that_is_not_read_is_named_in_each_run_and_the_others_go_on(spark: Any, tmp_path: Path) -> None:
+    logs = new_logs(tmp_path)
+    logs["alpha"].write()
+    for _ in range(2):
+        seen: list[WatchProgress] = []
+        watch(spark, settings(tmp_path), seen.append, once=True)
+        assert len(seen[-1].problems) == 1
+        assert seen[-1].problems[0].startswith(f"beta: {tmp_path}/shipped/beta: holds no metadata log")
+    assert seen[-1].clusters["alpha"].offset == logs["alpha"].offset
+    logs["beta"].write()
+    watch(spark, settings(tmp_path), seen.append, once=True)
+    assert not seen[-1].problems and written_rows(tmp_path) == expected_rows(logs)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"), [(False, "shipped: cannot be read: No such file"), (True, "has no directory in it")]
+)
+def test_a_wrong_path_is_no_quiet_fleet(spark: Any, tmp_path: Path, made: bool, said: str) -> None:
+    if made:
+        (tmp_path / "shipped").mkdir()
+    with pytest.raises(PipelineError, match=said):
+        watch(spark, settings(tmp_path), lambda _: None, once=True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.timeout(600)
+def test_a_watch_that_is_killed_writes_everything_once(tmp_path: Path) -> None:
+    logs = written_logs(tmp_path, 5_000)
+    with watching(tmp_path) as process:
+        # One of the two tables has the first micro-batch; the other may have it.
+        wait_for(process, tmp_path / "out", "metadata_events/_delta_log/*1.json")
+        kill(process)
+    assert written_rows(tmp_path) != expected_rows(logs)
+    with watching(tmp_path, "--output", "json") as process:
+        out, said = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, said
+    last = json.loads(out.splitlines()[-1])
+    assert [cluster["unreadBytes"] for cluster in last["clusters"]] == [0, 0]
+    assert written_rows(tmp_path) == expected_rows(logs)
+
+
+def wait_for(process: subprocess.Popen[str], out: Path, pattern: str) -> None:
+    until = time.monotonic() + SECONDS
+    while not any(out.glob(pattern)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -1,0 +1,32 @@
+"""The tables of the watch: a micro-batch that is carried out twice is written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.storage import storage_path
+from pipeline.tables.delta_table import create, read_partitions
+from pipeline.watch.fold_state import read_state, write_state
+from pipeline.watch.incident_rows import METADATA_EVENTS, event_rows
+from pipeline.watch.watch_query import append_once
+from recovery.metadata_log.incident_fold import FoldState, LogGap
+
+
+def test_a_micro_batch_is_in_a_table_once(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    create(root, METADATA_EVENTS)
+    for query, batch_id, goes_on in (("q", 0, 7), ("q", 1, 8), ("q", 1, 8), ("q", 0, 7), ("other", 0, 9)):
+        rows = event_rows("c", (), [LogGap(1, goes_on, 1_795_000_000_000)])
+        append_once(root, METADATA_EVENTS, rows, query, batch_id)
+    found = read_partitions(root, METADATA_EVENTS, "", (), METADATA_EVENTS.schema)
+    assert sorted(offset for part in found for offset in part["offset"].to_pylist()) == [7, 8, 9]
+
+
+def test_a_micro_batch_starts_from_the_state_before_it_each_time(tmp_path: Path) -> None:
+    place = storage_path(str(tmp_path / "c" / "0"))
+    assert read_state(place, 0) == FoldState()
+    for batch_id in (0, 3, 3, 4):
+        write_state(place, batch_id, FoldState(reported_until=batch_id))
+    assert read_state(place, 4).reported_until == 3
+    assert read_state(place, 5).reported_until == 4
+    assert len(list(place.walk())) == 2
