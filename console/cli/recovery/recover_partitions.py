@@ -5,6 +5,7 @@ them.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -29,9 +30,11 @@ from console.output.survey.survey_report import hidden_lines
 from console.paths import unused
 from console.saved_plans import save_plan
 from console.signals import StopRequest
+from recovery.model import TopicPartition
 from recovery.plan.write import to_json
 from recovery.strategy import Strategy
 from recovery.wording.cluster_health_text import stale_reason
+from recovery.wording.quantity_text import counted, some_of
 
 
 class Report(NamedTuple):
@@ -64,11 +67,8 @@ def choose_leaders(
     if run.json:
         run.screen.out(recovery_document(report.command, recovery, written, report.show))
     failures = recovery.failures if dry_run or file is not None else ()
-    shown = () if run.screen.interactive else failures[: report.rows or None]
-    for tp, reason in shown:
-        run.screen.say(f"no leader is chosen: {tp}: {reason}")
-    if shown and len(shown) < len(failures):
-        run.screen.say(f"… and {len(failures) - len(shown):,} more (--rows 0 shows all)")
+    if not run.screen.interactive:
+        run.screen.say(*_not_chosen(failures, report.rows))
     picture = choices.picture
     if picture.may_hide_partitions or picture.unreachable_leaders:
         run.screen.say(*hidden_lines(picture))
@@ -84,6 +84,18 @@ def choose_leaders(
     if not remind(run, picture.cluster.cluster_id):
         _next_after_choice(run, options, choices, wanted=file, written=written)
     return Status.PARTLY if failures or picture.may_hide_partitions or picture.stale else Status.DONE
+
+
+def _not_chosen(failures: Sequence[tuple[TopicPartition, str]], rows: int) -> Iterator[str]:
+    """One line for each reason, however many partitions have it; at most ``rows``, 0: all."""
+    by_reason: dict[str, list[TopicPartition]] = {}
+    for tp, reason in failures:
+        by_reason.setdefault(reason, []).append(tp)
+    shown = list(by_reason.items())[: rows or None]
+    for reason, partitions in shown:
+        yield f"no leader is chosen: {some_of(partitions)}: {reason}"
+    if len(shown) < len(by_reason):
+        yield f"… and {counted(len(by_reason) - len(shown), 'more reason')} (--rows 0 shows all)"
 
 
 def _write(choices: Choices, file: Path | None, *, dry_run: bool) -> Path | None:

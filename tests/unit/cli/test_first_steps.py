@@ -75,3 +75,10 @@ def test_where_nobody_is_elected_the_next_command_is_one_that_elects(
     assert reason.startswith(why)
     assert following.startswith("next: ktriage plan")
     assert ("--strategy" in following) == bool(then) and then in following
+
+
+def test_a_reason_that_many_partitions_share_is_told_once(call: Caller) -> None:
+    told = call("ktriage", "plan", "plan.json", "--simulate", "zone-power-loss").err
+    lines = [line for line in told.splitlines() if line.startswith("no leader is chosen")]
+    (line,) = lines
+    assert "payments-0, payments-2, payments-4, payments-6, payments-1 and 3 more: wait: bring back 2" in line
