@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 
 class PipelineError(Exception):
     """Input that cannot be used, or a URI that cannot be read or written."""
@@ -9,3 +12,26 @@ class PipelineError(Exception):
 
 class NotInstalled(PipelineError):
     """A program or library that the pipeline needs is not installed."""
+
+
+_OS_ERROR = re.compile(r"(?:os error |\[errno )(\d+)")
+_KIND_OF_ERROR = re.compile(r"^(?:[A-Z]\w*(?: \w+)* error: )+")
+"""How the libraries begin their messages: ``Generic DeltaTable error: Arrow error:``."""
+
+
+def one_line(error: Exception) -> str:
+    """What an error of Arrow or of Delta Lake's library says, in one line: the operating system's words if it is
+    one of its errors.
+    """
+    text = str(error)
+    found = _OS_ERROR.search(text)
+    if found:
+        return os.strerror(int(found[1]))
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    # An error of an object store has its cause on the lines below, behind arrows and colours.
+    lines = [line.split("\x1b[0m")[-1].strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    first = _KIND_OF_ERROR.sub("", lines[0])
+    return (first if len(lines) == 1 else f"{first}: {lines[-1]}").rstrip(".")

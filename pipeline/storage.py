@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyarrow import fs
 
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, one_line
 
 _GLOBS = frozenset("*?{}[]")
 _PLAIN = "/:@&=+,;~!$'()"
@@ -104,12 +104,24 @@ class StoragePath:
 
     def walk(self) -> Iterator[StoragePath]:
         """Every file below, by path; empty if the directory does not exist. Raises PipelineError."""
+        return (file for file, _ in self.walk_sizes())
+
+    def walk_sizes(self) -> Iterator[tuple[StoragePath, int]]:
+        """Like :meth:`walk`, each file with its size in bytes."""
         with _explained(self):
             found = self.files.get_file_info(fs.FileSelector(self.path, recursive=True, allow_not_found=True))
         for info in sorted(found, key=lambda info: str(info.path)):
             if info.is_file:
                 below = info.path[len(self.path) :]
-                yield StoragePath(self.files, info.path, self.uri + below, self.scheme)
+                yield StoragePath(self.files, info.path, self.uri + below, self.scheme), info.size
+
+    def above(self) -> Iterator[StoragePath]:
+        """The directories that it is in, nearest first."""
+        path, uri = self.path, self.uri
+        while "/" in path:
+            path, uri = path.rsplit("/", 1)[0], uri.rsplit("/", 1)[0]
+            if path:
+                yield StoragePath(self.files, path, uri, self.scheme)
 
     def remove(self) -> None:
         """Removes the directory or file, if it is there. Raises PipelineError."""
@@ -126,12 +138,7 @@ def _explained(place: StoragePath) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise PipelineError(f"{place.uri}: {_first_line(error)}") from None
-
-
-def _first_line(error: Exception) -> str:
-    message = getattr(error, "strerror", None) or str(error)
-    return str(message).split("\n", 1)[0].rstrip(".")
+        raise PipelineError(f"{place.uri}: {one_line(error)}") from None
 
 
 _FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))")
@@ -162,5 +169,5 @@ def storage_path(text: str) -> StoragePath:
             f"{_ARROW_SCHEMES.get(scheme, scheme)}://{quote(rest, safe=_PLAIN)}"
         )
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise PipelineError(f"{text}: {_first_line(error)}{_NEEDS.get(scheme, '')}") from None
+        raise PipelineError(f"{text}: {one_line(error)}{_NEEDS.get(scheme, '')}") from None
     return StoragePath(files, path.rstrip("/"), text.rstrip("/"), scheme)

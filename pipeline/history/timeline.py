@@ -24,6 +24,9 @@ from pipeline.snapshot.observation import Observation, SnapshotKind
 GAP_FACTOR = 3.0
 """A gap is this many times the median interval without a snapshot."""
 
+CLOCK_TOLERANCE = timedelta(seconds=5)
+"""If a collector's clock was further behind, the time since the snapshot before is not known."""
+
 
 class Moment(NamedTuple):
     """One snapshot that is used: its number and time, its segment (a time without gaps), and the times of the
@@ -60,7 +63,8 @@ def timeline(
     cluster_id: str, observations: Sequence[Observation], unreadable: Sequence[str] = ()
 ) -> SnapshotTimeline:
     """The timeline of a cluster. A gap is where a snapshot is missing: before changes whose previous snapshot
-    is missing, where ``unreadable`` ones are, where the taking of one failed, and in a long silence.
+    is missing, where ``unreadable`` ones are, where the taking of one failed, where the collector's clock was set
+    back, and in a long silence.
     """
     found = snapshots(observations)
     failed = [one for one in observations if one.kind is SnapshotKind.FAILED]
@@ -142,8 +146,9 @@ def _followed(observations: Sequence[Observation]) -> list[Observation]:
 
 
 def _failed_between(failed: Observation, before: Observation, after: Observation) -> bool:
-    """Whether the series of ``before`` asked in vain between the two; another collector's failure hides nothing."""
-    return failed.series == before.series and before.snapshot < failed.snapshot < after.snapshot
+    """Whether one of the two collectors asked in vain between the two; another one's failure hides nothing."""
+    mine = failed.series in (before.series, after.series)
+    return mine and before.snapshot < failed.snapshot < after.snapshot
 
 
 def _nobody_knows_since(newest: Observation, failed: Observation, limit: timedelta | None) -> bool:
@@ -169,6 +174,7 @@ def _segments(
         before = used[number - 1]
         gap = (
             one.missed > 0
+            or timedelta(milliseconds=one.clock_behind_ms) > CLOCK_TOLERANCE
             or (one.kind is SnapshotKind.CHANGES and one.previous != before.snapshot)
             or any(before.snapshot < name < one.snapshot for name in unreadable)
             or any(_failed_between(vain, before, one) for vain in failed)

@@ -8,13 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from pipeline.errors import PipelineError
-from pipeline.snapshot.observation import SCHEMA, Observation, SnapshotKind, from_row, stamp
+from pipeline.snapshot.observation import (
+    SCHEMA,
+    UNKNOWN_CLUSTER,
+    Observation,
+    SnapshotKind,
+    from_row,
+    moment_of,
+    stamp,
+)
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened, read_file
 from pipeline.tables.schemas import OBSERVATIONS
@@ -58,6 +66,12 @@ class Catalog:
     root: StoragePath
     clusters: Mapping[str, tuple[Observation, ...]]
     broken: tuple[BrokenObservation, ...] = ()
+
+    @property
+    def identified(self) -> Catalog:
+        """The same without the observations of clusters that have never answered: they have no state."""
+        known = {name: mine for name, mine in self.clusters.items() if name != UNKNOWN_CLUSTER}
+        return Catalog(self.root, known, self.broken)
 
     def chain(self, cluster_id: str, at: datetime | None = None) -> Chain | None:
         """The newest state of the cluster, or the newest that was complete at that moment."""
@@ -160,12 +174,38 @@ def is_recorded(root: StoragePath, observation: Observation) -> bool:
     )
 
 
+def newest_moment(root: StoragePath, cluster_id: str) -> datetime | None:
+    """The newest ``began`` or ``taken_at`` in the cluster's observations; None: it has none. Only the log is read.
+    Raises PipelineError.
+    """
+    moments: list[datetime] = []
+    for file in _files_by_cluster(root, [cluster_id]).get(cluster_id, ()):
+        _, newest = file.ranges["taken_at"]
+        if newest is not None:
+            # Some writers cut the time in the log to milliseconds.
+            moments.append(newest.astimezone(UTC) + timedelta(milliseconds=1))
+        if file.last is not None:
+            moments.append(moment_of(file.last))
+    return max(moments, default=None)
+
+
+def last_known_id(root: StoragePath, asked: str) -> str:
+    """The id of the cluster that answered last when it was named like that; UNKNOWN_CLUSTER if there is none.
+    Raises PipelineError.
+    """
+    files = [file for mine in _files_by_cluster(root).values() for file in mine]
+    for file in sorted(files, key=lambda file: file.last or "", reverse=True):
+        least, most = file.ranges["asked"]
+        if least is None or least <= asked <= most:
+            rows = read_file(file, SCHEMA).to_pylist()
+            found = [row["cluster_id"] for row in rows if row["asked"] == asked]
+            if found and found[0] != UNKNOWN_CLUSTER:
+                return str(found[0])
+    return UNKNOWN_CLUSTER
+
+
 def _observation_files(root: StoragePath, cluster_ids: Collection[str]) -> dict[str, list[DataFile]]:
-    table = opened(root, OBSERVATIONS)
-    clusters: dict[str, list[DataFile]] = {}
-    for file in data_files(root, OBSERVATIONS, table) if table is not None else ():
-        if not cluster_ids or file.partition["cluster_id"] in cluster_ids:
-            clusters.setdefault(file.partition["cluster_id"], []).append(file)
+    clusters = _files_by_cluster(root, cluster_ids)
     if not clusters and not cluster_ids:
         old = (root / "manifests").exists()
         how = (
@@ -174,6 +214,15 @@ def _observation_files(root: StoragePath, cluster_ids: Collection[str]) -> dict[
             else "ktriage snapshot --out makes them"
         )
         raise PipelineError(f"{root.uri}: there are no snapshots here ({how})")
+    return clusters
+
+
+def _files_by_cluster(root: StoragePath, cluster_ids: Collection[str] = ()) -> dict[str, list[DataFile]]:
+    table = opened(root, OBSERVATIONS)
+    clusters: dict[str, list[DataFile]] = {}
+    for file in data_files(root, OBSERVATIONS, table) if table is not None else ():
+        if not cluster_ids or file.partition["cluster_id"] in cluster_ids:
+            clusters.setdefault(file.partition["cluster_id"], []).append(file)
     return clusters
 
 
@@ -225,8 +274,10 @@ def _joined(one: Catalog, other: Catalog) -> Catalog:
 def checked_roots(
     roots: Iterable[StoragePath], read: Callable[[StoragePath], Catalog]
 ) -> tuple[Catalog, ...]:
-    """The catalogs of several roots. Raises PipelineError if two of them have the same cluster."""
-    found = tuple(read(root) for root in roots)
+    """The catalogs of several roots, without what is known of no cluster. Raises PipelineError if two of them have
+    the same cluster.
+    """
+    found = tuple(read(root).identified for root in roots)
     owner: dict[str, StoragePath] = {}
     for catalog in found:
         for cluster_id in catalog.clusters:

@@ -28,6 +28,9 @@ class Observation:
     """``began`` and ``taken_at`` (its end) are timezone-aware, in UTC. ``base`` is the full snapshot on which it
     builds (a full one names itself), ``previous`` of changes the snapshot directly before. ``series`` is the
     running ``ktriage snapshot --every`` that took it; "": it was taken alone, and nothing will build on it.
+    ``asked`` is the cluster as it was named (bootstrap servers or a profile). ``clock_behind_ms``: by how much
+    ``began`` and ``taken_at`` are later than the collector's clock said, because an earlier observation of the
+    cluster is later than that.
     ``changed``: its rows. ``missed``: how many snapshots of the series failed directly before, without an
     observation of their own. ``silent`` brokers did not answer. ``hidden`` topics could not be seen;
     ``hidden_more``: why there may be more. ``leaders_unreachable``: how many partitions are left out, whose leader
@@ -52,6 +55,8 @@ class Observation:
     hidden: tuple[str, ...] = ()
     hidden_more: str = ""
     failure: str = ""
+    asked: str = ""
+    clock_behind_ms: int = 0
     schema_version: int = VERSION
 
     @property
@@ -98,16 +103,23 @@ def from_row(row: dict[str, Any]) -> Observation:
                 "taken_at": row["taken_at"].astimezone(UTC),
                 "silent": tuple(row["silent"] or ()),
                 "hidden": tuple(row["hidden"] or ()),
+                "asked": row["asked"] or "",
+                "clock_behind_ms": row["clock_behind_ms"] or 0,
             }
         )
     except (AttributeError, TypeError, ValueError) as error:
         raise PipelineError(f"{row['snapshot']}: its observation is broken ({error})") from None
 
 
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
+
+UNKNOWN_CLUSTER = "unknown"
+"""The id in an observation of a cluster that has never answered: its own id is not known."""
+
+
 def stamp(when: datetime) -> str:
     """The time in a snapshot's name; names sort by time."""
-    utc = when.astimezone(UTC)
-    return f"{utc.strftime('%Y%m%dT%H%M%S')}.{utc.microsecond:06d}Z"
+    return when.astimezone(UTC).strftime(_STAMP)
 
 
 def snapshot_name(began: datetime, token: str) -> str:
@@ -118,6 +130,11 @@ def snapshot_name(began: datetime, token: str) -> str:
 def day_of(snapshot: str) -> date:
     """The day in a snapshot's name. Raises ValueError if it has none."""
     return datetime.strptime(snapshot[:8], "%Y%m%d").date()
+
+
+def moment_of(snapshot: str) -> datetime:
+    """The time in a snapshot's name. Raises ValueError if it has none."""
+    return datetime.strptime(snapshot.partition("-")[0], _STAMP).replace(tzinfo=UTC)
 
 
 def check_cluster_id(cluster_id: str) -> None:

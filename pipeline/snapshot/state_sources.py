@@ -9,7 +9,14 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from pipeline.errors import PipelineError
-from pipeline.snapshot.catalog import BrokenObservation, Catalog, Chain, checked_roots, read_newest
+from pipeline.snapshot.catalog import (
+    BrokenObservation,
+    Catalog,
+    Chain,
+    checked_roots,
+    read_newest,
+    snapshots,
+)
 from pipeline.snapshot.input_splits import ClusterFiles
 from pipeline.snapshot.observation import Observation
 from pipeline.storage import StoragePath
@@ -115,10 +122,17 @@ def _usable(
     if cut_off is not None:
         return RefusedSnapshot(cluster_id, cut_off.snapshot, _instead(cut_off, chain), -1)
     if chain is None:
-        oldest = catalog.clusters[cluster_id][0].taken_at
-        reason = f"it has no whole snapshot that old: the oldest is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
-        return RefusedSnapshot(cluster_id, "", reason, -1)
+        return RefusedSnapshot(cluster_id, "", _why_no_state(catalog.clusters[cluster_id]), -1)
     return chain
+
+
+def _why_no_state(observations: Sequence[Observation]) -> str:
+    found = snapshots(observations)
+    if found:
+        oldest = found[0].taken_at
+        return f"it has no whole snapshot that old: the oldest is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
+    last = observations[-1]
+    return f"it has no snapshot: it was asked in vain ({last.taken_at:%Y-%m-%dT%H:%M:%SZ}: {last.failure})"
 
 
 def _instead(cut_off: BrokenObservation, chain: Chain | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
+from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import Catalog
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.storage import StoragePath
@@ -19,10 +20,13 @@ SNAPSHOT_TABLES = (OBSERVATIONS, PARTITION_STATES)
 
 
 class UpkeepResult(NamedTuple):
-    """Small files that were ``merged``, and files that were ``deleted`` because nothing names them."""
+    """Small files that were ``merged``, and files that were ``deleted`` because nothing names them; ``problems``:
+    why some were not merged.
+    """
 
     merged: int
     deleted: int
+    problems: tuple[str, ...] = ()
 
 
 def merge_own_days(catalog: Catalog, full: Observation) -> None:
@@ -39,15 +43,24 @@ def merge_own_days(catalog: Catalog, full: Observation) -> None:
 
 
 def merge_all(root: StoragePath) -> UpkeepResult:
-    """Merges all small files, and deletes the files that no version of the last day names. Raises PipelineError."""
+    """Merges all small files, and deletes the files that no version of the last day names. A day of a cluster with
+    a file that cannot be read stays as it is. Raises PipelineError if there is no table, or if one cannot be
+    opened.
+    """
+    tables = [(definition, opened(root, definition)) for definition in SNAPSHOT_TABLES]
+    if all(table is None for _, table in tables):
+        raise PipelineError(f"{root.uri}: there are no snapshots here")
     merged = deleted = 0
-    for definition in SNAPSHOT_TABLES:
-        table = opened(root, definition)
+    problems: list[str] = []
+    for definition, table in tables:
         files = data_files(root, definition, table) if table is not None else []
-        for partition in {tuple(file.partition.items()) for file in files}:
-            merged += merge_files(root, definition, {name: str(value) for name, value in partition})
+        for partition in sorted({tuple(file.partition.items()) for file in files}):
+            try:
+                merged += merge_files(root, definition, {name: str(value) for name, value in partition})
+            except PipelineError as error:
+                problems.append(str(error))
         deleted += vacuum(root, definition, everything=True)
-    return UpkeepResult(merged, deleted)
+    return UpkeepResult(merged, deleted, tuple(problems))
 
 
 def keep_newest(catalog: Catalog, cluster_id: str, count: int, now: datetime) -> int:

@@ -5,7 +5,7 @@ Spark reads and writes the same tables through its own connector (:mod:`pipeline
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, one_line
 from pipeline.storage import StoragePath
+from pipeline.tables.delta_log import check_commits, check_nothing_lost, check_outside_tables, log_problem
 from pipeline.tables.schemas import TableDefinition, conformed
 
 TRIES = 50
@@ -36,15 +37,24 @@ Result = TypeVar("Result")
 
 class DataFile(NamedTuple):
     """A file of the table's current version. ``partition``: the values of the columns by which the table is
-    partitioned. ``first`` and ``last``: the range of the indexed column; None: it is unknown.
+    partitioned. ``ranges``: the smallest and the greatest value of each indexed column, if they are known.
     """
 
     place: StoragePath
     size: int
     rows: int
     partition: Mapping[str, Any]
-    first: Any = None
-    last: Any = None
+    ranges: Mapping[str, tuple[Any, Any]]
+
+    @property
+    def first(self) -> Any:
+        """The smallest value of the first indexed column; None: it is unknown."""
+        return next(iter(self.ranges.values()), (None, None))[0]
+
+    @property
+    def last(self) -> Any:
+        """The greatest value of the first indexed column; None: it is unknown."""
+        return next(iter(self.ranges.values()), (None, None))[1]
 
 
 def table_place(root: StoragePath, definition: TableDefinition) -> StoragePath:
@@ -56,19 +66,23 @@ def table_place(root: StoragePath, definition: TableDefinition) -> StoragePath:
 
 def is_table(root: StoragePath, definition: TableDefinition) -> bool:
     """Whether the table exists. Raises PipelineError."""
-    place = table_place(root, definition)
-    with explained(place):
-        return bool(DeltaTable.is_deltatable(place.delta))
+    return opened(root, definition) is not None
 
 
 def opened(root: StoragePath, definition: TableDefinition) -> DeltaTable | None:
-    """The current version of the table; None: there is no such table. Raises PipelineError."""
+    """The current version of the table; None: there is no such table. Raises PipelineError, also if commits of its
+    log are lost: what is left of the table would look like a whole one.
+    """
     place = table_place(root, definition)
     try:
-        with explained(place):
-            return DeltaTable(place.delta)
-    except _NoTable:
+        found = DeltaTable(place.delta)
+    except TableNotFoundError:
+        check_nothing_lost(place)
         return None
+    except (DeltaError, OSError, ValueError) as error:
+        raise PipelineError(log_problem(place) or f"{place.uri}: {one_line(error)}") from None
+    check_commits(place)
+    return found
 
 
 def create(root: StoragePath, definition: TableDefinition) -> None:
@@ -76,6 +90,7 @@ def create(root: StoragePath, definition: TableDefinition) -> None:
     place = table_place(root, definition)
     if is_table(root, definition):
         return
+    check_outside_tables(root)
     place.make()
     try:
         with explained(place):
@@ -135,15 +150,13 @@ def data_files(root: StoragePath, definition: TableDefinition, table: DeltaTable
     place = table_place(root, definition)
     with explained(place):
         actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    column = definition.indexed[0] if definition.indexed else ""
     return [
         DataFile(
             place / unquote(action["path"]),
             action["size_bytes"],
             action["num_records"],
             {name: action[f"partition.{name}"] for name in definition.partition_by},
-            action.get(f"min.{column}"),
-            action.get(f"max.{column}"),
+            {name: (action.get(f"min.{name}"), action.get(f"max.{name}")) for name in definition.indexed},
         )
         for action in actions
     ]
@@ -205,20 +218,44 @@ def merge_files(root: StoragePath, definition: TableDefinition, partition: Mappi
         small = sum(file.size < LARGE for file in files)
         if small < 2:
             return 0
-        tables = (
-            read_file(file, definition.schema) for file in sorted(files, key=lambda file: file.first or "")
-        )
-        batches = (batch for table in tables for batch in table.to_batches())
-        write_deltalake(
-            table,
-            pa.RecordBatchReader.from_batches(definition.schema, batches),
-            mode="overwrite",
-            predicate=condition,
-            writer_properties=_WRITTEN,
-        )
+        # The table's own columns: a later version of ktriage may have added some.
+        schema = pa.schema(table.schema().to_arrow())
+        broken: list[PipelineError] = []
+        with _said_by_reader(broken):
+            write_deltalake(
+                table,
+                pa.RecordBatchReader.from_batches(schema, _rows_of(files, schema, broken)),
+                mode="overwrite",
+                predicate=condition,
+                writer_properties=_WRITTEN,
+            )
         return small
 
     return _committed(root, definition, merge) or 0
+
+
+def _rows_of(
+    files: Sequence[DataFile], schema: pa.Schema, broken: list[PipelineError]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the files, in the order of their first rows; adds to ``broken`` why it ended early."""
+    for file in sorted(files, key=lambda file: file.first or ""):
+        try:
+            rows = read_file(file, schema)
+        except PipelineError as error:
+            broken.append(error)
+            raise
+        yield from rows.to_batches()
+
+
+@contextmanager
+def _said_by_reader(broken: Sequence[PipelineError]) -> Iterator[None]:
+    """Raises the reader's own error in place of what ``deltalake`` makes of it."""
+    try:
+        yield
+    except Exception:
+        if broken:
+            raise broken[0] from None
+        raise
 
 
 def vacuum(root: StoragePath, definition: TableDefinition, *, everything: bool) -> int:
@@ -237,19 +274,13 @@ def quoted(text: str) -> str:
     return text.replace("'", "''")
 
 
-class _NoTable(PipelineError):
-    """There is no table at that path."""
-
-
 @contextmanager
 def explained(place: StoragePath) -> Iterator[None]:
     """Turns an error of ``deltalake`` into one line."""
     try:
         yield
-    except TableNotFoundError as error:
-        raise _NoTable(f"{place.uri}: {_first_line(error)}") from None
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-        raise PipelineError(f"{place.uri}: {_first_line(error)}") from None
+        raise PipelineError(f"{place.uri}: {one_line(error)}") from None
 
 
 @contextmanager
@@ -258,12 +289,4 @@ def unreadable(place: StoragePath) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise PipelineError(f"{place.uri}: {_first_line(error)}") from None
-
-
-def _first_line(error: Exception) -> str:
-    # An error of an object store has its cause on the lines below, behind arrows and colours.
-    lines = [line.split("\x1b[0m")[-1].strip() for line in str(error).splitlines() if line.strip()]
-    if not lines:
-        return type(error).__name__
-    return lines[0] if len(lines) == 1 else f"{lines[0]}: {lines[-1]}"
+        raise PipelineError(f"{place.uri}: {one_line(error)}") from None

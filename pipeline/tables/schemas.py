@@ -169,10 +169,15 @@ OBSERVATIONS = TableDefinition(
             ("schema_version", pa.int32()),
             ("brokers", pa.list_(BROKER)),
             ("quorum", QUORUM),
+            ("asked", pa.string()),  # the cluster as it was named: bootstrap servers or a profile
+            (
+                "clock_behind_ms",
+                pa.int64(),
+            ),  # how much later began and taken_at are than the collector's clock
         ]
     ),
     ("cluster_id", "day"),
-    ("snapshot",),
+    ("snapshot", "taken_at", "asked"),
 )
 """A row for each time that the cluster was asked. It is written last: without it, the snapshot does not exist."""
 

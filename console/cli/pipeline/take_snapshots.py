@@ -25,9 +25,9 @@ from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import Catalog, read_catalog
 from pipeline.snapshot.migration import migrate
 from pipeline.snapshot.observation import Observation, SnapshotKind
-from pipeline.snapshot.upkeep import FULL_EVERY, keep_newest, merge_all, merge_own_days
+from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_own_days
 from pipeline.storage import StoragePath, storage_path
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import counted, lasting
 
 
 def parsed_interval(text: str) -> float:
@@ -47,25 +47,31 @@ def take(
     limit for a broker's answer. Raises InputError, PipelineError, BackendError.
     """
     interval = None if every is None else parsed_interval(every)
+    if interval is None and count is not None:
+        raise InputError("--count is the length of a series: give --every too")
     if run.target.kind == "simulated" and interval is not None and count is None:
         raise InputError("--every with --simulate needs --count: virtual time passes without waiting")
     root = storage_path(out)
+    neglected: list[str] = []
 
     def taken(observation: Observation) -> Observation:
-        _keep_up(run, root, keep, observation)
+        _report(run.program, [observation], json=run.json)
+        try:
+            _keep_up(run, root, keep, observation)
+        except PipelineError as error:
+            neglected.append(observation.snapshot)
+            run.screen.say(f"{observation.snapshot} is written; merging or removing files failed: {error}")
         return observation
 
     async def job(backend: Backend, stop: StopRequest) -> list[Observation]:
-        await backend.open()
-        taking = Taking(root, answer_seconds, _clock(backend), lambda: uuid.uuid4().hex[:8], version())
-        series = Series(backend, taking)
+        token, asked = (lambda: uuid.uuid4().hex[:8]), run.target.title
+        series = Series(backend, Taking(root, answer_seconds, _clock(backend), token, version(), asked=asked))
+        await series.open()
         if interval is None:
             return [taken(await series.full(run.screen.progress))]
         return await _take_series(run, backend, series, stop, interval=interval, count=count, taken=taken)
 
     observations = run.read(job)
-    if interval is None:
-        _report(run.program, observations, json=run.json)
     silent = sorted({broker for one in observations for broker in one.silent})
     run.screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'plan', '--in', out, '--out', 'RESULT'))}")
     if not observations:
@@ -80,16 +86,23 @@ def take(
         run.screen.say(
             f"missing: {counted(unseen, 'partition')} with a leader not on this listener; ask by another listener"
         )
-    return Status.PARTLY if newest.hidden or unseen else Status.DONE
+    return Status.PARTLY if newest.hidden or unseen or neglected else Status.DONE
 
 
 def _clock(backend: Backend) -> Callable[[], datetime]:
-    """The time of snapshots. The virtual time of a simulation starts at the current time."""
+    """The time of snapshots. The virtual time of a simulation, which has to be open, starts at the current time."""
     virtual = backend.virtual_time
     if virtual is None:
         return now
-    began, first = now(), virtual.virtual_now
-    return lambda: began + timedelta(microseconds=virtual.virtual_now - first)
+    started: list[tuple[datetime, int]] = []
+
+    def clock() -> datetime:
+        if not started:
+            started.append((now(), virtual.virtual_now))
+        began, first = started[0]
+        return began + timedelta(microseconds=virtual.virtual_now - first)
+
+    return clock
 
 
 async def _take_series(
@@ -112,14 +125,11 @@ async def _take_series(
         due = loop.time() + interval
         tries += 1
         try:
-            base = series.base
-            whole = base is None or series.now() - base.began >= FULL_EVERY
-            observation = taken(await (series.full(series=True) if whole else series.changes()))
+            observation = await (series.full(series=True) if series.needs_full else series.changes())
         except (BackendError, PipelineError) as error:
             run.screen.say(f"no snapshot at {series.now():%H:%M:%S}: {error}")
         else:
-            observations.append(observation)
-            _report(run.program, [observation], json=run.json)
+            observations.append(taken(observation))
         if count is not None and tries >= count:
             break
         if backend.virtual_time is not None:
@@ -158,7 +168,9 @@ def _report(program: Program, taken: list[Observation], *, json: bool) -> None:
             continue
         whole = one.kind is SnapshotKind.FULL
         what = f"{one.partitions:,} partitions" if whole else f"{one.changed:,} of {one.partitions:,} changed"
-        program.screen.out([f"{one.snapshot}: {one.kind}, {what}, {one.offline:,} offline"])
+        behind = lasting(one.clock_behind_ms / 1000)
+        moved = f", time moved on by {behind} (the clock was behind)" if one.clock_behind_ms else ""
+        program.screen.out([f"{one.snapshot}: {one.kind}, {what}, {one.offline:,} offline{moved}"])
 
 
 def observation_json(one: Observation) -> dict[str, Any]:
@@ -175,6 +187,8 @@ def observation_json(one: Observation) -> dict[str, Any]:
         "silent": list(one.silent),
         "hiddenTopics": list(one.hidden),
         "leadersNotTold": one.leaders_unreachable,
+        "asked": one.asked,
+        "clockBehindMs": one.clock_behind_ms,
     }
 
 
@@ -204,7 +218,9 @@ def compact_snapshots(program: Program, out: str, keep: int | None) -> int:
             _remove_old_days(program, catalog, cluster_id, keep, now())
     done = merge_all(root)
     program.screen.out([f"{done.merged:,} small files merged, {done.deleted:,} unused files deleted"])
-    return Status.DONE
+    for problem in done.problems:
+        program.screen.say(f"not merged: {problem}")
+    return Status.PARTLY if done.problems else Status.DONE
 
 
 def migrate_snapshots(program: Program, source: str, out: str) -> int:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partitions, SurveyRequest
+from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from console.operations.survey.partition_picture import tasks
 from pipeline.errors import PipelineError
-from pipeline.snapshot.catalog import is_recorded
+from pipeline.snapshot.catalog import is_recorded, last_known_id, newest_moment
 from pipeline.snapshot.fingerprints import Fingerprints
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, new_name, write_failure
 from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.upkeep import FULL_EVERY
 from pipeline.storage import StoragePath
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import PartitionState, Unknown
@@ -24,11 +27,15 @@ from recovery.plan.topic_marks import marks
 BATCH = 10_000
 """Partitions in one batch, so that memory use does not grow with the cluster."""
 
+_TICK = timedelta(microseconds=1)
+
+Result = TypeVar("Result")
+
 
 @dataclass(frozen=True, slots=True)
 class Taking:
     """How snapshots are taken: the target directory, the seconds that brokers have to answer, the clock and
-    other sources.
+    other sources. ``asked``: the cluster as it was named.
     """
 
     root: StoragePath
@@ -37,6 +44,7 @@ class Taking:
     token: Callable[[], str]
     tool_version: str
     batch: int = BATCH
+    asked: str = ""
 
 
 @dataclass(slots=True)
@@ -54,7 +62,8 @@ class Series:
         self._prints: Fingerprints | None = None
         self._base: Observation | None = None
         self._previous: Observation | None = None
-        self._name: SnapshotName | None = None
+        self._cluster_id: str | None = None
+        self._base_at: datetime | None = None
         self._missed = 0
         self._series = taking.token()
 
@@ -62,56 +71,65 @@ class Series:
         """Every partition. ``series``: snapshots of changes will follow, so the state is kept for the
         comparison.
         """
-        prints = Fingerprints() if series else None
-        taken = await self._counted(SnapshotKind.FULL, prints, progress)
-        self._prints, self._base, self._previous = prints, taken, taken
-        return taken
+        return await self._counted(lambda: self._full(progress, series=series))
 
     async def changes(self, progress: Progress | None = None) -> Observation:
         """What differs from the previous snapshot. The first snapshot is full, and so is the first after a
         failure, or after somebody removed the full snapshot on which the changes would be based.
         """
+        return await self._counted(lambda: self._changes(progress))
+
+    async def open(self) -> None:
+        """Connects to the cluster. Raises BackendError."""
+        self._cluster_id = (await self._counted(self._backend.open)).cluster_id
+
+    async def _full(self, progress: Progress | None, *, series: bool) -> Observation:
+        prints = Fingerprints() if series else None
+        began = self.now()
+        taken = await self._take(SnapshotKind.FULL, prints, progress)
+        self._prints, self._base, self._previous, self._base_at = prints, taken, taken, began
+        return taken
+
+    async def _changes(self, progress: Progress | None) -> Observation:
         if self._prints is None or not self._base_exists():
-            return await self.full(progress, series=True)
-        self._previous = await self._counted(SnapshotKind.CHANGES, self._prints, progress)
+            return await self._full(progress, series=True)
+        self._previous = await self._take(SnapshotKind.CHANGES, self._prints, progress)
         return self._previous
 
     def _base_exists(self) -> bool:
         return self._base is not None and is_recorded(self._taking.root, self._base)
 
-    async def _counted(
-        self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
-    ) -> Observation:
+    async def _counted(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """A failed snapshot is an observation too, because the cluster was not read in between. If that cannot be
         written either, the next one counts it.
         """
         try:
-            taken = await self._take(kind, prints, progress)
+            done = await work()
         except BaseException as error:
             self._prints = None
             if not isinstance(error, Exception) or not self._recorded(str(error)):
                 self._missed += 1
             raise
-        self._missed = 0
-        return taken
+        return done
 
     def _recorded(self, reason: str) -> bool:
         """Writes the observation of a failed snapshot; whether that succeeded."""
-        if self._name is None:
-            return False
-        taking, name = self._taking, self._name
-        began = taking.clock()
+        taking = self._taking
         try:
+            cluster_id = self._cluster_id or last_known_id(taking.root, taking.asked)
+            name, behind = self._new_name(cluster_id, taking.clock())
             write_failure(
                 taking.root,
-                new_name(name.cluster_id, began, taking.token()),
-                began,
+                name,
+                name.began,
                 reason,
                 tool_version=taking.tool_version,
                 series=self._series,
                 missed=self._missed,
+                asked=taking.asked,
+                clock_behind_ms=_milliseconds(behind),
             )
-        except PipelineError:
+        except (BackendError, PipelineError):
             return False
         self._missed = 0
         return True
@@ -121,9 +139,17 @@ class Series:
         return self._taking.clock()
 
     @property
-    def base(self) -> Observation | None:
-        """The full snapshot on which the changes are based."""
-        return self._base
+    def needs_full(self) -> bool:
+        """Whether the next snapshot has to be a full one: the last is an hour old, or the clock was set back."""
+        return self._base_at is None or not timedelta(0) <= self.now() - self._base_at < FULL_EVERY
+
+    def _new_name(self, cluster_id: str, began: datetime) -> tuple[SnapshotName, timedelta]:
+        """The name of a new snapshot, and by how much its time is later than ``began``: readers order the snapshots
+        of a cluster by time, so that a clock that was set back must not hide the newest. Raises PipelineError.
+        """
+        newest = newest_moment(self._taking.root, cluster_id)
+        behind = timedelta(0) if newest is None else max(newest + _TICK - began, timedelta(0))
+        return new_name(cluster_id, began + behind, self._taking.token()), behind
 
     async def _take(
         self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
@@ -131,8 +157,9 @@ class Series:
         taking, backend = self._taking, self._backend
         began = taking.clock()
         cluster = await backend.cluster()
+        self._cluster_id = cluster.cluster_id
+        name, behind = self._new_name(cluster.cluster_id, began)
         found = await backend.partitions()
-        name = self._name = new_name(cluster.cluster_id, began, taking.token())
         counts = _OfflineCounts()
         contacts: dict[int, Contact] = {}
         with SnapshotWriter(taking.root, name) as writer:
@@ -152,9 +179,15 @@ class Series:
             writer.brokers = list(_broker_rows(cluster, contacts, log_dirs.result()))
             writer.quorum = _quorum_row(quorum.result())
             series = self._series if prints else ""
-            taken = self._commit(writer, kind, found, counts, contacts, series=series)
+            # The clock may also be set back while the snapshot is taken.
+            now = taking.clock()
+            behind = max(behind, name.began - now)
+            taken = self._commit(
+                writer, kind, found, counts, contacts, series=series, taken_at=now + behind, behind=behind
+            )
         if prints:
             prints.commit()
+        self._missed = 0
         return taken
 
     def _commit(
@@ -166,10 +199,12 @@ class Series:
         contacts: dict[int, Contact],
         *,
         series: str,
+        taken_at: datetime,
+        behind: timedelta,
     ) -> Observation:
         changes = kind is SnapshotKind.CHANGES and self._base is not None and self._previous is not None
         return writer.commit(
-            self._taking.clock(),
+            taken_at,
             self._taking.tool_version,
             kind=kind,
             base=self._base.snapshot if changes and self._base else "",
@@ -182,6 +217,8 @@ class Series:
             partitions=counts.partitions,
             offline=counts.offline,
             series=series,
+            asked=self._taking.asked,
+            clock_behind_ms=_milliseconds(behind),
         )
 
     async def _survey(self, states: Sequence[PartitionState], contacts: dict[int, Contact]) -> Any:
@@ -196,6 +233,10 @@ class Series:
                 contacts[contact.broker] = contact
         topic_configs = configs.result()
         return batch_of(result.surveys, {topic: marks(topic, topic_configs.get(topic)) for topic in topics})
+
+
+def _milliseconds(behind: timedelta) -> int:
+    return math.ceil(behind / timedelta(milliseconds=1))
 
 
 def _pieces(states: Sequence[PartitionState], size: int) -> Iterator[Sequence[PartitionState]]:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from console.cli.pipeline import take_snapshots
+from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import read_catalog
 from pipeline.storage import storage_path
 from tests.pipeline.partition_histories import forget
@@ -37,6 +39,8 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
         ("snapshot list --out file://elsewhere/lake", "names an absolute path on this machine"),
         ("pipeline plan --in '' --out results", "'' is not a directory or a URI"),
         ("snapshot --simulate stale-long-tail --out ''", "'' is not a directory or a URI"),
+        ("snapshot --simulate stale-long-tail --out lake --count 3", "give --every too"),
+        ("snapshot compact --out none", "none: there are no snapshots here"),
         ("plan --from results --strategy balanced a.json", "ktriage plan: No such option: --strategy"),
         ("plan --from results --simulate stale-long-tail a.json", "ktriage plan: No such option: --simulate"),
         ("plan --from results --topic orders a.json", "ktriage plan: No such option: --topic"),
@@ -89,6 +93,22 @@ def test_keeping_the_newest_of_a_cluster_removes_whole_days_and_says_what_went(c
     assert counts == {"simulated.stale-long-tail.1": 2, "simulated.zone-power-loss.1": 3}
     ended = call("ktriage", "snapshot", "compact", "--out", "lake", "--keep", "1")
     assert ended.status == 0 and "small files merged" in ended.out, ended.err
+
+
+@pytest.mark.parametrize("series", [(), ("--every", "60s", "--count", "2")])
+def test_a_snapshot_after_which_old_ones_cannot_be_removed_is_there(
+    call: Caller, monkeypatch: pytest.MonkeyPatch, series: tuple[str, ...]
+) -> None:
+    def fail(*_: object) -> int:
+        raise PipelineError("lake: Permission denied")
+
+    monkeypatch.setattr(take_snapshots, "keep_newest", fail)
+    words = ("snapshot", "--simulate", "stale-long-tail", "--out", "lake", "--keep", "2", *series)
+    ended = call("ktriage", *words)
+    (full,) = (line for line in ended.out.splitlines() if ": full, 1 partitions, 1 offline" in line)
+    name = full.partition(":")[0]
+    assert ended.status == 1 and "no snapshot at" not in ended.err
+    assert f"{name} is written; merging or removing files failed: lake: Permission denied" in ended.err
 
 
 def test_old_snapshots_are_copied_by_a_command(call: Caller) -> None:

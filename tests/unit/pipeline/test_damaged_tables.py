@@ -1,0 +1,125 @@
+"""Tables whose files or log are damaged: what is lost is named with what can be done, and nothing begins anew."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from pipeline.errors import PipelineError
+from pipeline.snapshot.catalog import read_catalog
+from pipeline.snapshot.observation import SnapshotKind
+from pipeline.snapshot.upkeep import merge_all
+from pipeline.storage import StoragePath, storage_path
+from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES
+from tests.pipeline.partition_histories import Diary, file_of, files_of, partition, rot_pages
+from tests.unit.pipeline.read_states import state_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> StoragePath:
+    """A cluster with a full snapshot and two of changes, and another one."""
+    lake = storage_path(str(tmp_path / "lake"))
+    for name in ("c", "d"):
+        diary = Diary(lake, name)
+        diary.write(0, [partition(0), partition(1)])
+        for minute in (1, 2):
+            diary.write(minute, [partition(0, leader=minute + 1)], kind=SnapshotKind.CHANGES)
+    return lake
+
+
+def _commits(root: StoragePath, table: str) -> list[Path]:
+    return sorted((Path(root.path) / table / "_delta_log").glob("*.json"))
+
+
+def _written(root: StoragePath) -> None:
+    Diary(root).write(9, [partition(0)])
+
+
+def _is_refused(work: Callable[[StoragePath], object], root: StoragePath) -> str:
+    with pytest.raises(PipelineError) as told:
+        work(root)
+    text = str(told.value)
+    assert "\n" not in text and "Kernel" not in text and "Generic" not in text
+    return text
+
+
+@pytest.mark.parametrize("work", [state_of, _written, merge_all])
+@pytest.mark.parametrize("table", [OBSERVATIONS.name, PARTITION_STATES.name])
+def test_a_table_whose_log_is_lost_is_neither_empty_nor_begun_anew(
+    root: StoragePath, work: Callable[[StoragePath], object], table: str
+) -> None:
+    log = Path(root.path) / table / "_delta_log"
+    shutil.rmtree(log)
+    told = _is_refused(work, root)
+    assert f"{table}: has rows, but its log (_delta_log) is gone: put it back from a copy, or" in told
+    assert not log.exists()
+
+
+@pytest.mark.parametrize("work", [read_catalog, _written])
+def test_an_empty_commit_is_told_and_takes_no_observation_away(
+    root: StoragePath, work: Callable[[StoragePath], object]
+) -> None:
+    newest = _commits(root, OBSERVATIONS.name)[-1]
+    newest.write_bytes(b"")
+    told = _is_refused(work, root)
+    assert newest.name in told and "is empty" in told and "delete it: it is the newest" in told
+    newest.unlink()
+    assert [len(found) for found in read_catalog(root).clusters.values()] == [3, 2]
+
+
+def test_a_commit_that_cannot_be_read_or_is_missing_is_named(root: StoragePath) -> None:
+    commits = _commits(root, OBSERVATIONS.name)
+    sound = commits[2].read_text()
+    commits[2].write_text(sound[: len(sound) // 2])
+    told = _is_refused(read_catalog, root)
+    assert commits[2].name in told and "is damaged: put it back from a copy" in told and "delete" not in told
+    commits[2].unlink()
+    assert f"{commits[2].name} is missing" in _is_refused(read_catalog, root)
+    commits[2].write_text(sound)
+    assert len(read_catalog(root).clusters) == 2
+
+
+def test_a_lake_is_not_made_inside_a_table(root: StoragePath) -> None:
+    for inside in (root / OBSERVATIONS.name, root / OBSERVATIONS.name / "more"):
+        told = _is_refused(_written, inside)
+        assert "in a Delta table" in told or "is a Delta table" in told
+        assert not (inside / OBSERVATIONS.name).exists()
+
+
+@pytest.mark.parametrize("damage", ["rotten", "gone"])
+def test_a_damaged_file_keeps_its_own_day_from_being_merged_and_no_other(
+    root: StoragePath, damage: str
+) -> None:
+    full = read_catalog(root).clusters["c"][0]
+    file = file_of(root, full)
+    if damage == "rotten":
+        rot_pages(file, "leader")
+    else:
+        file.unlink()
+    done = merge_all(root)
+    (problem,) = done.problems
+    assert file.name in problem and "\n" not in problem and "C Data" not in problem
+    # Observations of both, and states of the other cluster.
+    assert done.merged == 9
+    counts = [len([one for one in files_of(root) if one.partition["cluster_id"] == name]) for name in "cd"]
+    assert counts == [3, 1]
+
+
+def test_where_nothing_is_nothing_is_merged_and_that_is_told(tmp_path: Path) -> None:
+    assert "there are no snapshots here" in _is_refused(merge_all, storage_path(str(tmp_path / "none")))
+
+
+def test_merging_keeps_the_columns_of_a_later_version(root: StoragePath) -> None:
+    place = (root / PARTITION_STATES.name).path
+    rows = pa.table(DeltaTable(place).to_pyarrow_table()).slice(0, 1)
+    write_deltalake(place, rows.append_column("tier", pa.array(["gold"])), mode="append", schema_mode="merge")
+    before = DeltaTable(place).to_pyarrow_table().num_rows
+    assert merge_all(root).problems == ()
+    after = DeltaTable(place).to_pyarrow_table()
+    assert after.num_rows == before and after["tier"].to_pylist().count("gold") == 1
+    assert {row["leader"] for row in state_of(root, "d")} == {1, 3}
