@@ -221,7 +221,7 @@ def merge_files(root: StoragePath, definition: TableDefinition, partition: Mappi
         # The table's own columns: a later version of ktriage may have added some.
         schema = pa.schema(table.schema().to_arrow())
         broken: list[PipelineError] = []
-        with _said_by_reader(broken):
+        with _error_of_reader(broken):
             write_deltalake(
                 table,
                 pa.RecordBatchReader.from_batches(schema, _rows_of(files, schema, broken)),
@@ -248,7 +248,7 @@ def _rows_of(
 
 
 @contextmanager
-def _said_by_reader(broken: Sequence[PipelineError]) -> Iterator[None]:
+def _error_of_reader(broken: Sequence[PipelineError]) -> Iterator[None]:
     """Raises the reader's own error in place of what ``deltalake`` makes of it."""
     try:
         yield
