@@ -19,6 +19,9 @@ from pipeline.drills.incident import IncidentShape
 from pipeline.drills.recovery_arms import Arm
 from pipeline.errors import PipelineError
 from pipeline.exposure import exposure_job as exposures
+from pipeline.exposure import fix_job as fixing
+from pipeline.exposure.fix_candidates import Goal
+from pipeline.exposure.fix_choice import FixLimits
 from pipeline.exposure.what_if import WhatIf, parsed_losses
 from pipeline.history import history_job as histories
 from pipeline.history.history_sources import find_history
@@ -50,6 +53,8 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--min-isr", type=int)
     parser.add_argument("--drain", type=int, action="append", default=[])
     parser.add_argument("--elr", choices=("on", "off"))
+    parser.add_argument("--goal", type=Goal, choices=list(Goal), default=Goal.WRITES)
+    parser.add_argument("--lower-min-isr", action="store_true")
     parser.add_argument("--seeds", type=int, default=10)
     return parser.parse_args(words)
 
@@ -91,6 +96,11 @@ def _exposure(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOu
     return exposures.outcome(spark, sources, target, what_if)
 
 
+def _fixes(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutput:
+    limits = FixLimits(asked.goal, lower_min_isr=asked.lower_min_isr)
+    return fixing.outcome(spark, find(_roots(asked), asked.cluster_id, asked.at), target, limits)
+
+
 def _history(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutput:
     done = histories.outcome(spark, find_history(_roots(asked), asked.cluster_id, asked.since), (), target)
     since = asked.since and asked.since.isoformat()
@@ -107,6 +117,7 @@ def _drill(asked: argparse.Namespace, spark: Any, target: RunTarget) -> JobOutpu
 _JOBS: dict[str, Callable[[argparse.Namespace, Any, RunTarget], JobOutput]] = {
     "plan": _plan,
     "exposure": _exposure,
+    "fixes": _fixes,
     "history": _history,
     "drill": _drill,
 }

@@ -89,7 +89,7 @@ def heal_plan(
 ) -> HealPlan:
     """The plan. ``loads`` are the brokers that are up; those in ``gone`` are never chosen."""
     away = frozenset(gone)
-    spaces = {load.broker.id: _Space(load) for load in loads if load.broker.id not in away}
+    spaces = {load.broker.id: BrokerSpace(load) for load in loads if load.broker.id not in away}
     racks = {load.broker.id: load.broker.rack for load in loads}
     moves: list[ReplicaMove] = []
     left: list[NotHealed] = []
@@ -113,7 +113,7 @@ def short_of_room(moves: Iterable[ReplicaMove], rooms: Iterable[BrokerRoom]) -> 
     return frozenset(
         room.broker.id
         for room in rooms
-        if copied[room.broker.id] and not _Space(room).fits(copied[room.broker.id])
+        if copied[room.broker.id] and not BrokerSpace(room).fits(copied[room.broker.id])
     )
 
 
@@ -146,7 +146,7 @@ def _refusal(one: DamagedPartition, away: frozenset[int]) -> str:
     return ""
 
 
-class _Space:
+class BrokerSpace:
     """One broker while the plan is made: what it holds, and what it is to take."""
 
     def __init__(self, load: BrokerRoom) -> None:
@@ -174,7 +174,7 @@ class _Space:
 def _replaced(
     one: DamagedPartition,
     away: frozenset[int],
-    spaces: Mapping[int, _Space],
+    spaces: Mapping[int, BrokerSpace],
     racks: Mapping[int, str | None],
 ) -> tuple[int, ...] | str:
     """The new assignment, or why there is none; rooms are taken only where all of it was found."""

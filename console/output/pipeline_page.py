@@ -21,6 +21,7 @@ TITLE = "ktriage pipeline report"
 _TITLES = {
     "plan": "Plan: what an election would lose",
     "exposure": "Exposure: what a failure would take offline",
+    "fixes": "Fixes: what would make the cluster withstand one failure",
     "history": "History: what happened",
     "drill": "Drill: what each recovery method loses",
 }

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from console.output.exposure_parts import exposure_parts, fix_parts
 from console.output.json_document import document
-from console.output.result_table import ResultPart, ResultRow, ResultTable, Share, terminal_lines
+from console.output.result_table import ResultPart, ResultRow, ResultTable, Share, first_rows, terminal_lines
 from console.output.screen import Screen
-from pipeline.exposure.what_if import what_if_from
 from pipeline.results import JobResult
-from pipeline.tables.schemas import ACKNOWLEDGED
 from recovery.wording.loss_text import range_text
 from recovery.wording.quantity_text import counted
 
@@ -202,98 +201,6 @@ def _broken_rows(summary: Mapping[str, Any]) -> Iterator[ResultPart]:
         )
 
 
-def _exposure(result: JobResult, rows: int) -> Iterator[ResultPart]:
-    summary = result.summary
-    yield from (f"counted as if {what}" for what in what_if_from(result.asked.get("what_if", {})).assumed)
-    answers = summary.get("what_if", ())
-    for cluster_id in dict.fromkeys(row["cluster_id"] for row in answers):
-        mine = [row for row in answers if row["cluster_id"] == cluster_id]
-        yield ResultTable(f"{cluster_id}: what if", _EXPOSED, list(_exposed(mine, "kind")))
-        yield from _acknowledged(cluster_id, "what if", mine)
-    for cluster_id in sorted({row["cluster_id"] for row in summary["worst"]}):
-        mine = [row for row in summary["worst"] if row["cluster_id"] == cluster_id]
-        for together, title in ((1, "one failure"), (2, "two at once that share a partition")):
-            found = [row for row in mine if row["together"] == together]
-            if found:
-                yield ResultTable(
-                    f"{cluster_id}: {title}",
-                    _EXPOSED,
-                    list(_exposed(_first(found, rows), "kind")),
-                )
-                yield from _acknowledged(cluster_id, title, _first(found, rows))
-        topics = [
-            row | {"kind": row["topic"], "failed": [f"broker {row['broker']}"]}
-            for row in summary["topics"]
-            if row["cluster_id"] == cluster_id
-        ]
-        yield ResultTable(f"{cluster_id}: topics", ("topic", *_EXPOSED[1:]), list(_exposed(topics, "kind")))
-    yield from _quarantine(summary)
-
-
-_EXPOSED = (
-    "what",
-    "fails",
-    "on it",
-    "offline",
-    "",
-    "unclean only",
-    "new under min ISR",
-    "under it already",
-    "min ISR unknown",
-    "saved by one more in sync",
-    "saved by min ISR -1",
-)
-
-
-def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[ResultRow]:
-    most = max((row["offline"] for row in found), default=0)
-    for row in found:
-        yield (
-            row[name],
-            " + ".join(row["failed"]),
-            f"{row['partitions']:,}",
-            f"{row['offline']:,}",
-            Share(row["offline"], most, 10),
-            f"{row['unclean']:,}",
-            f"{row['under_min_isr']:,}",
-            _count(row, "already_under_min_isr"),
-            _count(row, "min_isr_unknown"),
-            f"{row['saved_by_one_more_in_sync']:,}",
-            f"{row['writable_with_min_isr_one_less']:,}",
-        )
-
-
-def _acknowledged(cluster_id: str, title: str, found: Sequence[Mapping[str, Any]]) -> Iterator[ResultPart]:
-    """What the failures among them that take partitions offline do to acknowledged records; of an earlier version's
-    results it is not known.
-    """
-    rows = [row for row in found if any(row.get(name) for name in ACKNOWLEDGED)]
-    if rows:
-        most = max(row["acknowledged_at_risk"] for row in rows)
-        yield ResultTable(
-            f"{cluster_id}: {title}: acknowledged records of the partitions that go offline",
-            ("what", "fails", "offline", "at risk", "", "only outside the ISR", "elected whatever it lost"),
-            [
-                (
-                    row["kind"],
-                    " + ".join(row["failed"]),
-                    f"{row['offline']:,}",
-                    f"{row['acknowledged_at_risk']:,}",
-                    Share(row["acknowledged_at_risk"], most, 10),
-                    f"{row['acknowledged_outside_isr']:,}",
-                    f"{row['elected_whatever_it_lost']:,}",
-                )
-                for row in rows
-            ],
-        )
-
-
-def _count(row: Mapping[str, Any], name: str) -> str:
-    """A count; "?" in a result of an earlier version, which did not count it."""
-    value = row.get(name)
-    return "?" if value is None else f"{value:,}"
-
-
 def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:
     summary = result.summary
     for cluster_id, moments in result.asked["clusters"].items():
@@ -323,7 +230,7 @@ def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:
                 f"{r['incidents']:,}",
                 f"{r['at_least_s'] or 0:,.0f}",
             )
-            for r in _first(summary["offenders"], rows)
+            for r in first_rows(summary["offenders"], rows)
         ],
     )
     yield ResultTable(
@@ -340,7 +247,7 @@ def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:
                 r["how"] or "",
                 r["who"] or "",
             )
-            for r in _first(summary["longest"], rows)
+            for r in first_rows(summary["longest"], rows)
         ],
     )
     if summary["events"]:
@@ -356,7 +263,7 @@ def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:
                     r["now"],
                     "in a gap" if r["in_a_gap"] else "",
                 )
-                for r in _first(summary["events"], rows)
+                for r in first_rows(summary["events"], rows)
             ],
         )
     yield from _broken_rows(summary)
@@ -364,8 +271,14 @@ def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:
         yield f"cluster {row['cluster_id']}, snapshot {row['snapshot']}: {row['reason']}"
 
 
-def _first(found: Sequence[Mapping[str, Any]], rows: int) -> Sequence[Mapping[str, Any]]:
-    return found[:rows] if rows else found
+def _exposure(result: JobResult, rows: int) -> Iterator[ResultPart]:
+    yield from exposure_parts(result, rows)
+    yield from _quarantine(result.summary)
+
+
+def _fixes(result: JobResult, rows: int) -> Iterator[ResultPart]:
+    yield from fix_parts(result, rows)
+    yield from _quarantine(result.summary)
 
 
 def _seconds(at_least: float | None, at_most: float | None) -> str:
@@ -377,5 +290,6 @@ _PARTS: dict[str, Callable[[JobResult, int], Iterator[ResultPart]]] = {
     "drill": _drill,
     "plan": _plan,
     "exposure": _exposure,
+    "fixes": _fixes,
     "history": _history,
 }

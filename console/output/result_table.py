@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from console.output.bar_table import bar, by_id, rendered
+
+_Row = TypeVar("_Row")
 
 
 class Share(NamedTuple):
@@ -40,3 +42,8 @@ def terminal_lines(part: ResultPart) -> Iterator[str]:
     rows = [[bar(*cell) if isinstance(cell, Share) else cell for cell in row] for row in part.rows]
     yield ""
     yield from (by_id if part.ids_first else rendered)(part.title, part.columns, rows)
+
+
+def first_rows(found: Sequence[_Row], rows: int) -> Sequence[_Row]:
+    """The first ``rows``, 0 for all."""
+    return found[:rows] if rows else found

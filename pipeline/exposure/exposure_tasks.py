@@ -1,4 +1,4 @@
-"""The tasks of the exposure job."""
+"""The tasks of the exposure job and of the fixes job."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pipeline.exposure.failure_counts import COUNTS, FailureCounts
+from pipeline.exposure.fix_candidates import CANDIDATES, FixCandidates, Goal
 from pipeline.exposure.what_if import what_if_from
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks
@@ -34,3 +35,25 @@ class ExposureTasks(RowTasks):
         racks = {name: dict(brokers) for name, brokers in json.loads(self.options["racks"]).items()}
         what_if = what_if_from(json.loads(self.options["what_if"]))
         return FailureCounts(racks, what_if).counted(batches)
+
+
+class FixTasks(RowTasks):
+    """Finds what could be changed. Takes the options ``racks``, as :class:`ExposureTasks`, with every broker; and
+    ``goal``.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "ktriage-fixes"
+
+    @property
+    def computed_schema(self) -> Any:
+        return CANDIDATES
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(frozenset({*COLUMNS, "min_isr"}), frozenset(), leaderless=False)
+
+    def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
+        racks = {name: dict(brokers) for name, brokers in json.loads(self.options["racks"]).items()}
+        return FixCandidates(racks, Goal(self.options["goal"])).found(batches)

@@ -276,6 +276,27 @@ EXPOSURES = _of_run(
 EXPOSED_TOPICS = _of_run(
     "exposed_topics", [("cluster_id", _TEXT), ("topic", _TEXT), ("broker", pa.int32()), *_COUNTS]
 )
+FIX = pa.schema(
+    [
+        ("cluster_id", _TEXT),
+        ("kind", _TEXT),
+        ("place", pa.int32()),  # of reassignments: the best first; null: it is none
+        ("topic", _TEXT),
+        ("partition", pa.int32()),  # null: the whole topic
+        ("before", _BROKERS),
+        ("after", _BROKERS),
+        ("bytes", pa.int64()),  # that are copied
+        ("saves", _TEXT),  # "copies": a failure takes every replica in sync; "writes": it stops acks=all
+        ("partitions", pa.int64()),
+        ("weight", pa.float64()),
+        ("min_isr", pa.int32()),  # to be set for the topic first; null: nothing
+        ("failures", pa.list_(_TEXT)),
+        ("why", _TEXT),  # why it stays exposed
+    ]
+)
+FIXES = TableDefinition("fixes", pa.schema([_RUN, *FIX]), ("run_id",))
+"""What removes exposures, and the partitions that stay exposed."""
+
 QUARANTINED_ROWS = _of_run(
     "quarantined_rows", [("cluster_id", _TEXT), ("reason", _TEXT), ("rows", pa.int64())]
 )
@@ -357,6 +378,7 @@ RESULT_TABLES = (
     PLANS,
     EXPOSURES,
     EXPOSED_TOPICS,
+    FIXES,
     QUARANTINED_ROWS,
     INCIDENTS,
     EVENTS,

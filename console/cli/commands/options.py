@@ -323,17 +323,29 @@ def stated(reason: str | None, *, asked: bool) -> str:
     return found
 
 
-_BYTE_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)(?:/s)?")
+_BYTE_UNITS = {
+    **{"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12},
+    **{"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40},
+}
+_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
 
 def bytes_per_second(rate: str | None, option: str = "--rate") -> int | None:
     """The value of ``option``. Raises InputError."""
-    if rate is None:
-        return None
-    found = _RATE.fullmatch(rate.strip().lower())
+    return (
+        None if rate is None else _bytes(rate.strip().lower().removesuffix("/s"), option, rate, " per second")
+    )
+
+
+def byte_count(text: str | None, option: str) -> int | None:
+    """The value of ``option``. Raises InputError."""
+    return None if text is None else _bytes(text.strip().lower(), option, text, "")
+
+
+def _bytes(text: str, option: str, given: str, per: str) -> int:
+    found = _BYTES.fullmatch(text)
     unit = _BYTE_UNITS.get(found[2] or "b") if found else None
-    bytes_a_second = int(float(found[1]) * unit) if found and unit else 0
-    if bytes_a_second < 1:
-        raise InputError(f"{option} {rate!r}: give bytes per second, such as 50MB or 8MiB")
-    return bytes_a_second
+    count = int(float(found[1]) * unit) if found and unit else 0
+    if count < 1:
+        raise InputError(f"{option} {given!r}: give bytes{per}, such as 50MB or 8MiB")
+    return count

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from console.cli.base.run import Output
-from console.cli.commands.options import (
-    REQUIRED,
-    Option,
-    OutputFormat,
-    RankingOption,
-    StrategyOption,
-    with_options,
-)
-from console.cli.commands.pipeline_results import RESULT_VERBS, OutOption, ResultRows
+from console.cli.commands.options import RankingOption, StrategyOption
+from console.cli.commands.pipeline_exposure import EXPOSURE_VERBS
+from console.cli.commands.pipeline_options import AtOption, ClusterIds, SourceOption, spark_job, watching_job
+from console.cli.commands.pipeline_results import RESULT_VERBS
 from console.cli.commands.verbs import Verb
-from console.cli.pipeline.job_options import JobOptions, interruptible
+from console.cli.pipeline.job_options import JobOptions
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -38,89 +30,6 @@ Examples:
   ktriage pipeline show results
   ktriage pipeline report results --out report.html
 """
-
-MasterOption = Annotated[
-    str | None,
-    typer.Option("--master", metavar="URL", help="The Spark cluster. Default: local[*], this machine."),
-]
-MemoryOption = Annotated[
-    str,
-    typer.Option(
-        "--driver-memory", metavar="SIZE", help="Memory of the Spark driver on this machine: 2g, 512m."
-    ),
-]
-ArchiveOption = Annotated[
-    str | None,
-    typer.Option(
-        "--archive",
-        metavar="FILE",
-        help="With --master: the archive that ktriage pipeline package wrote.",
-    ),
-]
-SourceOption = Annotated[
-    list[str],
-    typer.Option(
-        "--in",
-        metavar="URI",
-        help="The directory of the snapshots that ktriage snapshot wrote. May be repeated.",
-        show_default=False,
-    ),
-]
-ClusterIds = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cluster-id", metavar="ID", help="Only this cluster. May be repeated. Default: every cluster."
-    ),
-]
-AtOption = Annotated[
-    str | None,
-    typer.Option(
-        "--at",
-        metavar="TIME",
-        help="Use the state of each cluster at this time (ISO 8601, UTC). Default: the newest snapshot.",
-    ),
-]
-
-
-class Elr(StrEnum):
-    """Whether a cluster has eligible leader replicas."""
-
-    ON = "on"
-    OFF = "off"
-
-
-_JOB: tuple[Option, ...] = (
-    ("out", OutOption, REQUIRED),
-    ("master", MasterOption, None),
-    ("driver_memory", MemoryOption, "2g"),
-    ("archive", ArchiveOption, None),
-)
-_SHOWN: tuple[Option, ...] = (("rows", ResultRows, 20), ("output", OutputFormat, Output.TABLE))
-
-
-def _spark_job(function: Callable[..., int]) -> Callable[..., int]:
-    """A typer command that takes the options of every Spark job, then the function's own options."""
-
-    def call(ctx: typer.Context, values: dict[str, Any]) -> int:
-        shared = {name: values.pop(name) for name, _, _ in _JOB}
-        rows, json = values.pop("rows"), values.pop("output") == Output.JSON
-        job = JobOptions(ctx.obj, **shared, rows=rows, json=json)
-        with interruptible():
-            return function(job, **values)
-
-    return with_options(function, _JOB, _SHOWN, call)
-
-
-def _watching_job(function: Callable[..., int]) -> Callable[..., int]:
-    """Like :func:`_spark_job`, for a job that prints what it reads instead of a result."""
-
-    def call(ctx: typer.Context, values: dict[str, Any]) -> int:
-        shared = {name: values.pop(name) for name, _, _ in _JOB}
-        job = JobOptions(ctx.obj, **shared, rows=0, json=values.pop("output") == Output.JSON)
-        with interruptible():
-            return function(job, **values)
-
-    return with_options(function, _JOB, _SHOWN[1:], call)
 
 
 def plan(
@@ -148,69 +57,6 @@ def plan(
     return run_plan(
         job, source, cluster_id or (), at, ranking=ranking, strategy=strategy, everything=everything
     )
-
-
-def exposure(
-    job: JobOptions,
-    *,
-    source: SourceOption,
-    at: AtOption = None,
-    cluster_id: ClusterIds = None,
-    lose: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--lose",
-            metavar="WHAT",
-            help="Also answer: what if these fail together? broker=7, rack=b or dir=7:/kafka, joined by commas."
-            " May be repeated: each is a question of its own.",
-        ),
-    ] = None,
-    min_isr: Annotated[
-        int | None,
-        typer.Option(
-            "--min-isr",
-            min=1,
-            metavar="N",
-            help="Count as if min.insync.replicas of every topic were N. Default: what each topic has.",
-        ),
-    ] = None,
-    drain: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--drain",
-            min=0,
-            metavar="BROKER",
-            help="Count what fails after this broker was shut down in a controlled way; answered first: what that"
-            " takes. May be repeated: all of them are down then.",
-        ),
-    ] = None,
-    elr: Annotated[
-        Elr | None,
-        typer.Option(
-            "--elr",
-            help="Count as if the clusters had eligible leader replicas (KIP-966), or had them not. Default: what"
-            " the snapshot shows.",
-        ),
-    ] = None,
-) -> int:
-    """Shows what the failure of each broker, rack or log dir would do, and of each pair (two brokers, two racks
-    or two dirs) that shares a partition: partitions offline, partitions under min ISR, and partitions whose
-    acknowledged records would be at risk. Run it while everything works.
-
-    \b
-    Examples:
-      ktriage pipeline exposure --in lake --out results
-      ktriage pipeline exposure --in lake --out results --lose rack=b,broker=7 --lose broker=1,broker=2,broker=3
-      ktriage pipeline exposure --in lake --out results --min-isr 1 --elr off
-      ktriage pipeline exposure --in lake --out results --drain 7
-    """
-    from console.cli.pipeline.run_exposure import run_exposure  # noqa: PLC0415  # not for --help
-    from pipeline.exposure.what_if import WhatIf, parsed_losses  # noqa: PLC0415
-
-    drained = tuple(sorted(set(drain or ())))
-    has_elr = None if elr is None else elr is Elr.ON
-    what_if = WhatIf(parsed_losses(lose or ()), min_isr, drained, has_elr)
-    return run_exposure(job, source, cluster_id or (), at, what_if)
 
 
 def history(
@@ -343,20 +189,14 @@ def watch(
 
 
 VERBS = (
-    Verb(
-        "plan", "Ranked candidates, losses and a plan for each cluster's newest snapshot.", _spark_job(plan)
-    ),
-    Verb(
-        "exposure",
-        "What the failure of a broker, rack or log dir would take offline.",
-        _spark_job(exposure),
-    ),
+    Verb("plan", "Ranked candidates, losses and a plan for each cluster's newest snapshot.", spark_job(plan)),
+    *EXPOSURE_VERBS,
     Verb(
         "history",
         "Incidents and the partitions hit most often, from snapshots over time.",
-        _spark_job(history),
+        spark_job(history),
     ),
-    Verb("drill", "Simulated incidents: what each recovery method loses.", _spark_job(drill)),
-    Verb("watch", "Incidents with exact times, from metadata logs as they are copied.", _watching_job(watch)),
+    Verb("drill", "Simulated incidents: what each recovery method loses.", spark_job(drill)),
+    Verb("watch", "Incidents with exact times, from metadata logs as they are copied.", watching_job(watch)),
     *RESULT_VERBS,
 )

@@ -99,6 +99,62 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
             "?",
         ],
     ),
+    "fixes": (
+        {"clusters": {"c": ["s"], "d": ["s"]}},
+        {
+            "kinds": [
+                {"cluster_id": "c", "kind": "move", "saves": "copies", "partitions": 2, "bytes": 2048},
+                {"cluster_id": "c", "kind": "not fixed", "saves": "writes", "partitions": 5, "bytes": None},
+            ],
+            "failures": [
+                {
+                    "cluster_id": "c",
+                    "failure": "rack a",
+                    "before": 7,
+                    "before_copies": 2,
+                    "after": 5,
+                    "after_copies": 0,
+                }
+            ],
+            "fixes": [
+                {
+                    "cluster_id": "c",
+                    "kind": "move",
+                    "topic": "orders",
+                    "partition": 3,
+                    "partitions": 1,
+                    "before": [1, 2],
+                    "after": [1, 5],
+                    "bytes": 1024,
+                    "min_isr": 1,
+                },
+                {
+                    "cluster_id": "c",
+                    "kind": "min ISR",
+                    "topic": "audit",
+                    "partition": None,
+                    "partitions": 4,
+                    "before": None,
+                    "after": None,
+                    "bytes": 0,
+                    "min_isr": 2,
+                },
+            ],
+            "reasons": [{"cluster_id": "c", "why": "a replica is not in sync", "count": 5}],
+            "refused": [],
+            "quarantined": [],
+        },
+        [
+            "c: 2.0 KiB to be copied",
+            "d: no single failure takes more of a partition than it may",
+            "replicas moved",
+            "lose every replica in sync",
+            "rack a",
+            "orders-3",
+            "1,5",
+            "5 partitions still exposed: a replica is not in sync",
+        ],
+    ),
     "history": (
         {"clusters": {"c": 4}},
         {
@@ -201,7 +257,7 @@ def test_a_page_says_what_the_terminal_says_with_plots_and_loads_nothing() -> No
         for day in (0, 1)
     ]
     found = newest_of_each_job(reversed(results))
-    assert [result.place.name for result in found] == ["exposure-1", "history-1", "drill-1"]
+    assert [result.place.name for result in found] == ["exposure-1", "fixes-1", "history-1", "drill-1"]
     page = results_page(found, 0)
     shown = _PageText()
     shown.feed(page)
@@ -209,8 +265,8 @@ def test_a_page_says_what_the_terminal_says_with_plots_and_loads_nothing() -> No
     for _, _, said in SUMMARIES.values():
         assert all(words in texts for words in said)
     # One plot for each table with bars: what if, one failure and two, each with its acknowledged records; topics;
-    # the records that a drill lost.
-    assert page.count('class="bars"') == 8
+    # failures before the fixes; the records that a drill lost.
+    assert page.count('class="bars"') == 9
     assert "rack a: 3" in texts and "<script" not in page and "http:" not in page and "https:" not in page
 
 

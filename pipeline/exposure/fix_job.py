@@ -1,0 +1,98 @@
+"""The job that finds the smallest changes which remove the worst exposures: other places for replicas, more of
+them, or another min ISR.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pipeline.exposure.cluster_brokers import brokers_of
+from pipeline.exposure.exposure_job import quarantined
+from pipeline.exposure.fix_choice import MIN_ISR, NOT_FIXED, FixLimits, fixes_of_cluster
+from pipeline.plan import duplicate_rows
+from pipeline.plan.row_checks import QUARANTINED
+from pipeline.results import JobOutput, RunTarget
+from pipeline.snapshot.state_sources import Sources
+from pipeline.tables.schemas import FIX, FIXES, QUARANTINED_ROWS, ddl
+from pipeline.tables.spark_tables import rows_of_run, write_rows
+from pipeline.undecodable_files import leaving_out_undecodable
+
+WORST = 10
+
+
+def outcome(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> JobOutput:
+    """Runs the job and makes its summary. Raises PipelineError if no cluster can be read."""
+    sources, _ = leaving_out_undecodable(
+        spark, sources, target.discard, lambda found: run(spark, found, target, limits)
+    )
+    return JobOutput(sources.asked | {"fixes": limits.asked}, summarise(spark, sources, target))
+
+
+def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> None:
+    """Writes every fix, every partition that stays exposed with the reason, and the broken rows."""
+    from pipeline.exposure.exposure_tasks import FixTasks  # noqa: PLC0415  # needs an extra
+    from pipeline.row_tasks import compute  # noqa: PLC0415
+
+    brokers = brokers_of(spark, sources)
+    racks = {name: [(row["id"], row["rack"]) for row in rows] for name, rows in brokers.items()}
+    twice = duplicate_rows.find_duplicates(spark, sources)
+    options = {"racks": json.dumps(racks), "goal": limits.goal.value}
+    found = compute(spark, sources, FixTasks, options, twice).persist()
+
+    def fixes(key: Any, rows: Any) -> Any:
+        return fixes_of_cluster(rows, brokers[key[0].as_py()], limits)
+
+    try:
+        sound = found.where(f"kind <> '{QUARANTINED}'")
+        fixed = sound.groupBy("cluster_id").applyInArrow(fixes, ddl(FIX))
+        write_rows(fixed, target.root, FIXES, target.run_id)
+        broken = found.where(f"kind = '{QUARANTINED}'")
+        broken = broken.selectExpr("cluster_id", "why AS reason", "partitions AS copies")
+        write_rows(quarantined(broken, twice), target.root, QUARANTINED_ROWS, target.run_id)
+    finally:
+        found.unpersist()
+
+
+def summarise(spark: Any, sources: Sources, target: RunTarget) -> dict[str, Any]:
+    """Of each cluster: counts by kind of fix, the ten failures that take most with and without the fixes, the first
+    fixes, and why partitions stay exposed.
+    """
+    from pyspark.sql import Window  # noqa: PLC0415  # an extra
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    rows = rows_of_run(spark, target.root, FIXES, target.run_id).drop("run_id").persist()
+    try:
+        kinds = rows.groupBy("cluster_id", "kind", "saves").agg(
+            f.sum("partitions").alias("partitions"), f.sum("bytes").alias("bytes")
+        )
+        reasons = rows.where(f"kind = '{NOT_FIXED}'").groupBy("cluster_id", "why").count()
+        failures = rows.where("partition IS NOT NULL").selectExpr("*", "explode(failures) AS failure")
+        stays = f.col("kind") == NOT_FIXED
+        counted = failures.groupBy("cluster_id", "failure").agg(
+            f.count("*").alias("before"),
+            f.count_if(f.col("saves") == "copies").alias("before_copies"),
+            f.count_if(stays).alias("after"),
+            f.count_if(stays & (f.col("saves") == "copies")).alias("after_copies"),
+        )
+        worst = Window.partitionBy("cluster_id").orderBy(f.desc("before_copies"), f.desc("before"), "failure")
+        counted = counted.withColumn("rank", f.row_number().over(worst)).where(f"rank <= {WORST}")
+        settings = f.col("kind") == MIN_ISR
+        first = Window.partitionBy("cluster_id", settings).orderBy(f.desc("partitions"), "place", "topic")
+        listed = rows.where(f"place IS NOT NULL OR kind = '{MIN_ISR}'")
+        listed = listed.withColumn("rank", f.row_number().over(first)).where(f"rank <= {WORST}")
+        flaws = rows_of_run(spark, target.root, QUARANTINED_ROWS, target.run_id).drop("run_id")
+        return {
+            "kinds": _told(kinds.orderBy("cluster_id", "kind", "saves")),
+            "failures": _told(counted.orderBy("cluster_id", "rank")),
+            "fixes": _told(listed.orderBy("cluster_id", f.desc("kind"), "rank")),
+            "reasons": _told(reasons.orderBy("cluster_id", f.desc("count"))),
+            "refused": [refused._asdict() for refused in sources.refused],
+            "quarantined": _told(flaws.orderBy("cluster_id", "reason")),
+        }
+    finally:
+        rows.unpersist()
+
+
+def _told(rows: Any) -> list[dict[str, Any]]:
+    return [row.asDict() for row in rows.collect()]
