@@ -83,16 +83,16 @@ def summarise(spark: Any, sources: Sources, target: RunTarget) -> dict[str, Any]
         listed = listed.withColumn("rank", f.row_number().over(first)).where(f"rank <= {WORST}")
         flaws = rows_of_run(spark, target.root, QUARANTINED_ROWS, target.run_id).drop("run_id")
         return {
-            "kinds": _told(kinds.orderBy("cluster_id", "kind", "saves")),
-            "failures": _told(counted.orderBy("cluster_id", "rank")),
-            "fixes": _told(listed.orderBy("cluster_id", f.desc("kind"), "rank")),
-            "reasons": _told(reasons.orderBy("cluster_id", f.desc("count"))),
+            "kinds": _collected(kinds.orderBy("cluster_id", "kind", "saves")),
+            "failures": _collected(counted.orderBy("cluster_id", "rank")),
+            "fixes": _collected(listed.orderBy("cluster_id", f.desc("kind"), "rank")),
+            "reasons": _collected(reasons.orderBy("cluster_id", f.desc("count"))),
             "refused": [refused._asdict() for refused in sources.refused],
-            "quarantined": _told(flaws.orderBy("cluster_id", "reason")),
+            "quarantined": _collected(flaws.orderBy("cluster_id", "reason")),
         }
     finally:
         rows.unpersist()
 
 
-def _told(rows: Any) -> list[dict[str, Any]]:
+def _collected(rows: Any) -> list[dict[str, Any]]:
     return [row.asDict() for row in rows.collect()]
