@@ -6,11 +6,13 @@ reads and writes through Hadoop's. All get the same path, each with its own sche
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 from urllib.parse import quote
 
@@ -71,6 +73,15 @@ class StoragePath:
         """Creates the directory, and those above it. Raises PipelineError."""
         with _explained(self):
             self.files.create_dir(self.path, recursive=True)
+
+    def reserve(self, size: int) -> None:
+        """Raises PipelineError if nothing can be written into this directory, or not ``size`` bytes. Only a
+        directory of this machine is tried.
+        """
+        if self.scheme != "file":
+            return
+        with _explained(self), TemporaryFile(dir=self.path) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
 
     def create(self) -> Any:
         """A new file for writing; directories above it are created. Raises PipelineError."""

@@ -108,7 +108,7 @@ class SnapshotWriter:
         )
         self._writer.close()
         if self._rows:
-            append(self._root, PARTITION_STATES, lambda: self._spooled(observation))
+            append(self._root, PARTITION_STATES, lambda: self._spooled(observation), self._spool.tell())
         quorum = None if self.quorum is None else {name.name: None for name in QUORUM} | self.quorum
         row = to_row(observation, brokers=self.brokers, quorum=quorum)
         append(self._root, OBSERVATIONS, lambda: row)

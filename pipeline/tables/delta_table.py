@@ -30,6 +30,9 @@ version; one that began before files were merged starts again.
 LARGE = 64 * 2**20
 """Files of that size in bytes are not merged."""
 
+COMMIT_SIZE = 256 * 1024
+"""More bytes than a commit takes in the log."""
+
 _WRITTEN = WriterProperties(compression="ZSTD", max_row_group_size=50_000)
 
 Result = TypeVar("Result")
@@ -107,11 +110,12 @@ def create(root: StoragePath, definition: TableDefinition) -> None:
             raise
 
 
-def append(root: StoragePath, definition: TableDefinition, rows: Callable[[], Any]) -> None:
+def append(root: StoragePath, definition: TableDefinition, rows: Callable[[], Any], size: int = 0) -> None:
     """Appends the rows in one commit: all of them or none. ``rows`` is called for each try, and returns a table or
-    a reader of batches. Raises PipelineError.
+    a reader of batches. ``size``: about how many bytes they take. Raises PipelineError.
     """
     create(root, definition)
+    check_room(root, definition, size)
 
     def write(table: DeltaTable) -> None:
         write_deltalake(
@@ -124,6 +128,13 @@ def append(root: StoragePath, definition: TableDefinition, rows: Callable[[], An
         )
 
     _committed(root, definition, write)
+
+
+def check_room(root: StoragePath, definition: TableDefinition, size: int) -> None:
+    """Raises PipelineError if the table's directory cannot be written, or lacks the room. Without this, the
+    library's threads would panic on the way, each with a message of its own.
+    """
+    table_place(root, definition).reserve(size + COMMIT_SIZE)
 
 
 def _committed(
@@ -196,6 +207,7 @@ def read_partitions(
 
 def delete_partitions(root: StoragePath, definition: TableDefinition, chosen: Iterable[str]) -> None:
     """Removes whole partitions, each given as a condition: only the log changes. Raises PipelineError."""
+    check_room(root, definition, 0)
     for condition in chosen:
         _committed(root, definition, partial(DeltaTable.delete, predicate=condition))
 
@@ -218,6 +230,7 @@ def merge_files(root: StoragePath, definition: TableDefinition, partition: Mappi
         small = sum(file.size < LARGE for file in files)
         if small < 2:
             return 0
+        check_room(root, definition, sum(file.size for file in files))
         # The table's own columns: a later version of ktriage may have added some.
         schema = pa.schema(table.schema().to_arrow())
         broken: list[PipelineError] = []

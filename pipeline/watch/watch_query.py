@@ -19,7 +19,7 @@ from backends.metadata_log.directory import DIRECTORY, MetadataDirError
 from pipeline.errors import PipelineError
 from pipeline.job_run import spark_message
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import create, data_files, explained, opened, table_place
+from pipeline.tables.delta_table import check_room, create, data_files, explained, opened, table_place
 from pipeline.tables.schemas import TableDefinition
 from pipeline.watch.fold_records import READ, folded
 from pipeline.watch.incident_rows import TABLES
@@ -114,6 +114,7 @@ def append_once(
 ) -> None:
     """Appends the rows of a micro-batch of that query, unless the table has them. Raises PipelineError."""
     place = table_place(root, definition)
+    check_room(root, definition, rows.nbytes)
     with explained(place):
         newest = DeltaTable(place.delta).transaction_version(query)
         if newest is not None and newest >= batch_id:

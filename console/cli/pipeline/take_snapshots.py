@@ -52,16 +52,19 @@ def take(
     if run.target.kind == "simulated" and interval is not None and count is None:
         raise InputError("--every with --simulate needs --count: virtual time passes without waiting")
     root = storage_path(out)
-    neglected: list[str] = []
+    problems: list[str] = []
 
     def taken(observation: Observation) -> Observation:
         _report(run.program, [observation], json=run.json)
         try:
             _keep_up(run, root, keep, observation)
         except PipelineError as error:
-            neglected.append(observation.snapshot)
-            run.screen.say(f"{observation.snapshot} is written; merging or removing files failed: {error}")
+            say(f"{observation.snapshot} is written; merging or removing files failed: {error}")
         return observation
+
+    def say(problem: str) -> None:
+        problems.append(problem)
+        run.screen.say(problem)
 
     async def job(backend: Backend, stop: StopRequest) -> list[Observation]:
         token, asked = (lambda: uuid.uuid4().hex[:8]), run.target.title
@@ -69,7 +72,7 @@ def take(
         await series.open()
         if interval is None:
             return [taken(await series.full(run.screen.progress))]
-        return await _take_series(run, backend, series, stop, interval=interval, count=count, taken=taken)
+        return await _take_series(backend, series, stop, interval=interval, count=count, taken=taken, say=say)
 
     observations = run.read(job)
     silent = sorted({broker for one in observations for broker in one.silent})
@@ -86,7 +89,7 @@ def take(
         run.screen.say(
             f"missing: {counted(unseen, 'partition')} with a leader not on this listener; ask by another listener"
         )
-    return Status.PARTLY if newest.hidden or unseen or neglected else Status.DONE
+    return Status.PARTLY if newest.hidden or unseen or problems else Status.DONE
 
 
 def _clock(backend: Backend) -> Callable[[], datetime]:
@@ -106,7 +109,6 @@ def _clock(backend: Backend) -> Callable[[], datetime]:
 
 
 async def _take_series(
-    run: Run,
     backend: Backend,
     series: Series,
     stop: StopRequest,
@@ -114,6 +116,7 @@ async def _take_series(
     interval: float,
     count: int | None,
     taken: Callable[[Observation], Observation],
+    say: Callable[[str], None],
 ) -> list[Observation]:
     """Takes a snapshot each interval until stopped. A failed snapshot is reported, and is a gap in the
     cluster's history.
@@ -127,7 +130,7 @@ async def _take_series(
         try:
             observation = await (series.full(series=True) if series.needs_full else series.changes())
         except (BackendError, PipelineError) as error:
-            run.screen.say(f"no snapshot at {series.now():%H:%M:%S}: {error}")
+            say(f"no snapshot at {series.now():%H:%M:%S}: {error}")
         else:
             observations.append(taken(observation))
         if count is not None and tries >= count:

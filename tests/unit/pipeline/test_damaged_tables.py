@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -123,3 +125,21 @@ def test_merging_keeps_the_columns_of_a_later_version(root: StoragePath) -> None
     after = DeltaTable(place).to_pyarrow_table()
     assert after.num_rows == before and after["tier"].to_pylist().count("gold") == 1
     assert {row["leader"] for row in state_of(root, "d")} == {1, 3}
+
+
+def test_a_full_disk_is_told_before_anything_is_written(
+    root: StoragePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files_of(root)
+
+    def full(_descriptor: int, _offset: int, _size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    for work in (_written, merge_all):
+        try:
+            told = str(work(root))
+        except PipelineError as error:
+            told = str(error)
+        assert "No space left on device" in told
+    assert files_of(root) == before
