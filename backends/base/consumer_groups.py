@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupMembers
-from recovery.model import TopicPartition, Unknown
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
+from recovery.wording.quantity_text import some_of
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -23,6 +24,16 @@ class GroupListing:
 
     groups: tuple[ConsumerGroup, ...]
     not_listed: tuple[Unknown, ...] = ()
+
+
+def unlisted_groups(offsets_topic: Iterable[PartitionState]) -> Iterator[Unknown]:
+    """Why there may be groups that nobody lists: partitions of __consumer_offsets without a leader."""
+    offline = sorted(state.partition for state in offsets_topic if state.offline)
+    if offline:
+        one = len(offline) == 1
+        partitions = f"partition{'' if one else 's'} {some_of(offline)} of {OFFSETS_TOPIC}"
+        why = f"{partitions} {'has' if one else 'have'} no leader: the groups that are stored there are not listed"
+        yield Unknown(Why.NOT_ANSWERED, why)
 
 
 class ConsumerGroups(Protocol):

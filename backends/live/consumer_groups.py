@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from backends.base.answers import Partitions
-from backends.base.consumer_groups import OFFSETS_TOPIC, Commits, GroupListing
+from backends.base.consumer_groups import OFFSETS_TOPIC, Commits, GroupListing, unlisted_groups
 from backends.base.errors import BackendError
 from backends.live.calls.consumer_groups import (
     commit_offsets,
@@ -154,10 +154,7 @@ def _not_listed(
         why = f"needs DESCRIBE on Topic:{OFFSETS_TOPIC} to tell whether a part of it is offline"
         yield Unknown(Why.NOT_ALLOWED, why)
         yield from failed.values()
-    offline = sorted(state.partition for state in offsets.states if state.offline)
-    if offline:
-        why = f"{_partitions(offline)} no leader: the groups that are stored there are not listed"
-        yield Unknown(Why.NOT_ANSWERED, why)
+    yield from unlisted_groups(offsets.states)
     for broker, why_not in failed.items():
         led = sorted(state.partition for state in offsets.states if state.leader == broker)
         if led:
@@ -171,8 +168,3 @@ def _not_listed(
             "only groups that this user may describe are listed: DESCRIBE on Cluster:kafka-cluster shows all"
         )
         yield Unknown(Why.NOT_ALLOWED, detail)
-
-
-def _partitions(numbers: Sequence[int]) -> str:
-    one = len(numbers) == 1
-    return f"partition{'' if one else 's'} {some_of(numbers)} of {OFFSETS_TOPIC} {'has' if one else 'have'}"

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from backends.base.answers import LogDir, LogPosition, RawBatches
 from backends.base.transactions import Marker
+from backends.simulator.classic_group import ClassicGroup, MemberClaim
 from backends.simulator.messages import Error
 from backends.simulator.transaction_logs import LedPartition
 from recovery.groups.group_values import CommittedOffset
@@ -131,22 +132,49 @@ class ListGroupOffsets(NamedTuple):
     """ListGroups and OffsetFetch of every group that this broker coordinates. Needs DESCRIBE on the cluster."""
 
 
+class ListedGroup(NamedTuple):
+    """A group with what it has committed, in the order of the partitions."""
+
+    group: ClassicGroup
+    offsets: tuple[tuple[TopicPartition, CommittedOffset], ...]
+
+
 class GroupOffsetsListed(NamedTuple):
-    """(group, its (partition, committed offset))."""
+    """By name."""
 
     error: Error | None
-    groups: tuple[tuple[str, tuple[tuple[TopicPartition, CommittedOffset], ...]], ...] = ()
+    groups: tuple[ListedGroup, ...] = ()
+
+
+class DescribeGroups(NamedTuple):
+    """DescribeGroups."""
+
+    groups: tuple[str, ...]
+
+
+class GroupsDescribed(NamedTuple):
+    """In the order of the request."""
+
+    groups: tuple[ClassicGroup | Error, ...]
 
 
 class CommitGroupOffsets(NamedTuple):
-    """OffsetCommit of a client without membership. Needs READ on the group."""
+    """OffsetCommit of a member, or of a client without membership. Needs READ on the group."""
 
     group: str
     offsets: tuple[tuple[TopicPartition, CommittedOffset], ...]
+    claim: MemberClaim = MemberClaim()
 
 
 class GroupOffsetsCommitted(NamedTuple):
     error: Error | None
+
+
+class CheckGroupMember(NamedTuple):
+    """Whether a transaction may commit offsets for the group; answered with (error or None,)."""
+
+    group: str
+    claim: MemberClaim
 
 
 class DescribeProducers(NamedTuple):

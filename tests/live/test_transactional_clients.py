@@ -1,6 +1,8 @@
-"""librdkafka's transactional producers on a real cluster see what they see on the served simulator.
+"""librdkafka's transactional producers and members of groups on a real cluster see what they see on the served
+simulator.
 
-The story and what has to be seen are in tests/wire/transaction_story.py; tests/wire plays it on the simulator.
+The stories and what has to be seen are in tests/wire/transaction_story.py and tests/wire/group_story.py; tests/wire
+plays them on the simulator.
 """
 
 from __future__ import annotations
@@ -8,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live import incident_steps
+from tests.wire.group_story import GROUP_STORY, play_group
 from tests.wire.transaction_story import STORY, play
 
+OFFSETS = "__consumer_offsets"
 CLUSTER = ClusterSpec(
     controllers=1,
     brokers=4,
@@ -29,8 +35,9 @@ class RealSide:
     def settings(self) -> Mapping[str, Any]:
         return self._cluster.superuser_config()
 
-    def create(self, topic: str) -> None:
-        self._cluster.client.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "1"})
+    def create(self, topic: str, partitions: int = 1) -> None:
+        replicas = [[1, 2, 3]] * partitions
+        self._cluster.client.create_topic(topic, replicas, {"min.insync.replicas": "1"})
 
     def kill(self, *brokers: int) -> None:
         incident_steps.kill(self._cluster, *brokers)
@@ -44,11 +51,32 @@ class RealSide:
     def elect_unclean(self, topic: str, leader: int) -> None:
         incident_steps.elect_unclean(self._cluster, (topic,), leader)
 
+    def kill_coordinator(self, broker: int) -> None:
+        self.wait_isr(OFFSETS, {3, 4})
+        self.kill(broker)
+        incident_steps.wait_all(
+            self._cluster, (OFFSETS,), lambda state: state.leader not in (broker, -1), "coordinated"
+        )
 
-def test_what_a_transactional_producer_and_its_consumers_see(cluster: KafkaCluster) -> None:
-    for topic in ("__transaction_state", "__consumer_offsets"):
-        cluster.client.create_topic(topic, [[4]], {"cleanup.policy": "compact"})
-    seen = play(RealSide(cluster))
+
+@pytest.fixture(scope="module")
+def coordinated(cluster: KafkaCluster) -> KafkaCluster:
+    """Broker 4 coordinates; broker 3 may take the groups over."""
+    for topic, replicas in (("__transaction_state", [4]), (OFFSETS, [4, 3])):
+        cluster.client.create_topic(topic, [replicas], {"cleanup.policy": "compact"})
+    return cluster
+
+
+def test_what_a_transactional_producer_and_its_consumers_see(coordinated: KafkaCluster) -> None:
+    seen = play(RealSide(coordinated))
     assert list(seen) == list(STORY)
     for step, wanted in STORY.items():
+        assert seen[step] == wanted, step
+
+
+def test_what_members_of_a_group_see(coordinated: KafkaCluster) -> None:
+    coordinated.bring_all_up()
+    seen = play_group(RealSide(coordinated))
+    assert list(seen) == list(GROUP_STORY)
+    for step, wanted in GROUP_STORY.items():
         assert seen[step] == wanted, step

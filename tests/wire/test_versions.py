@@ -50,19 +50,6 @@ def values(key: int, topic_id: str) -> Mapping[str, Any]:
         },
         Api.Metadata: {"topics": [{**named, "topic_id": None}], "include_topic_authorized_operations": True},
         Api.FindCoordinator: {"key": "g", "key_type": 0, "coordinator_keys": ("g",)},
-        Api.OffsetFetch: {
-            "groups": [{"group_id": "g", "member_id": None, "topics": None}],
-            "require_stable": False,
-        },
-        Api.OffsetCommit: {
-            **{"group_id": "g", "member_id": "", "group_instance_id": None},
-            "topics": [
-                {
-                    "name": TOPIC,
-                    "partitions": [{"partition_index": 0, "committed_offset": 1, "committed_metadata": None}],
-                }
-            ],
-        },
         Api.ApiVersions: {"client_software_name": "t", "client_software_version": "1"},
         Api.CreateTopics: {
             "topics": [
@@ -121,7 +108,7 @@ def values(key: int, topic_id: str) -> Mapping[str, Any]:
         },
         Api.GetReplicaLogInfo: {"topic_partitions": [{"topic_id": topic_id, "partitions": (0, 9)}]},
     }
-    told |= _changing(named, partitions) | _of_transactions()
+    told |= _changing(named, partitions) | _of_transactions() | _of_groups()
     flags = ("include_cluster_authorized_operations", "include_topic_authorized_operations")
     plain = ("allow_auto_topic_creation", "validate_only", "include_fenced_brokers", "include_synonyms")
     return {**dict.fromkeys((*flags, *plain), False), "timeout": 100, **told.get(key, {})}
@@ -142,6 +129,28 @@ def _of_transactions() -> dict[int, Mapping[str, Any]]:
         Api.AddOffsetsToTxn: {**producer, "group_id": "g"},
         Api.EndTxn: {**producer, "committed": True},
         Api.TxnOffsetCommit: {**producer, "group_id": "g", "topics": [{"name": TOPIC, "partitions": rows}]},
+    }
+
+
+def _of_groups() -> dict[int, Mapping[str, Any]]:
+    """What members of groups ask."""
+    member = {"group_id": "g", "member_id": "", "group_instance_id": None, "generation_id": -1}
+    rows = [{"partition_index": 0, "committed_offset": 1, "committed_metadata": None}]
+    return {
+        Api.OffsetFetch: {
+            **{"group_id": "g", "topics": [{"name": TOPIC, "partition_indexes": (0,)}]},
+            "groups": [{"group_id": "g", "member_id": None, "topics": None}],
+            "require_stable": False,
+        },
+        Api.OffsetCommit: {**member, "retention_time": -1, "topics": [{"name": TOPIC, "partitions": rows}]},
+        Api.JoinGroup: {
+            **{**member, "protocol_type": "consumer", "session_timeout": 1, "rebalance_timeout": 1},
+            "protocols": [{"name": "range", "metadata": b""}],
+        },
+        Api.Heartbeat: member,
+        Api.LeaveGroup: {**member, "members": [{**member, "reason": None}]},
+        Api.SyncGroup: {**member, "assignments": [{"member_id": "", "assignment": b""}]},
+        Api.DescribeGroups: {"groups": ("g",), "include_authorized_operations": False},
     }
 
 

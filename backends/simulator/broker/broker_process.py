@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from backends.base.consumer_groups import OFFSETS_TOPIC
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.broker.broker_state import UNREGISTERED, BrokerState
 from backends.simulator.broker.client_append import append_batch
@@ -12,6 +13,7 @@ from backends.simulator.broker.controller_channel import ControllerChannel
 from backends.simulator.broker.disk import BrokerDisk
 from backends.simulator.broker.fetcher import FetcherContext
 from backends.simulator.broker.fetcher_manager import FetcherManager
+from backends.simulator.broker.group_coordinator import CoordinatorRequest, GroupCoordinator
 from backends.simulator.broker.led_transactions import TransactionRequest, handle_transactions
 from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.operator_requests import OperatorRequests
@@ -92,9 +94,9 @@ class BrokerProcess:
             times=context.times,
             contents=context.contents,
             topic_configs=context.topic_configs,
-            groups=context.groups,
         )
         self.access = BrokerAccess(state, storage, self.leader, endpoint)
+        self._groups = GroupCoordinator(context, self.access, timers)
         self._previous_epoch = disk.clean_shutdown_epoch
         disk.clean_shutdown_epoch = None
         if state.running:
@@ -250,6 +252,8 @@ class BrokerProcess:
             after = image.partitions.get(tp)
             if tp in self.storage.disk.logs or (after is not None and self.id in after.replicas):
                 self._partition(tp, before.partitions.get(tp), after)
+            if tp.topic == OFFSETS_TOPIC:
+                self._groups.follow(tp)
         self.leader.registrations_changed(batch.brokers)
         if before.min_isr != image.min_isr:
             self.leader.min_isr_changed(before)
@@ -327,6 +331,8 @@ class BrokerProcess:
             if self.storage.offline(tp):
                 self.leader.drop(tp)
                 self._fetchers.leave(tp)
+                if tp.topic == OFFSETS_TOPIC:
+                    self._groups.follow(tp)
         lost = tuple((tp, LOST_DIRECTORY) for tp in self.storage.failed_partitions)
         if lost:
             self._assign(lost)
@@ -355,6 +361,8 @@ class BrokerProcess:
             self._append(body, answer)
         elif isinstance(body, TransactionRequest):
             handle_transactions(self._context, self.access, body, source, answer)
+        elif isinstance(body, CoordinatorRequest):
+            self._groups.handle(body, source, answer)
         elif isinstance(body, Perform):
             body.act(self.access, answer)
         else:

@@ -13,6 +13,14 @@ from backends.simulator.record_batches import GeneratedBatch, ProducedBatch
 from backends.simulator.transaction_logs import TransactionalBatch
 from recovery.model import EpochSpan, TopicPartition
 
+_COORDINATOR_ERRORS = {
+    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
+    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
+}
+
 
 def append_batch(
     context: Context,
@@ -76,3 +84,8 @@ def append_stored(
     span = EpochSpan(after.last_epoch, before.end, after.end)
     context.contents.add(tp, span, batch)
     return span
+
+
+def coordinator_error(reply: ProduceReply) -> Error | None:
+    """How a coordinator of groups or transactions names the errors of its own log."""
+    return None if reply.error is None else _COORDINATOR_ERRORS.get(reply.error, reply.error)

@@ -8,7 +8,7 @@ from functools import partial
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.transactions import Marker
 from backends.simulator.broker.broker_access import BrokerAccess
-from backends.simulator.broker.client_append import append_stored
+from backends.simulator.broker.client_append import append_stored, coordinator_error
 from backends.simulator.context import Context
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply
@@ -31,14 +31,6 @@ from backends.simulator.transaction_logs import (
 )
 from recovery.model import TopicPartition
 from recovery.transactions.transaction_values import CoordinatedTransaction
-
-_COORDINATOR_ERRORS = {
-    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
-    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
-}
-"""How a coordinator names the errors of its own log."""
 
 TransactionRequest = DescribeProducers | ListTransactions | WriteTxnMarkers
 
@@ -171,7 +163,7 @@ def append_state(
 
     def replied(reply: ProduceReply) -> None:
         if answer is not None:
-            answer(None if reply.error is None else _COORDINATOR_ERRORS.get(reply.error, reply.error))
+            answer(coordinator_error(reply))
 
     span = append_stored(context, broker, tp, GeneratedBatch(1, records=(record,)), acks=-1, answer=replied)
     if span is not None:

@@ -14,7 +14,6 @@ from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.replica_log import Log, read
 from backends.simulator.config import Config
 from backends.simulator.context import DeniedPermissions
-from backends.simulator.group_store import GroupStore
 from backends.simulator.messages import (
     CreateTopic,
     DeleteTopic,
@@ -61,7 +60,6 @@ class OperatorRequests:
         times: RecordTimes,
         contents: RecordContents,
         topic_configs: Mapping[str, Mapping[str, str]],
-        groups: GroupStore,
     ) -> None:
         self._state = state
         self._storage = storage
@@ -70,7 +68,6 @@ class OperatorRequests:
         self._denied = denied
         self._times = times
         self._contents = contents
-        self._groups = groups
         self._served: dict[type, Callable[[Any], Any]] = {
             ask.DescribeCluster: lambda _: self._cluster(),
             ask.DescribeTopicPartitions: lambda body: describe_page(
@@ -85,8 +82,6 @@ class OperatorRequests:
                 self._state.image, topic_configs, body, self._denied
             ),
             ask.ListReassignments: self._reassignments,
-            ask.ListGroupOffsets: lambda _: self._group_offsets(),
-            ask.CommitGroupOffsets: self._commit_offsets,
             LogInfoRequest: self._for_the_controller,
         }
 
@@ -101,23 +96,6 @@ class OperatorRequests:
             self._quorum(body, answer)
         else:
             raise TypeError(f"no request of a broker: {body!r}")
-
-    def _coordinates(self) -> bool:
-        brokers = self._state.image.brokers
-        return self._state.id == min((id_ for id_, held in brokers.items() if not held.fenced), default=None)
-
-    def _group_offsets(self) -> ask.GroupOffsetsListed:
-        if "DESCRIBE cluster" in self._denied:
-            return ask.GroupOffsetsListed(Error.CLUSTER_AUTHORIZATION_FAILED)
-        return ask.GroupOffsetsListed(None, self._groups.all() if self._coordinates() else ())
-
-    def _commit_offsets(self, body: ask.CommitGroupOffsets) -> ask.GroupOffsetsCommitted:
-        if not self._coordinates():
-            return ask.GroupOffsetsCommitted(Error.NOT_COORDINATOR)
-        if f"READ group {body.group}" in self._denied:
-            return ask.GroupOffsetsCommitted(Error.GROUP_AUTHORIZATION_FAILED)
-        self._groups.commit(body.group, body.offsets)
-        return ask.GroupOffsetsCommitted(None)
 
     def _cluster(self) -> ask.ClusterDescribed:
         image = self._state.image

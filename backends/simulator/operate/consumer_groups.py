@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from backends.base.consumer_groups import Commits, GroupListing
+from backends.base.consumer_groups import OFFSETS_TOPIC, Commits, GroupListing, unlisted_groups
 from backends.base.errors import Unreachable
+from backends.simulator.classic_group import ClassicGroup
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
 from backends.simulator.operate.operator_client import OperatorClient, denied, silence
@@ -14,10 +15,13 @@ from backends.simulator.operator_messages import (
     CommitGroupOffsets,
     GroupOffsetsCommitted,
     GroupOffsetsListed,
+    ListedGroup,
     ListGroupOffsets,
 )
-from recovery.groups.group_values import ConsumerGroup, GroupKind, GroupMembers
+from recovery.groups.group_values import ConsumerGroup, GroupKind, GroupMember, GroupMembers
 from recovery.model import TopicPartition, Unknown, Why
+
+_MOVED = Unknown(Why.NOT_ANSWERED, "its coordinator is another one now")
 
 
 class SimulatedConsumerGroups:
@@ -29,12 +33,16 @@ class SimulatedConsumerGroups:
     async def listed(self) -> GroupListing:
         answers = self._answers()
         groups = tuple(
-            ConsumerGroup(group, broker, GroupKind.CLASSIC, "consumer", "Empty")
+            ConsumerGroup(
+                row.group.name, broker, GroupKind.CLASSIC, row.group.protocol_type, row.group.phase.value
+            )
             for broker, answer in answers.items()
             if not isinstance(answer, Unknown)
-            for group in answer
+            for row in answer.values()
         )
-        return GroupListing(groups, tuple(a for a in answers.values() if isinstance(a, Unknown)))
+        states, _, _ = self._client.describe((OFFSETS_TOPIC,))
+        silent = (answer for answer in answers.values() if isinstance(answer, Unknown))
+        return GroupListing(groups, (*unlisted_groups(states), *silent))
 
     async def committed(
         self, groups: Sequence[ConsumerGroup], partitions: Iterable[TopicPartition] | None
@@ -43,20 +51,28 @@ class SimulatedConsumerGroups:
         answers = self._answers()
         found: dict[str, Commits | Unknown] = {}
         for group in groups:
-            answer = answers.get(
-                group.coordinator, Unknown(Why.NOT_ANSWERED, "its coordinator is another one now")
-            )
+            answer = answers.get(group.coordinator, _MOVED)
             if isinstance(answer, Unknown):
                 found[group.name] = answer
                 continue
-            offsets = answer.get(group.name, {})
+            offsets = dict(answer[group.name].offsets) if group.name in answer else {}
             found[group.name] = {tp: c for tp, c in offsets.items() if wanted is None or tp in wanted}
         return found
 
     async def members(self, groups: Sequence[ConsumerGroup]) -> Mapping[str, GroupMembers | Unknown]:
-        return {group.name: GroupMembers((), "") for group in groups}
+        answers = self._answers()
+        found: dict[str, GroupMembers | Unknown] = {}
+        for group in groups:
+            answer = answers.get(group.coordinator, _MOVED)
+            if isinstance(answer, Unknown):
+                found[group.name] = answer
+                continue
+            listed = answer[group.name].group if group.name in answer else ClassicGroup(group.name)
+            members = tuple(GroupMember(one.client_id, one.host) for one in listed.members)
+            found[group.name] = GroupMembers(members, listed.assignor or "")
+        return found
 
-    def _answers(self) -> dict[int, Mapping[str, Commits] | Unknown]:
+    def _answers(self) -> dict[int, Mapping[str, ListedGroup] | Unknown]:
         """By broker. A broker that is fenced coordinates nothing, whether it answers or not."""
         _, reported = self._client.caught_up()
         brokers = [number for number, fenced in reported.brokers if not fenced]
@@ -64,12 +80,12 @@ class SimulatedConsumerGroups:
         return dict(zip(brokers, map(_listed, answers), strict=True))
 
 
-def _listed(answer: object) -> Mapping[str, Commits] | Unknown:
+def _listed(answer: object) -> Mapping[str, ListedGroup] | Unknown:
     if not isinstance(answer, GroupOffsetsListed):
         return silence(answer)
     if answer.error is not None:
         return denied(answer.error, "DESCRIBE", "the cluster", "ListGroups")
-    return {group: dict(offsets) for group, offsets in answer.groups}
+    return {row.group.name: row for row in answer.groups}
 
 
 class SimulatedOffsetWriter:

@@ -25,6 +25,11 @@ class Api(IntEnum):
     OffsetCommit = 8
     OffsetFetch = 9
     FindCoordinator = 10
+    JoinGroup = 11
+    Heartbeat = 12
+    LeaveGroup = 13
+    SyncGroup = 14
+    DescribeGroups = 15
     ListGroups = 16
     SaslHandshake = 17
     ApiVersions = 18
@@ -82,10 +87,14 @@ _BROKER: dict[int, tuple[int, int]] = {
     Api.Fetch: (4, 18),
     Api.ListOffsets: (1, 11),
     Api.Metadata: (0, 13),
-    # Earlier versions ask for one group at a time.
-    Api.OffsetCommit: (8, 9),
-    Api.OffsetFetch: (8, 9),
+    Api.OffsetCommit: (2, 9),
+    Api.OffsetFetch: (1, 9),
     Api.FindCoordinator: (0, 6),
+    Api.JoinGroup: (0, 9),
+    Api.Heartbeat: (0, 4),
+    Api.LeaveGroup: (0, 5),
+    Api.SyncGroup: (0, 5),
+    Api.DescribeGroups: (0, 6),
     Api.ListGroups: (0, 5),
     Api.InitProducerId: (0, 5),
     Api.OffsetForLeaderEpoch: (2, 4),

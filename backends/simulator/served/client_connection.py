@@ -63,6 +63,8 @@ class ClientConnection:
         self._writer = writer
         self._principal: Principal | None = None if service.users else Principal()
         self._bare_token = False
+        peer = writer.get_extra_info("peername")
+        self._host = str(peer[0]) if peer else ""
 
     def reset(self) -> None:
         """Close at once, with a connection reset."""
@@ -133,7 +135,9 @@ class ClientConnection:
 
     def _call(self, frame: Frame, request: Any) -> ServedCall:
         rights = PrincipalRights(self._principal or Principal(), self._context.world.context.denied)
-        return ServedCall(self._context, self._service.node, rights, frame.version, request)
+        return ServedCall(
+            self._context, self._service.node, rights, frame.version, request, frame.client, self._host
+        )
 
     async def _send(self, frame: Frame, body: bytes, *, flexible: bool) -> bool:
         data: bytes | None = answer(frame, body, flexible=flexible)

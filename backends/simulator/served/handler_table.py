@@ -14,6 +14,13 @@ from backends.simulator.served.handlers.elections import (
 )
 from backends.simulator.served.handlers.features import api_versions, update_features
 from backends.simulator.served.handlers.fetch import fetch
+from backends.simulator.served.handlers.group_members import (
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    sync_group,
+)
 from backends.simulator.served.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
 from backends.simulator.served.handlers.metadata_log import fetch_metadata_log, fetch_snapshot
 from backends.simulator.served.handlers.offsets import list_offsets, offset_for_leader_epoch
@@ -51,6 +58,11 @@ HANDLERS: dict[Api, Handler] = {
     Api.ListOffsets: list_offsets,
     Api.Metadata: metadata,
     Api.FindCoordinator: find_coordinator,
+    Api.JoinGroup: join_group,
+    Api.Heartbeat: heartbeat,
+    Api.LeaveGroup: leave_group,
+    Api.SyncGroup: sync_group,
+    Api.DescribeGroups: describe_groups,
     Api.OffsetCommit: offset_commit,
     Api.OffsetFetch: offset_fetch,
     Api.ListGroups: list_groups,

@@ -33,13 +33,17 @@ class NodeSilent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServedCall:
-    """``request`` is the decoded message; ``version`` is also that of the answer."""
+    """``request`` is the decoded message; ``version`` is also that of the answer. ``client`` is what the client
+    calls itself, ``host`` where it is connected from.
+    """
 
     context: ServedContext
     node: NetworkNode
     rights: PrincipalRights
     version: int
     request: Any
+    client: str = ""
+    host: str = ""
 
     @property
     def at_broker(self) -> bool:

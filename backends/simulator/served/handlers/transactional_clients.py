@@ -13,8 +13,11 @@ from kio.schema.errors import ErrorCode
 
 from backends.base.consumer_groups import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
+from backends.simulator.classic_group import MemberClaim
+from backends.simulator.group_store import OFFSETS_PARTITIONS, group_coordinator, offsets_partition
 from backends.simulator.messages import CreateTopic, Error
 from backends.simulator.network import broker as node
+from backends.simulator.operator_messages import CheckGroupMember
 from backends.simulator.partition_table import topics_of
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
@@ -25,7 +28,7 @@ from backends.simulator.served.served_context import HOST
 from backends.simulator.transaction_coordinators import TransactionCoordinators
 from backends.simulator.transaction_rules import ProducerEpoch
 from recovery.groups.group_values import CommittedOffset
-from recovery.model import TopicPartition
+from recovery.model import NO_LEADER, TopicPartition
 from recovery.transactions.decision_records import state_partition
 
 TRANSACTIONAL_ID = 1
@@ -34,8 +37,6 @@ LONGEST_TIMEOUT_MS = 900_000
 """transaction.max.timeout.ms"""
 STATE_PARTITIONS, STATE_REPLICAS, STATE_MIN_ISR = 50, 3, 2
 """transaction.state.log.num.partitions, .replication.factor and .min.isr; as few replicas as there are brokers."""
-OFFSETS_PARTITIONS = 50
-"""offsets.topic.num.partitions"""
 BY_LEADERS_FROM = 4
 """AddPartitionsToTxn of this version is between brokers."""
 NEW_EPOCH_FROM = 5
@@ -153,8 +154,10 @@ async def add_offsets_to_txn(call: ServedCall) -> Values:
 async def _add_offsets(call: ServedCall, request: Any) -> Error | None:
     name = str(request.transactional_id)
     producer = ProducerEpoch(request.producer_id, request.producer_epoch)
-    number = state_partition(str(request.group_id), OFFSETS_PARTITIONS)
-    asked = frozenset((TopicPartition(OFFSETS_TOPIC, number),))
+    group = str(request.group_id)
+    tp = await call.read_broker(lambda broker: offsets_partition(broker.state.image, group))
+    number = state_partition(group, OFFSETS_PARTITIONS)
+    asked = frozenset((tp or TopicPartition(OFFSETS_TOPIC, number),))
     found: Error | None = await _at_coordinator(
         call,
         name,
@@ -186,8 +189,12 @@ async def txn_offset_commit(call: ServedCall) -> Values:
 
 async def _prepare_offsets(call: ServedCall) -> ErrorCode:
     request = call.request
-    if await call.read_broker(group_coordinator) != call.node.id:
-        return ErrorCode.not_coordinator
+    claim = MemberClaim(
+        call.field("member_id", ""), call.field("generation_id", -1), call.field("group_instance_id")
+    )
+    (refusal,) = await call.ask(CheckGroupMember(str(request.group_id), claim))
+    if refusal is not None:
+        return code(refusal)
     if call.version >= NEW_EPOCH_FROM:
         error = _error(call, await _add_offsets(call, request), fenced_from=0)
         if error is not ErrorCode.none:
@@ -259,33 +266,35 @@ def _producer(error: ErrorCode, producer: ProducerEpoch | None = None) -> Values
 
 
 async def find_coordinator(call: ServedCall) -> Values:
-    """Of groups and of transactional ids. The first transactional producer creates __transaction_state."""
+    """Of groups and of transactional ids. The first client that asks creates the topic of its coordinators."""
     keys = call.field("coordinator_keys", ())
     asked = keys or (call.field("key", ""),)
     if call.field("key_type", 0) == TRANSACTIONAL_ID:
-        if TRANSACTIONS_TOPIC not in topics_of(call.context.world.image):
-            await _create_transaction_state(call)
+        await _create_if_missing(call, TRANSACTIONS_TOPIC, STATE_PARTITIONS, STATE_MIN_ISR)
         leaders = await call.read_broker(
             lambda broker: [transaction_coordinator(broker, str(key)) for key in asked]
         )
     else:
-        leaders = [await call.read_broker(group_coordinator)] * len(asked)
+        await _create_if_missing(call, OFFSETS_TOPIC, OFFSETS_PARTITIONS, None)
+        leaders = await call.read_broker(
+            lambda broker: [
+                group_coordinator(broker.state.image, str(key))
+                if offsets_partition(broker.state.image, str(key))
+                else NO_LEADER
+                for key in asked
+            ]
+        )
     rows = [_coordinator(call, leader) for leader in leaders]
     return {**rows[0], "coordinators": [{**row, "key": key} for row, key in zip(rows, asked, strict=True)]}
 
 
-async def _create_transaction_state(call: ServedCall) -> None:
+async def _create_if_missing(call: ServedCall, topic: str, partitions: int, min_isr: int | None) -> None:
     """The client asks again until the topic has leaders."""
     image = call.context.world.image
-    replicas = min(STATE_REPLICAS, len(image.brokers))
-    rows = spread_replicas(call, image, STATE_PARTITIONS, replicas)
-    await call.ask(CreateTopic(TRANSACTIONS_TOPIC, rows, min(STATE_MIN_ISR, replicas)))
-
-
-def group_coordinator(broker: BrokerAccess) -> int:
-    """The unfenced broker with the lowest id coordinates every group, by this broker's metadata."""
-    brokers = broker.state.image.brokers
-    return min((id_ for id_, held in brokers.items() if not held.fenced), default=-1)
+    if topic not in topics_of(image):
+        replicas = min(STATE_REPLICAS, len(image.brokers))
+        rows = spread_replicas(call, image, partitions, replicas)
+        await call.ask(CreateTopic(topic, rows, None if min_isr is None else min(min_isr, replicas)))
 
 
 def _coordinator(call: ServedCall, broker: int) -> Values:
