@@ -5,7 +5,7 @@ makes it exist.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -72,12 +72,20 @@ class JobResult:
         """See :attr:`RunTarget.place`."""
         return self.target.place
 
-    def rows(self, definition: TableDefinition, schema: pa.Schema | None = None) -> Iterator[pa.Table]:
-        """Its rows of a table, or some of their columns. Raises PipelineError."""
-        target = self.target
-        return read_partitions(
-            target.root, definition, "run_id", {target.run_id}, schema or definition.schema
-        )
+    def rows(self, definition: TableDefinition, columns: Sequence[str] = ()) -> Iterator[pa.Table]:
+        """See :func:`rows_of_runs`."""
+        return rows_of_runs(self.target.root, definition, {self.target.run_id}, columns)
+
+
+def rows_of_runs(
+    root: StoragePath, definition: TableDefinition, run_ids: Collection[str], columns: Sequence[str] = ()
+) -> Iterator[pa.Table]:
+    """The rows that those runs wrote, or some of their columns; the first table has none. Raises PipelineError."""
+    schema = definition.schema
+    if columns:
+        schema = pa.schema([schema.field(name) for name in columns])
+    yield schema.empty_table()
+    yield from read_partitions(root, definition, "run_id", run_ids, schema)
 
 
 def run_target(out: StoragePath, job: str, now: datetime, token: str) -> RunTarget:

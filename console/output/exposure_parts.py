@@ -16,6 +16,7 @@ def exposure_parts(result: JobResult, rows: int) -> Iterator[ResultPart]:
     """What each failure takes, and the answers to questions."""
     summary = result.summary
     yield from (f"counted as if {what}" for what in what_if_from(result.asked.get("what_if", {})).assumed)
+    yield from fleet_parts(summary.get("fleet", ()), rows)
     answers = summary.get("what_if", ())
     for cluster_id in dict.fromkeys(row["cluster_id"] for row in answers):
         mine = [row for row in answers if row["cluster_id"] == cluster_id]
@@ -102,6 +103,56 @@ def _count(row: Mapping[str, Any], name: str) -> str:
     """A count; "?" in a result of an earlier version, which did not count it."""
     value = row.get(name)
     return "?" if value is None else f"{value:,}"
+
+
+def fleet_parts(fleet: Sequence[Mapping[str, Any]], rows: int) -> Iterator[ResultPart]:
+    """One table of all clusters, the worst first; of one cluster the rest says it all."""
+    if len(fleet) < 2:
+        return
+    read = [row for row in fleet if row["refused"] is None]
+    unread = len(fleet) - len(read)
+    more = f"; {unread:,} more could not be read, and are named below" if unread else ""
+    now, offline, at_risk = (
+        sum(row[name] > 0 for row in read) for name in ("offline_now", "offline", "acknowledged_at_risk")
+    )
+    yield (
+        f"{counted(len(read), 'cluster')}: {now:,} with partitions offline now, {offline:,} where one failure takes"
+        f" partitions offline, {at_risk:,} where one puts acknowledged records at risk{more}"
+    )
+    most = max((row["acknowledged_at_risk"] for row in read), default=0)
+    shown = [_fleet_row(row, most) for row in first_rows(read, rows)]
+    yield ResultTable("clusters, the worst first", _FLEET, shown, ids_first=True)
+    if len(read) > rows > 0:
+        yield f"… and {len(read) - rows:,} more clusters (--rows 0 shows all)"
+
+
+_FLEET = (
+    "id",
+    "partitions",
+    "offline now",
+    "worst failure",
+    "records at risk",
+    "",
+    "offline",
+    "under min ISR",
+    "failures that take partitions",
+)
+
+
+def _fleet_row(row: Mapping[str, Any], most: int) -> ResultRow:
+    takes = any(row[name] for name in ("acknowledged_at_risk", "offline", "under_min_isr"))
+    worst = f"{row['kind']} {' + '.join(row['failed'])}" if takes else "none takes anything"
+    return (
+        row["cluster_id"],
+        f"{row['partitions']:,}",
+        f"{row['offline_now']:,}",
+        worst,
+        f"{row['acknowledged_at_risk']:,}",
+        Share(row["acknowledged_at_risk"], most, 10),
+        f"{row['offline']:,}",
+        f"{row['under_min_isr']:,}",
+        f"{row['failures_offline']:,}",
+    )
 
 
 _KINDS = {

@@ -10,11 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from pipeline.drills.recovery_arms import Arm
+from pipeline.results import rows_of_runs
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import read_partitions
 from pipeline.tables.schemas import DRILL_INCIDENTS
 
 Array = np.ndarray
@@ -49,8 +48,7 @@ class PairedDifferences(NamedTuple):
 def read_incidents(root: StoragePath, run_ids: Collection[str]) -> list[Incident]:
     """The incidents of those runs that could be run, each once. Raises PipelineError."""
     found: dict[tuple[Any, ...], Incident] = {}
-    schema = pa.schema([DRILL_INCIDENTS.schema.field(name) for name in _COLUMNS])
-    for table in read_partitions(root, DRILL_INCIDENTS, "run_id", run_ids, schema):
+    for table in rows_of_runs(root, DRILL_INCIDENTS, run_ids, _COLUMNS):
         for row in table.to_pylist():
             if not row["error"]:
                 found[row["scenario"], row["min_isr"], row["arm"], row["seed"]] = row

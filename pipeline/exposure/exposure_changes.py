@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -12,12 +13,13 @@ from pipeline.exposure.what_if import WHAT_IF, what_if_from
 from pipeline.results import JobResult
 from pipeline.tables.schemas import EXPOSURES
 
-COMPARED_COUNTS = ("offline", "under_min_isr")
+COMPARED_COUNTS = ("offline", "under_min_isr", "acknowledged_at_risk")
+_ORDER = ("acknowledged_at_risk", "offline", "under_min_isr")
 _KEY = ["cluster_id", "kind", "failure"]
 
 
 class ExposureChange(NamedTuple):
-    """A failure: the counts ``before`` and ``after``, in the order of :data:`COMPARED_COUNTS`."""
+    """A failure: the counts ``before`` and ``after``, in the order of :attr:`ExposureChanges.counts`."""
 
     cluster_id: str
     kind: str
@@ -25,21 +27,23 @@ class ExposureChange(NamedTuple):
     before: tuple[int, ...]
     after: tuple[int, ...]
 
-    @property
-    def more_offline(self) -> int:
-        """Partitions more that it takes offline; below 0: fewer."""
-        return self.after[0] - self.before[0]
+    def more(self, count: str) -> int:
+        """Partitions more; below 0: fewer. A count that is not compared has none more."""
+        at = COMPARED_COUNTS.index(count)
+        return self.after[at] - self.before[at] if at < len(self.after) else 0
 
 
 class ExposureChanges(NamedTuple):
     """``changed``: the failures whose counts changed, the worst first; ``same``: how many did not. Clusters that
-    are in one result only are not compared: ``gone`` and ``new``.
+    are in one result only are not compared: ``gone`` and ``new``. ``counts``: the first of
+    :data:`COMPARED_COUNTS`; a result of an earlier version does not have them all.
     """
 
     changed: tuple[ExposureChange, ...]
     same: int
     gone: tuple[str, ...]
     new: tuple[str, ...]
+    counts: tuple[str, ...]
 
 
 def exposure_changes(before: JobResult, after: JobResult) -> ExposureChanges:
@@ -57,21 +61,22 @@ def exposure_changes(before: JobResult, after: JobResult) -> ExposureChanges:
     both = pa.array(sorted(clusters[0] & clusters[1]), pa.string())
     first, last = (_singles(result, both) for result in (before, after))
     joined = first.join(last, _KEY, join_type="full outer", left_suffix="_before", right_suffix="_after")
-    rows = [_change(row) for row in joined.to_pylist()]
+    counts = tuple(name for name in COMPARED_COUNTS if not first[name].null_count + last[name].null_count)
+    rows = [_change(row, counts) for row in joined.to_pylist()]
     changed = [row for row in rows if row.before != row.after]
-    changed.sort(key=lambda row: (-row.more_offline, -(row.after[1] - row.before[1]), row[:3]))
+    changed.sort(key=lambda row: (*(-row.more(name) for name in _ORDER), row[:3]))
     return ExposureChanges(
         tuple(changed),
         len(rows) - len(changed),
         tuple(sorted(clusters[0] - clusters[1])),
         tuple(sorted(clusters[1] - clusters[0])),
+        counts,
     )
 
 
 def _singles(result: JobResult, clusters: pa.Array) -> pa.Table:
     names = ("cluster_id", "kind", "failed", *COMPARED_COUNTS)
-    schema = pa.schema([EXPOSURES.schema.field(name) for name in names])
-    table = pa.concat_tables([schema.empty_table(), *result.rows(EXPOSURES, schema)])
+    table = pa.concat_tables(result.rows(EXPOSURES, names))
     table = table.filter(pc.equal(pc.list_value_length(table["failed"]), 1))
     # A question may have been asked only once.
     table = table.filter(pc.not_equal(table["kind"], WHAT_IF))
@@ -80,6 +85,6 @@ def _singles(result: JobResult, clusters: pa.Array) -> pa.Table:
     return table.append_column("failure", failure).drop_columns(["failed"])
 
 
-def _change(row: dict[str, Any]) -> ExposureChange:
-    counts = (tuple(row[f"{name}_{when}"] or 0 for name in COMPARED_COUNTS) for when in ("before", "after"))
-    return ExposureChange(row["cluster_id"], row["kind"], row["failure"], *counts)
+def _change(row: dict[str, Any], counts: Sequence[str]) -> ExposureChange:
+    told = (tuple(row[f"{name}_{when}"] or 0 for name in counts) for when in ("before", "after"))
+    return ExposureChange(row["cluster_id"], row["kind"], row["failure"], *told)

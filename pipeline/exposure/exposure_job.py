@@ -10,14 +10,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from pipeline.exposure.cluster_brokers import brokers_of
 from pipeline.exposure.failure_counts import TOPIC
+from pipeline.exposure.fleet import COUNTED, DETAILED, fleet_rows
 from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf, check_names
 from pipeline.plan import duplicate_rows
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobOutput, RunTarget
 from pipeline.snapshot.state_sources import Sources
-from pipeline.tables.schemas import EFFECTS, EXPOSED_TOPICS, EXPOSURES, QUARANTINED_ROWS
+from pipeline.tables.delta_table import append
+from pipeline.tables.schemas import EFFECTS, EXPOSED_TOPICS, EXPOSURES, FLEET, QUARANTINED_ROWS
 from pipeline.tables.spark_tables import rows_of_run, write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 
@@ -97,8 +101,8 @@ _ORDER: Sequence[str] = ("acknowledged_at_risk", "offline", "under_min_isr", "pa
 def summarise(
     spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED
 ) -> dict[str, Any]:
-    """The ten worst of each kind, single failures and pairs apart, and the ten worst topics, of each cluster; and
-    the answers to the what-if questions.
+    """A row for each cluster, the worst first; of the first clusters the ten worst failures of each kind, single
+    ones and pairs apart, and the ten worst topics; the answers to the what-if questions. Writes the fleet's table.
     """
     from pyspark.sql import Window  # noqa: PLC0415  # an extra
     from pyspark.sql import functions as f  # noqa: PLC0415
@@ -107,21 +111,43 @@ def summarise(
     found = found.withColumn("together", f.size("failed"))
     order = [f.desc(name) for name in _ORDER]
     place = Window.partitionBy("cluster_id", "kind", "together").orderBy(*order, "failed")
-    worst = found.withColumn("place", f.row_number().over(place))
+    fleet = fleet_rows(sources, _worst_of_clusters(found))
+    append(target.root, FLEET, lambda: _as_table(fleet, target.run_id))
+    detailed = f.col("cluster_id").isin([row["cluster_id"] for row in fleet[:DETAILED]])
+    worst = found.where(detailed).withColumn("place", f.row_number().over(place))
     worst = worst.where(f"place <= {WORST} AND kind <> '{WHAT_IF}'")
     answers = found.where(f"kind = '{WHAT_IF}'").collect()
-    by_topic = rows_of_run(spark, target.root, EXPOSED_TOPICS, target.run_id).drop("run_id")
+    by_topic = rows_of_run(spark, target.root, EXPOSED_TOPICS, target.run_id).drop("run_id").where(detailed)
     place = Window.partitionBy("cluster_id").orderBy(*order, "topic", "broker")
     topic = by_topic.withColumn("place", f.row_number().over(place)).where(f"place <= {WORST}")
     listed = worst.orderBy("cluster_id", "together", "kind", "place")
     flaws = rows_of_run(spark, target.root, QUARANTINED_ROWS, target.run_id).drop("run_id")
     return {
+        "fleet": fleet,
         "worst": [row.asDict() for row in listed.collect()],
         "what_if": _answered(sources, what_if, [row.asDict() for row in answers]),
         "topics": [row.asDict() for row in topic.orderBy("cluster_id", "place").collect()],
         "refused": [refused._asdict() for refused in sources.refused],
         "quarantined": [row.asDict() for row in flaws.orderBy("cluster_id", "reason").collect()],
     }
+
+
+def _worst_of_clusters(found: Any) -> dict[str, dict[str, Any]]:
+    """For :func:`pipeline.exposure.fleet.fleet_rows`."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    single = found.where(f"together = 1 AND kind <> '{WHAT_IF}'")
+    worst = single.groupBy("cluster_id").agg(
+        f.max(f.struct(*COUNTED, "kind", "failed")).alias("worst"),
+        f.count_if(f.col("offline") > 0).alias("failures_offline"),
+        f.count_if(f.col("acknowledged_at_risk") > 0).alias("failures_at_risk"),
+    )
+    rows = worst.select("cluster_id", "worst.*", "failures_offline", "failures_at_risk").collect()
+    return {row["cluster_id"]: row.asDict() for row in rows}
+
+
+def _as_table(fleet: Sequence[Mapping[str, Any]], run_id: str) -> pa.Table:
+    return pa.Table.from_pylist([row | {"run_id": run_id} for row in map(dict, fleet)], FLEET.schema)
 
 
 def _answered(

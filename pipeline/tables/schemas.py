@@ -276,6 +276,25 @@ EXPOSURES = _of_run(
 EXPOSED_TOPICS = _of_run(
     "exposed_topics", [("cluster_id", _TEXT), ("topic", _TEXT), ("broker", pa.int32()), *_COUNTS]
 )
+FLEET = _of_run(
+    "fleet",
+    [
+        ("cluster_id", _TEXT),
+        ("taken_at", _TEXT),
+        ("partitions", pa.int64()),
+        ("offline_now", pa.int64()),
+        ("kind", _TEXT),  # of the worst failure of one broker, rack or log dir, as the next columns
+        ("failed", pa.list_(_TEXT)),
+        ("acknowledged_at_risk", pa.int64()),
+        ("offline", pa.int64()),
+        ("under_min_isr", pa.int64()),
+        ("failures_offline", pa.int64()),  # how many single failures take a partition offline
+        ("failures_at_risk", pa.int64()),
+        ("refused", _TEXT),  # why the cluster could not be read; null: it could
+    ],
+)
+"""A row for each cluster of a run of exposure."""
+
 FIX = pa.schema(
     [
         ("cluster_id", _TEXT),
@@ -378,6 +397,7 @@ RESULT_TABLES = (
     PLANS,
     EXPOSURES,
     EXPOSED_TOPICS,
+    FLEET,
     FIXES,
     QUARANTINED_ROWS,
     INCIDENTS,

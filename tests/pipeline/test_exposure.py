@@ -222,6 +222,9 @@ def test_the_summary_holds_the_ten_worst_and_no_more(exposed: Any) -> None:
     assert {("broker", 1), ("broker", 2), ("rack", 1), ("rack", 2), ("log dir", 1)} <= kinds
     assert all(row["place"] <= exposure_job.WORST for row in [*told["worst"], *told["topics"]])
     assert told["quarantined"] == []
+    (fleet,) = told["fleet"]
+    worst = max(row["acknowledged_at_risk"] for row in told["worst"] if row["together"] == 1)
+    assert (fleet["partitions"], fleet["offline_now"], fleet["acknowledged_at_risk"]) == (17, 1, worst)
 
 
 def counts(spark: Any, root: StoragePath, told: list[Survey]) -> dict[tuple[str, ...], dict[str, int]]:

@@ -1,4 +1,4 @@
-"""The verbs of ``ktriage pipeline`` that use results and run no job: show, report, compare and package."""
+"""The verbs of ``ktriage pipeline`` that use results and run no job: show, report, compare, trend, package."""
 
 from __future__ import annotations
 
@@ -99,6 +99,15 @@ def compare(
             help="Exit with status 1 if a failure takes more than N partitions more offline than before.",
         ),
     ] = None,
+    max_more_at_risk: Annotated[
+        int | None,
+        typer.Option(
+            "--max-more-at-risk",
+            min=0,
+            metavar="N",
+            help="The same for partitions whose acknowledged records a failure puts at risk.",
+        ),
+    ] = None,
     rows: ResultRows = 20,
     output: OutputFormat = Output.TABLE,
 ) -> int:
@@ -110,11 +119,76 @@ def compare(
       ktriage pipeline compare results/last-week results/today --max-more-offline 0
     """
     with interruptible():
-        from console.cli.pipeline.compare_exposures import compare_exposures  # noqa: PLC0415  # not for --help
-
-        return compare_exposures(
-            ctx.obj, before, after, rows, at_most=max_more_offline, json=output == Output.JSON
+        from console.cli.pipeline.compare_exposures import (  # noqa: PLC0415  # not for --help
+            ExposureLimits,
+            compare_exposures,
         )
+
+        limits = ExposureLimits(max_more_offline, max_more_at_risk)
+        return compare_exposures(ctx.obj, before, after, rows, limits=limits, json=output == Output.JSON)
+
+
+def trend(
+    ctx: typer.Context,
+    *,
+    results: Annotated[
+        str,
+        typer.Argument(
+            metavar="RESULTS", help="The directory of the results of several runs.", show_default=False
+        ),
+    ],
+    cluster_id: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cluster-id", metavar="ID", help="Only this cluster. May be repeated. Default: every one."
+        ),
+    ] = None,
+    max_offline: Annotated[
+        int | None,
+        typer.Option(
+            "--max-offline",
+            min=0,
+            metavar="N",
+            help="Exit with status 1 if the worst failure of a cluster takes more than N partitions offline.",
+        ),
+    ] = None,
+    max_at_risk: Annotated[
+        int | None,
+        typer.Option(
+            "--max-at-risk",
+            min=0,
+            metavar="N",
+            help="The same for partitions whose acknowledged records it puts at risk.",
+        ),
+    ] = None,
+    max_more_offline: Annotated[
+        int | None,
+        typer.Option(
+            "--max-more-offline", min=0, metavar="N", help="Or N more offline than in the run before."
+        ),
+    ] = None,
+    max_more_at_risk: Annotated[
+        int | None,
+        typer.Option(
+            "--max-more-at-risk", min=0, metavar="N", help="Or N more at risk than in the run before."
+        ),
+    ] = None,
+    rows: ResultRows = 20,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Shows how the worst failure of each cluster changed over the runs of exposure, and what changed most between
+    the newest two. Runs that assume something else (a drain, another min ISR) than the newest are left out.
+
+    \b
+    Example:
+      ktriage pipeline trend results --max-at-risk 0 --max-more-offline 10
+    """
+    with interruptible():
+        from console.cli.pipeline.exposure_trend import TrendLimits, show_trend  # noqa: PLC0415  # not for --help
+
+        limits = TrendLimits(max_offline, max_at_risk, max_more_offline, max_more_at_risk)
+        json = output == Output.JSON
+        return show_trend(ctx.obj, results, cluster_id or (), rows, limits=limits, json=json)
 
 
 def package(ctx: typer.Context, *, out: OutOption) -> int:
@@ -135,5 +209,6 @@ RESULT_VERBS = (
     Verb("show", "Show a result in the terminal.", show),
     Verb("report", "Write the newest result of each job as one HTML page.", report),
     Verb("compare", "Compare two results of exposure, with an exit status for a limit.", compare),
+    Verb("trend", "How exposures changed over many runs, with an exit status for limits.", trend),
     Verb("package", "Write the archive that executors on other machines need.", package),
 )

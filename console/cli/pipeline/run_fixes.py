@@ -67,7 +67,7 @@ def written(result: JobResult, export: Path) -> Iterator[FixFiles]:
     """Writes a directory for each cluster: topic settings, to be made first, and the reassignments, best first.
     Raises InputError, PipelineError.
     """
-    table = pa.concat_tables([FIXES.schema.empty_table(), *result.rows(FIXES)])
+    table = pa.concat_tables(result.rows(FIXES))
     rows = [row for row in table.to_pylist() if row["place"] is not None or row["partition"] is None]
     by_cluster: dict[str, list[dict[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: row["place"] or 0):

@@ -60,7 +60,7 @@ def test_what_got_worse_stands_first_and_a_limit_is_an_exit_status(call: Caller)
     ended = call("ktriage", "pipeline", "compare", "old", "new")
     assert ended.status == 0, ended.err
     assert ended.out.startswith(
-        "2 failures would take more partitions offline than before, 1 fewer;\n1 changed only"
+        "2 failures would take more partitions offline than before, 1 fewer;\n1 changed otherwise"
     )
     ended = call(
         "ktriage", "pipeline", "compare", "old", "new", "--max-more-offline", "4", "--output", "json"
@@ -93,3 +93,26 @@ def test_results_that_count_differently_are_not_compared(call: Caller) -> None:
     ended = call("ktriage", "pipeline", "compare", "old", "new")
     assert ended.status == 2 and len(ended.err.splitlines()) == 1
     assert "one counts the clusters as they are, the other as if min ISR of every topic were 1" in ended.err
+
+
+def test_records_at_risk_have_a_limit_of_their_own_and_an_old_result_does_not_count_them(
+    call: Caller,
+) -> None:
+    result(call, "old", [failure("1", 5), failure("2", 5) | {"acknowledged_at_risk": 1}])
+    result(call, "new", [failure("1", 5) | {"acknowledged_at_risk": 4}, failure("2", 9)])
+    words = ("ktriage", "pipeline", "compare", "old", "new", "--output", "json")
+    ended = call(*words, "--max-more-at-risk", "3")
+    found = json.loads(ended.out)
+    assert (ended.status, found["overLimit"]) == (1, 1)
+    assert [row["acknowledgedAtRisk"] for row in found["changed"]] == [
+        {"before": 0, "after": 4},
+        {"before": 1, "after": 0},
+    ]
+    assert call(*words, "--max-more-at-risk", "4").status == 0
+    result(call, "older", [failure("1", 5) | {"acknowledged_at_risk": None}])
+    ended = call("ktriage", "pipeline", "compare", "older", "new")
+    assert ended.status == 0 and "records at risk are not compared: one of the results is of an" in ended.out
+    ended = call("ktriage", "pipeline", "compare", "older", "new", "--max-more-at-risk", "0")
+    assert (
+        ended.status == 2 and "--max-more-at-risk: one of the results is of an earlier version" in ended.err
+    )

@@ -1,0 +1,124 @@
+"""``ktriage pipeline trend``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from console.errors import InputError
+from console.exit_status import Status
+from console.output.bar_table import by_id, rendered
+from console.output.json_document import document
+from console.output.result_table import first_rows
+from console.program import Program
+from pipeline.exposure.fleet import ClusterTrend, ExposureTrend, exposure_trend
+from pipeline.results import read_results
+from pipeline.storage import storage_path
+from recovery.wording.quantity_text import counted
+
+_NAMES = {
+    "offline_now": "offlineNow",
+    "acknowledged_at_risk": "acknowledgedAtRisk",
+    "offline": "offline",
+    "under_min_isr": "underMinIsr",
+}
+
+
+class TrendLimits(NamedTuple):
+    """How many partitions the worst failure of a cluster may take offline, or put records of at risk; and by how
+    many more than in the run before. None: any number.
+    """
+
+    offline: int | None = None
+    at_risk: int | None = None
+    more_offline: int | None = None
+    more_at_risk: int | None = None
+
+    def exceeded(self, one: ClusterTrend) -> bool:
+        limits = (
+            (self.offline, one.after["offline"]),
+            (self.at_risk, one.after["acknowledged_at_risk"]),
+            (self.more_offline, one.more("offline")),
+            (self.more_at_risk, one.more("acknowledged_at_risk")),
+        )
+        return any(most is not None and count > most for most, count in limits)
+
+
+def show_trend(
+    program: Program, source: str, cluster_ids: Sequence[str], rows: int, *, limits: TrendLimits, json: bool
+) -> int:
+    """Shows the runs of exposure over time, and what changed between the newest two; returns the exit status: 1 if
+    a cluster exceeds the limits, or is missing in the newest run. Raises InputError, PipelineError.
+    """
+    results = [result for result in read_results(storage_path(source)) if result.job == "exposure"]
+    trend = exposure_trend(results, cluster_ids)
+    if trend is None:
+        raise InputError(
+            f"{source}: no run of exposure here counts by cluster: run ktriage pipeline exposure"
+        )
+    missing = sorted(set(cluster_ids) - {one.after["cluster_id"] for one in trend.clusters})
+    over = [one for one in trend.clusters if limits.exceeded(one)]
+    screen = program.screen
+    screen.out(document("pipeline-trend", _fields(trend, over)) if json else _lines(trend, rows))
+    for name in dict.fromkeys((*trend.gone, *missing)):
+        screen.say(f"cluster {name} is not in the newest run, or could not be read")
+    for one in over:
+        screen.say(f"over the limit: cluster {one.after['cluster_id']}")
+    return Status.PARTLY if over or trend.gone or missing else Status.DONE
+
+
+def _lines(trend: ExposureTrend, rows: int) -> Iterator[str]:
+    if trend.other:
+        yield f"{counted(trend.other, 'run')} left out: they assume something else, or do not count by cluster"
+    heads = ("run", "clusters", "offline now", "records at risk", "offline", "under min ISR")
+    points = trend.points[-rows:] if rows else trend.points
+    told = [
+        (f"{point.made_at:%Y-%m-%d %H:%M}", *(f"{value:,}" for value in point[1:]))
+        for point in reversed(points)
+    ]
+    yield from rendered("the worst failure of each cluster, added up, newest run first", heads, told)
+    columns = (
+        "id",
+        "offline now",
+        "more",
+        "records at risk",
+        "more",
+        "offline",
+        "more",
+        "under min ISR",
+        "more",
+    )
+    shown = [_row(one) for one in first_rows(trend.clusters, rows)]
+    yield ""
+    yield from by_id("clusters of the newest run, and what is more than in the run before", columns, shown)
+    if len(trend.clusters) > len(shown):
+        yield f"… and {len(trend.clusters) - len(shown):,} more clusters (--rows 0 shows all)"
+
+
+def _row(one: ClusterTrend) -> tuple[str, ...]:
+    pairs = (
+        (f"{one.after[name]:,}", "new" if one.before is None else f"{one.more(name):+,}") for name in _NAMES
+    )
+    return (one.after["cluster_id"], *(text for pair in pairs for text in pair))
+
+
+def _fields(trend: ExposureTrend, over: Sequence[ClusterTrend]) -> dict[str, object]:
+    return {
+        "runs": [
+            {"madeAt": point.made_at.isoformat(), "clusters": point.clusters}
+            | {_NAMES[name]: getattr(point, name) for name in _NAMES}
+            for point in trend.points
+        ],
+        "clusters": [_json(one) for one in trend.clusters],
+        "clustersGone": list(trend.gone),
+        "otherRuns": trend.other,
+        "overLimit": [one.after["cluster_id"] for one in over],
+    }
+
+
+def _json(one: ClusterTrend) -> dict[str, object]:
+    counts = {
+        _NAMES[name]: {"before": None if one.before is None else one.before[name], "after": one.after[name]}
+        for name in _NAMES
+    }
+    return {"clusterId": one.after["cluster_id"], **counts}
