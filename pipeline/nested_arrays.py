@@ -88,7 +88,7 @@ def within(owner: Array, broker: Array, among: Items) -> Array:
     mine, listed = keys(owner, broker), keys(among.owner, numbers(among.values, -1))
     if not len(listed):
         return np.zeros(len(mine), bool)
-    # Rows ascend, so a stable sort and a search cost little; numpy's isin hashes each key, four times the work.
+    # Rows ascend, so a stable sort and a search are much quicker than numpy's isin, which hashes each key.
     listed.sort(kind="stable")
     at = np.minimum(np.searchsorted(listed, mine), len(listed) - 1)
     found: Array = listed[at] == mine
