@@ -25,6 +25,11 @@ _NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 Array = np.ndarray
 
 
+def rack_of(broker: int) -> str:
+    """The racks take turns."""
+    return f"rack-{broker % RACKS}"
+
+
 def make(root: StoragePath, cluster_id: str, partitions: int, *, online: bool = False) -> Observation:
     """A cluster with every partition offline, or all ``online`` with every replica in sync: one in twenty has
     diverged logs, one in ten a replica that did not answer, the others have equal logs.
@@ -34,9 +39,7 @@ def make(root: StoragePath, cluster_id: str, partitions: int, *, online: bool = 
         for start in range(0, partitions, ROWS):
             writer.partitions(batch(random, start, min(ROWS, partitions - start), online=online))
         empty = dict.fromkeys(field.name for field in BROKER)
-        writer.brokers = [
-            empty | {"id": number, "rack": f"rack-{number % RACKS}"} for number in range(BROKERS)
-        ]
+        writer.brokers = [empty | {"id": number, "rack": rack_of(number)} for number in range(BROKERS)]
         return writer.commit(_NOON, "0.1.0")
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
+from benchmarks.pipeline.duckdb_exposure import exposure as duckdb_exposure
+from benchmarks.pipeline.generated_fleet import BROKERS, rack_of
 from benchmarks.pipeline.watch_speed import run_watch, stages, watched_clusters
 from console.operations.history.snapshot_series import Series, Taking
 from pipeline.drills.drill_grid import Grid
@@ -72,6 +74,12 @@ def duck(sources: Sources) -> int:
     table = connection.execute(f"CREATE TABLE chosen AS {CHOICE}", [files])
     del table
     return int(connection.execute("SELECT count(*) FROM chosen").fetchall()[0][0])
+
+
+def duck_exposure(sources: Sources) -> int:
+    """The counts of the exposure job; returns how many failures there are."""
+    racks = {broker: rack_of(broker) for broker in range(BROKERS)}
+    return len(duckdb_exposure([file.place.path for file in sources.files], racks))
 
 
 def _stat(pid: int) -> list[str]:
@@ -138,10 +146,11 @@ def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
     if name == "drill":
         print(json.dumps(drill(int(lake), storage_path(out), int(seeds))))
         return
-    if name == "duckdb":
+    if name.startswith("duckdb"):
         began = time.monotonic()
-        duck(find([storage_path(lake)]))
-        figures = {"seconds": time.monotonic() - began}
+        jobs = {"duckdb": duck, "duckdb-exposure": duck_exposure}
+        jobs[name](find([storage_path(lake)]))
+        figures = {"seconds": time.monotonic() - began, "cpu": time.process_time()}
     else:
         watched = Path(out) / "shipped"
         records = watched_clusters(watched, int(lake)) if name == "watch" else 0
@@ -150,11 +159,11 @@ def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
             java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
             began = time.monotonic()
             used = sum(_cpu(pid) for pid in (os.getpid(), java, *_descendants(java)))
-            jobs = {"plan": plan, "bare": bare, "exposure": exposure}
+            spark_jobs = {"plan": plan, "bare": bare, "exposure": exposure}
             if name == "watch":
                 run_watch(spark, watched, storage_path(out) / "out")
             else:
-                jobs[name](spark, find([storage_path(lake)]), storage_path(out))
+                spark_jobs[name](spark, find([storage_path(lake)]), storage_path(out))
             workers = _descendants(java)
             figures = {"seconds": time.monotonic() - began}
             figures["cpu"] = sum(_cpu(pid) for pid in (os.getpid(), java, *workers)) - used

@@ -35,7 +35,7 @@ def fleet_rows(sources: Sources, worst: Mapping[str, Mapping[str, Any]]) -> list
             "offline_now": newest.offline,
             "refused": None,
         }
-        rows.append(now | nothing | worst.get(newest.cluster_id, {}))
+        rows.append({**now, **nothing, **worst.get(newest.cluster_id, {})})
     rows.sort(key=lambda row: (-row["offline_now"], *(-row[name] for name in COUNTED), row["cluster_id"]))
     unknown = dict.fromkeys((*nothing, "taken_at", "partitions", "offline_now"))
     refused = sorted({one.cluster_id: one.reason for one in sources.refused}.items())
