@@ -25,6 +25,12 @@ from recovery.model import TopicPartition
 
 LARGEST = 2**31 - 1
 ELR_FEATURE = "eligible.leader.replicas.version"
+MIN_ISR = "min.insync.replicas"
+STRATEGY_VALUES: Mapping[str, Mapping[str, UncleanRecoveryStrategy]] = {
+    "unclean.leader.election.enable": {"true": strategy_of(True), "false": strategy_of(False)},
+    "unclean.recovery.strategy": {str(strategy): strategy for strategy in UncleanRecoveryStrategy},
+}
+"""The configurations that choose the strategy, with their values."""
 
 
 def change_config(image: ClusterImage, body: SetConfig) -> Effect | ControllerRefusal:
@@ -33,14 +39,10 @@ def change_config(image: ClusterImage, body: SetConfig) -> Effect | ControllerRe
         return ControllerRefusal(
             ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{body.topic}' does not exist."
         )
-    if body.name == "min.insync.replicas":
+    if body.name == MIN_ISR:
         return _min_isr(image, body)
-    names: Mapping[str, UncleanRecoveryStrategy]
-    if body.name == "unclean.leader.election.enable":
-        names = {"true": strategy_of(True), "false": strategy_of(False)}
-    elif body.name == "unclean.recovery.strategy":
-        names = {str(strategy): strategy for strategy in UncleanRecoveryStrategy}
-    else:
+    names = STRATEGY_VALUES.get(body.name)
+    if names is None:
         return _invalid(f"unknown configuration {body.name}")
     if body.value is not None and body.value not in names:
         return _invalid(f"{body.name}: {body.value!r} is none of {', '.join(names)}")

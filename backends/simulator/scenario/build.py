@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.simulator.config import Config
+from backends.simulator.controller.metadata_changes import LARGEST, MIN_ISR, STRATEGY_VALUES
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import OPERATOR, NetworkNode, NetworkRole, Weather
 from backends.simulator.permissions import EXPECTED, any_topic, is_permission
@@ -25,7 +26,7 @@ from backends.simulator.scenario.file_model import (
 )
 from backends.simulator.scenario.spread import spread
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
-from recovery.controller.rules import KIP_966, ControllerRules, shipped
+from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy, shipped
 from recovery.membership.quorum import MembershipRules
 from recovery.model import TopicPartition
 
@@ -182,19 +183,51 @@ def _topics(
         assignments = spread(brokers, topic.replication_factor)
     names = [topic.name.replace("{n}", str(number)) for number in range(topic.count)]
     own = topic.replicas is not None
+    min_isr, strategy = _min_isr(topic, path), _strategy(topic, path)
+    configs = {
+        name: value for name, value in topic.configs.items() if name not in (MIN_ISR, *STRATEGY_VALUES)
+    }
     return [
         TopicSpec(
             name,
             topic.partitions,
             # The placement of each topic continues where the previous topic ended.
             assignments if own else _rotated(assignments, number * topic.partitions),
-            topic.min_isr,
-            topic.strategy,
+            min_isr,
+            strategy,
             topic.records,
-            topic.configs,
+            configs,
         )
         for number, name in enumerate(names)
     ]
+
+
+def _min_isr(topic: TopicModel, path: tuple[int | str, ...]) -> int | None:
+    value = topic.configs.get(MIN_ISR)
+    if value is None:
+        return topic.min_isr
+    where = (*path, "configs", MIN_ISR)
+    if topic.min_isr is not None:
+        raise Misplaced(where, "min_isr or this configuration, not both")
+    if not (value.isdecimal() and 1 <= int(value) <= LARGEST):
+        raise Misplaced(where, f"a number from 1 to {LARGEST}")
+    return int(value)
+
+
+def _strategy(topic: TopicModel, path: tuple[int | str, ...]) -> UncleanRecoveryStrategy | None:
+    """The controller elects by it, whichever of its three names the file uses."""
+    chosen = topic.strategy
+    for name, values in STRATEGY_VALUES.items():
+        value = topic.configs.get(name)
+        if value is None:
+            continue
+        where = (*path, "configs", name)
+        if chosen is not None:
+            raise Misplaced(where, f"one of strategy, {' and '.join(STRATEGY_VALUES)}")
+        if value not in values:
+            raise Misplaced(where, f"one of {', '.join(values)}")
+        chosen = values[value]
+    return chosen
 
 
 def _few_enough(topics: tuple[TopicModel, ...]) -> None:

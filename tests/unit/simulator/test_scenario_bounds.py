@@ -52,6 +52,11 @@ GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
         ("operator: {", "operator: {denied: [FLY cluster], ", "operator.denied.0: expected OPERATION cluster or"),
         ("operator: {", "operator: {denied: [READ topic paymens], ",
          "operator.denied.0: expected a topic of the scenario"),
+        ("records: 1000", "configs: {min.insync.replicas: '0'}", "configs.min.insync.replicas: expected a number"),
+        ("records: 1000", "min_isr: 1, configs: {min.insync.replicas: '2'}", "expected min_isr or this"),
+        ("records: 1000", "configs: {unclean.leader.election.enable: 'yes'}", "expected one of true, false"),
+        ("records: 1000", "strategy: None, configs: {unclean.leader.election.enable: 'true'}",
+         "mine.yaml:13: topics.0.configs.unclean.leader.election.enable: expected one of strategy, unclean."),
     ],
 )  # fmt: skip
 def test_each_mistake_is_one_line_at_its_place(written: str, instead: str, expected: str) -> None:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from backends.simulator.loop import SECOND
 from backends.simulator.scenario.errors import ScenarioError, UnknownScenario
 from backends.simulator.scenario.files import BUILT_IN, names, parse, read
 from backends.simulator.simulation import Simulation
@@ -66,6 +67,54 @@ def test_the_histories_of_two_processes_are_the_same_byte_for_byte() -> None:
     ]
     assert len(set(digests[0].split())) == 12
     assert digests[0] == digests[1]
+
+
+RETURNS = """
+title: The last in-sync broker died long after broker 3
+about: Broker 3 returns with a stale log. Brokers 1 and 2 stay away.
+cluster:
+  brokers: {count: 3}
+  switches: {kafka: "RELEASE"}
+  config: {broker.session.timeout.ms: 3000, broker.heartbeat.interval.ms: 500}
+topics:
+  - {name: orders, replicas: [[1, 2, 3]], records: 100, SETTING}
+workload:
+  - {topic: orders, records: 10, every: 0.5, stop: 20}
+faults:
+  - {at: 5, do: kill, nodes: [broker-3]}
+  - {at: 30, do: kill, nodes: [broker-2]}
+  - {at: 35, do: kill, nodes: [broker-1]}
+  - {at: 50, do: start, nodes: [broker-3]}
+operator: {at: 60}
+expect: {offline: 0}
+"""
+
+
+@pytest.mark.parametrize("release", ["3.9", "4.3"])
+@pytest.mark.parametrize(
+    ("setting", "leader"),
+    [
+        ("configs: {unclean.leader.election.enable: 'true'}", 3),
+        ("configs: {unclean.recovery.strategy: Aggressive}", 3),
+        ("strategy: Aggressive", 3),
+        ("configs: {unclean.leader.election.enable: 'false'}", -1),
+        ("configs: {retention.ms: '1000'}", -1),
+    ],
+)
+def test_the_controller_elects_a_returning_broker_where_the_topic_allows_unclean_elections(
+    release: str, setting: str, leader: int
+) -> None:
+    text = RETURNS.replace("RELEASE", release).replace("SETTING", setting)
+    simulation = Simulation(parse(text, "mine", "mine.yaml"), 1)
+    simulation.advance_to(60 * SECOND)
+    (found,) = simulation.world.image.partitions.values()
+    assert found.leader == leader
+
+
+def test_min_isr_in_a_topics_configs_is_that_of_the_topic() -> None:
+    text = RETURNS.replace("RELEASE", "4.3").replace("SETTING", "configs: {min.insync.replicas: '2'}")
+    simulation = Simulation(parse(text, "mine", "mine.yaml"), 1)
+    assert simulation.world.image.effective_min_isr("orders") == 2
 
 
 GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
