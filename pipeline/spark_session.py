@@ -111,13 +111,30 @@ def session(name: str, settings: SparkSettings) -> Iterator[Any]:
 @contextmanager
 def _separate_session(caller: Any) -> Iterator[Any]:
     """A session with settings and views of its own, in the caller's Spark application."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra
+    with (_cloned if hasattr(caller, "cloneSession") else _new)(caller) as spark:
+        for key, value in SQL_SETTINGS.items():
+            spark.conf.set(key, value)
+        yield spark
 
-    spark = caller.newSession()
-    for key, value in SQL_SETTINGS.items():
-        spark.conf.set(key, value)
+
+@contextmanager
+def _cloned(caller: Any) -> Iterator[Any]:
+    """On Spark Connect: a session of its own on the server."""
+    spark = caller.cloneSession()
     try:
         yield spark
+    finally:
+        # Not stop() or close(), which would also end threads that the caller's session uses.
+        spark.client.release_session()
+
+
+@contextmanager
+def _new(caller: Any) -> Iterator[Any]:
+    """Without Spark Connect: a session of its own in the caller's JVM."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra
+
+    try:
+        yield caller.newSession()
     finally:
         # PySpark makes a session the active one as soon as it is used.
         SparkSession._activeSession = caller

@@ -1,0 +1,84 @@
+"""Runs every job on the caller's session with a Spark Connect server, and prints what came of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pipeline.drills import drill_job
+from pipeline.drills.drill_grid import Grid
+from pipeline.errors import PipelineError
+from pipeline.exposure import exposure_job
+from pipeline.history import history_job
+from pipeline.history.history_sources import find_history
+from pipeline.job_run import JobBody, JobRun, carry_out
+from pipeline.plan import plan_job
+from pipeline.results import JobOutput, RunTarget, run_target
+from pipeline.snapshot.state_sources import find
+from pipeline.spark_session import SparkSettings
+from pipeline.storage import StoragePath, storage_path
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+ZONE = "spark.sql.session.timeZone"
+
+
+def main(server: str, lake: str, out: str) -> None:
+    """``server``: its URL, ``sc://…``."""
+    caller: Any = SparkSession.builder.remote(server).getOrCreate()
+    caller.conf.set(ZONE, "America/New_York")
+    caller.range(3).createOrReplaceTempView("mine")
+    found: dict[str, Any] = {
+        name: _summary(name, storage_path(out), job) for name, job in _jobs(storage_path(lake)).items()
+    }
+    active: Any = SparkSession.getActiveSession()
+    found["caller"] = {
+        "zone": caller.conf.get(ZONE),
+        "rows": caller.table("mine").count(),
+        "active": active is caller,
+        "kind": type(caller).__module__,
+    }
+    caller.stop()
+    sys.stdout.write(json.dumps(found, default=str))
+
+
+def _jobs(lake: StoragePath) -> dict[str, JobBody]:
+    grid = Grid(("kills",), ("last-record",), (1,), 0, 4)
+
+    def plan(spark: Any, target: RunTarget) -> JobOutput:
+        ranking, strategy = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
+        return plan_job.outcome(spark, find([lake]), ranking, strategy, target, everything=False)
+
+    def drill(spark: Any, target: RunTarget) -> JobOutput:
+        drill_job.run_grid(spark, grid, target)
+        return JobOutput({}, drill_job.summarise(spark, target, 5))
+
+    def fail(spark: Any, _target: RunTarget) -> JobOutput:
+        spark.sql("SELECT raise_error('it broke')").collect()
+        raise AssertionError("it went on")
+
+    return {
+        "plan": plan,
+        "exposure": lambda spark, target: exposure_job.outcome(spark, find([lake]), target),
+        "history": lambda spark, target: history_job.outcome(spark, find_history([lake]), (), target),
+        "drill": drill,
+        "failing": fail,
+    }
+
+
+def _summary(name: str, out: StoragePath, body: JobBody) -> Any:
+    now = datetime.now(UTC)
+    run = JobRun(name, run_target(out, name, now, "t"), now, "test")
+    try:
+        return dict(carry_out(run, SparkSettings(), partial(body)).summary)
+    except PipelineError as error:
+        return str(error)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,128 @@
+"""Every job runs on a session of Spark Connect, which has no JVM and no RDD on the caller's side."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.delta_jars import delta_jars
+from pipeline.snapshot.observation import SnapshotKind
+from pipeline.spark_session import SparkSettings, configuration
+from pipeline.storage import storage_path
+from tests.pipeline.partition_histories import Diary, broker_row, offline, partition
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 240
+
+# Two Java processes and the workers of one of them start.
+pytestmark = pytest.mark.timeout(600)
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
+    }
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Its URL."""
+    home = tmp_path_factory.mktemp("connect")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = configuration(SparkSettings("local[2]"), under_submit=False, jars=delta_jars())
+    options |= {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.shuffle.partitions": "4",
+        # As somebody else's server has it.
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+    }
+    words = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
+    with (
+        (home / "log").open("wb") as log,
+        subprocess.Popen(
+            [
+                str(Path(sys.executable).with_name("spark-submit")),
+                *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+                *words,
+                "spark-internal",
+            ],
+            cwd=home,
+            env=_environment(),
+            stdout=log,
+            stderr=log,
+        ) as process,
+    ):
+        until = time.monotonic() + SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < until, (home / "log").read_text()[-3000:]
+                time.sleep(0.2)
+        yield f"sc://127.0.0.1:{port}"
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def found(server: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the jobs came to, by their names, and how the caller's session is afterwards."""
+    home = tmp_path_factory.mktemp("jobs")
+    lake = storage_path(str(home / "lake"))
+    for name in ("one", "two"):
+        diary = Diary(lake, name)
+        brokers = [broker_row(n, rack=f"r{n}") for n in (1, 2, 3)]
+        diary.write(0, [*map(offline, range(20)), partition(20)], brokers=brokers)
+        if name == "two":
+            diary.write(1, [partition(3)], kind=SnapshotKind.CHANGES, brokers=brokers)
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.pipeline.connect_jobs", server, lake.path, str(home / "results")],
+        cwd=ROOT,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=560,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return json.loads(ended.stdout)
+
+
+def test_plan_and_exposure_are_those_of_any_session(found: Any) -> None:
+    assert found["plan"]["partitions"] == {"one": 21, "two": 1} and found["plan"]["refused"] == []
+    counts = {(row["cluster_id"], row["kind"], *row["failed"]): row for row in found["exposure"]["worst"]}
+    assert counts["one", "broker", "1"]["partitions"] == 1 and counts["two", "rack", "r1"]["partitions"] == 2
+
+
+def test_history_and_drill_are_those_of_any_session(found: Any) -> None:
+    kinds = {(row["cluster_id"], row["outcome"]): row["incidents"] for row in found["history"]["counts"]}
+    assert kinds["two", "recovered"] == 1
+    assert (found["drill"]["incidents"], found["drill"]["failed"]) == (4, 0)
+
+
+def test_a_failure_is_one_line(found: Any) -> None:
+    assert found["failing"].startswith("failing: Spark: ") and "it broke" in found["failing"]
+    assert "\n" not in found["failing"]
+
+
+def test_the_session_of_the_caller_is_left_as_it_was(found: Any) -> None:
+    assert found["caller"]["kind"].startswith("pyspark.sql.connect")
+    assert found["caller"] | {"kind": ""} == {
+        "zone": "America/New_York",
+        "rows": 3,
+        "active": True,
+        "kind": "",
+    }
