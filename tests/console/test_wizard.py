@@ -11,6 +11,7 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
 from console.app.controller_replacement.screen import WizardScreen
+from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.app.main_screen.quorum_view import quorum_view
 from console.app.session.safety import IDLE_SECONDS
 from console.simulator_backend import scenario
@@ -331,6 +332,45 @@ async def test_a_plan_that_was_left_to_arm_the_console_is_come_back_to(home: Pat
         assert isinstance(again, WizardScreen)
         assert again.planned == first.planned
     assert len(plans(home)) == 1
+
+
+async def test_a_plan_that_was_left_before_it_was_begun_is_offered_again(home: Path) -> None:
+    async with console(SCENARIO, size=(120, 60)) as robot:
+        first = await opens_the_wizard(robot)
+        await robot.press("escape")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
+        await robot.hears(f"nothing was begun; M on controller {NODE} offers this plan again")
+        await robot.press("M")
+        await robot.asked(ChoiceQuestion)
+        await robot.sees(f"continue plan {first.planned.plan.header.plan_id[:8]} (disk)", "host: its host")
+        await robot.press("enter")
+        await robot.asked(WizardScreen)
+        again = robot.app.screen
+        assert isinstance(again, WizardScreen)
+        assert again.planned == first.planned
+    assert len(plans(home)) == 1
+
+
+async def test_of_static_voters_only_the_disk_is_replaced_and_the_leader_is_a_voter(home: Path) -> None:
+    async with console("static-quorum-upgrade", size=(120, 60)) as robot:
+        await robot.opens("4")
+        quorum = robot.session.view.quorum
+        assert isinstance(quorum, Quorum)
+        upgrade = "upgrade the feature kraft.version first: ktriage quorum upgrade"
+        await robot.puts_the_cursor_on(
+            (103, next(p.key.directory_id for p in quorum.progress if p.key.id == 103))
+        )
+        await robot.press("M")
+        await robot.hears(upgrade)
+        assert robot.app.screen is robot.desk, "an observer cannot be replaced: nothing is asked"
+        await robot.puts_the_cursor_on((quorum.leader.id, quorum.leader.directory_id))
+        await robot.press("M")
+        await robot.asked(ChoiceQuestion)
+        await robot.sees("shrink: it leaves, and no voter is added (upgrade kraft.version first)")
+        assert upgrade in " ".join(robot.screen.replace("│", " ").split())
+        await robot.press("enter")
+        await robot.asked(WizardScreen)
+        await robot.sees(f"replace the disk of controller {quorum.leader.id}")
 
 
 def plans(home: Path) -> list[Path]:

@@ -66,7 +66,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self.planned = planned
         self.waits_for_arming = False
         self._told = ReplacementProgress()
-        self._done = False
+        self.done = False
         self._bridge: Bridge | None = None
         self._halt: Halt | None = None
         self._begun = False
@@ -78,7 +78,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         yield Lines(self._keys, id="wizard-keys", focusable=False)
 
     def _keys(self, _width: int) -> list[Line]:
-        if self._done:
+        if self.done:
             return [line(Piece("Esc", Tone.KEY), Piece(" back to the panes"))]
         copy = (Piece("c", Tone.KEY), Piece(" copy the command  "))
         return [line(*self._going(), *copy, Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept"))]
@@ -115,7 +115,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self._say(f"the current step is not known ({error}); Enter begins", Tone.WARN)
             return
         if not self._begun:  # else the run reports it
-            self._told, self._done = reported, reported.step is None
+            self._told, self.done = reported, reported.step is None
             self._draw()
 
     def _say(self, text: str, tone: Tone) -> None:
@@ -137,7 +137,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     def action_done(self) -> None:
         """The operator confirms that the current step on a host is done."""
-        if self._done:
+        if self.done:
             return
         step, why = self._to_say, self._why_not_done()
         if self._bridge is None or step is None or why:
@@ -209,7 +209,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
                 session.poller.ask()
 
     def _ended(self, result: ReplacementResult) -> None:
-        done = self._done = result.reason is StopReason.DONE
+        done = self.done = result.reason is StopReason.DONE
         said = (
             "the replacement is done"
             if done
@@ -255,10 +255,16 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         """No further step is started; what was sent stays sent, and the journal records the current step."""
         if self._halt is not None:
             self._session.halt(self._halt)
-        if self._done:
+        if self.done:
             self._say_below("the replacement is done", Tone.GOOD)
-        else:
+        elif self._begun:
             self._say_below("the replacement stays at this step; M continues it", Tone.WARN)
+        else:
+            leaving = " and ".join(str(key.id) for key in self.planned.plan.wanted.leaving)
+            again = f"M on controller {leaving}" if leaving else "M"
+            self._say_below(
+                f"nothing was begun; {again} offers this plan again ({self.planned.file})", Tone.INFO
+            )
         self.dismiss(None)
 
     def _show(self, reported: ReplacementProgress) -> None:
@@ -277,7 +283,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     def _draw(self) -> None:
         if is_ready(self):
-            self.query_one(WizardView).update(shown(self.planned, self._told, done=self._done))
+            self.query_one(WizardView).update(shown(self.planned, self._told, done=self.done))
             self.query_one("#wizard-keys", Lines).show_again()
 
 

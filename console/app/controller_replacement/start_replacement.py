@@ -13,6 +13,7 @@ from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.voters.replacement_plan import ReplacementChoice
 from console.operations.voters.replacement_run import Planned
+from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementKind
 
 _KINDS = {
@@ -22,6 +23,10 @@ _KINDS = {
     ReplacementKind.GROW: "no voter leaves; another voter is added",
     ReplacementKind.SHRINK: "it leaves, and no voter is added",
 }
+_STATIC_KIND = ReplacementKind.DISK
+"""The one kind that changes no voter set."""
+_UPGRADE = "upgrade kraft.version first"
+_MADE = "made before"
 
 
 class StartReplacement:
@@ -47,37 +52,54 @@ class StartReplacement:
         """Continues a replacement that is half done, or plans one."""
         session = self._session
         planned = await asyncio.to_thread(wizard.half_done, session.view.cluster_id)
-        planned = planned or self._unbegun(session.view.cluster_id)
+        made = self._unbegun(session.view.cluster_id)
+        if planned is None and made is not None and made.waits_for_arming:
+            planned = made.planned
         if planned is None:
-            choice = await self._choice()
+            choice = await self._choice(None if made is None else made.planned)
             if choice is None:
                 return
-            planned = await session.run(lambda backend: wizard.planned(backend, choice))
+            if isinstance(choice, Planned):
+                planned = choice
+            else:
+                planned = await session.run(lambda backend: wizard.planned(backend, choice))
         await self._open(planned)
 
     async def _open(self, planned: Planned) -> None:
         self._last = self._wizard_screen(planned)
         await self._open_screen(self._last)
 
-    def _unbegun(self, cluster_id: str) -> Planned | None:
-        """The plan that the person left only to arm the console: it is opened again, not planned again."""
+    def _unbegun(self, cluster_id: str) -> WizardScreen | None:
+        """The screen that the person left before the end, where its plan is for the row under the cursor."""
         last = self._last
-        if last is None or not last.waits_for_arming or last.planned.cluster_id != cluster_id:
+        if last is None or last.done or last.planned.cluster_id != cluster_id:
             return None
         key = self._cursor_key()
         leaving = [key.id for key in last.planned.plan.wanted.leaving]
         meant = isinstance(key, tuple) and (not leaving or key[0] in leaving)
-        return last.planned if meant else None
+        return last if meant else None
 
-    async def _choice(self) -> ReplacementChoice | None:
+    async def _choice(self, made: Planned | None) -> ReplacementChoice | Planned | None:
+        """What is to be replaced, or ``made``, the plan that was made before; None after Esc."""
         key = self._cursor_key()
         if not isinstance(key, tuple) or not isinstance(key[0], int):
             raise NotDone("put the cursor on a voter")
         node, directory = key[0], str(key[1])
-        answers = [AnswerOption(str(kind), f"{kind}: {what}") for kind, what in _KINDS.items()]
-        answer = await self._ask(ChoiceQuestion(f"Why is controller {node} replaced?", answers))
-        if answer is None:
-            return None
+        quorum = self._session.view.quorum
+        static = False
+        if isinstance(quorum, Quorum) and quorum.kraft_version < 1:
+            # A static voter is identified by its node id alone.
+            static, directory = True, ""
+            if not quorum.voters.has_id(node):
+                raise NotDone(self._upgrade_first())
+        answer = await self._ask(
+            ChoiceQuestion(
+                f"Why is controller {node} replaced?" + (f"\n{self._upgrade_first()}" if static else ""),
+                _answers(made, static=static),
+            )
+        )
+        if answer is None or answer == _MADE:
+            return None if answer is None else made
         kind = ReplacementKind(answer)
         leaving = () if kind is ReplacementKind.GROW else (node,)
         joining: tuple[int, ...] = ()
@@ -89,3 +111,24 @@ class StartReplacement:
                 raise NotDone(f"{newcomer!r} is not a node id")
             joining = (int(newcomer),)
         return ReplacementChoice(kind, leaving, joining, directory or None if leaving else None)
+
+    def _upgrade_first(self) -> str:
+        """What a cluster with static voters needs before its voters can be changed."""
+        command = self._session.target.command("quorum", "upgrade")
+        return (
+            "The voters are static (kraft.version 0): only the disk of a voter can be replaced. For anything else"
+            f" upgrade the feature kraft.version first: {command}"
+        )
+
+
+def _answers(made: Planned | None, *, static: bool) -> list[AnswerOption]:
+    """The kinds of replacement, after the plan that was ``made`` before."""
+    before = []
+    if made is not None:
+        header, wanted = made.plan.header, made.plan.wanted
+        text = f"continue plan {header.plan_id[:8]} ({wanted.kind}), the plan made before"
+        before.append(AnswerOption(_MADE, text))
+    return before + [
+        AnswerOption(str(kind), f"{kind}: {what}", _UPGRADE if static and kind is not _STATIC_KIND else "")
+        for kind, what in _KINDS.items()
+    ]
