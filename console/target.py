@@ -49,6 +49,11 @@ class Target:
         """The cluster in a few words, as it was named."""
         return " ".join(self.arguments[1:2])
 
+    @property
+    def marked_title(self) -> str:
+        """The same, after whether it is real."""
+        return f"{'SIMULATOR' if self.kind == 'simulated' else 'LIVE'} {self.title}"
+
     def command(self, *words: str) -> str:
         """A line to be copied into a shell: ``ktriage WORDS… --bootstrap-server …``."""
         return shlex.join(("ktriage", *words, *self.arguments))

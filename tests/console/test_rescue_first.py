@@ -54,6 +54,7 @@ async def test_from_the_alarm_to_every_record_back_at_its_place(home: Path) -> N
         await robot.press("enter")
         await robot.asked(Confirmation)
         await robot.sees("Write 500 records back?", "[ Write back ]")
+        await robot.sees("SIMULATOR ", ", cluster simulated.")
         await robot.confirms("500", "incident 1")
         await robot.idle()
         await robot.hears("500 records written back; 500 counted")

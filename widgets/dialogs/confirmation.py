@@ -95,6 +95,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         self.request = request
         self._another_key = False
         self._option = 0
+        self._space = False
 
     def compose(self) -> ComposeResult:
         request = self.request
@@ -135,7 +136,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     def _lacking(self) -> str:
         """The first field that misses something."""
         request = self.request
-        if request.expected is not None and self._typed("#expected") != request.expected:
+        if request.expected is not None and _plain(self._typed("#expected")) != request.expected:
             return "#expected"
         return "#reason" if request.needs_reason and not self._typed("#reason") else ""
 
@@ -144,6 +145,8 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         if event.key != self.request.opened_by:
             self._another_key = True
         button = self.focused
+        self._space = event.key == "space" and self.on_apply
+        self.query_one("#missing", Lines).show(self._missing)
         if not isinstance(button, GuardedButton) or not event.is_printable:
             return
         event.stop()
@@ -151,6 +154,10 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
             field = self.query_one(self._lacking, Input)
             field.focus()
             field.insert_text_at_cursor(event.character or "")
+
+    @when_ready
+    def on_descendant_focus(self) -> None:
+        self.query_one("#missing", Lines).show(self._missing)
 
     @when_ready
     def on_input_changed(self) -> None:
@@ -176,7 +183,9 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
             if self._another_key or not message.key or message.key != self.request.opened_by:
                 self.dismiss(None)
         elif not self.missing:
-            self.dismiss(ConfirmAnswer(self._typed("#reason"), self._typed("#expected"), self._option))
+            self.dismiss(
+                ConfirmAnswer(self._typed("#reason"), _plain(self._typed("#expected")), self._option)
+            )
 
     def action_next_option(self) -> None:
         if self.request.options:
@@ -218,8 +227,17 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         missing = self.missing
         if missing:
             return fold(line(Piece(f"not yet: {missing}", Tone.WARN)), width)
-        how = f"Press Tab to reach [ {self.request.confirm_label} ], then Enter."
+        label = self.request.confirm_label
+        how = f"Press Tab to reach [ {label} ], then Enter."
+        if self.on_apply:
+            how = f"{'Space presses no button. ' if self._space else ''}Press Enter for [ {label} ]."
         return fold(line(Piece(how, Tone.GOOD)), width)
+
+
+def _plain(typed: str) -> str:
+    """What was typed; a number without the thousands separators that the question shows it with."""
+    number = typed.replace(",", "")
+    return number if number.isdecimal() and typed == f"{int(number):,}" else typed
 
 
 def _reason(width: int) -> list[Line]:

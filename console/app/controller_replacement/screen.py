@@ -225,10 +225,9 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self._say(why, Tone.WARN)
             return
         session = self._session
-        where = "SIMULATOR" if session.simulated else "LIVE"
         asked = ConfirmRequest(
             title=f"{wording[:1].upper()}{wording[1:]}?",
-            target=(f"{where} {session.target.title}, cluster {session.view.cluster_id}",),
+            target=(f"{session.target.marked_title}, cluster {session.view.cluster_id}",),
             confirm_label="Send",
             opened_by="enter",
             warnings=(*question.verdict.warnings, *(_BOTH if wording != question.sentence else ())),

@@ -79,7 +79,7 @@ class BrokerHealer:
             why = f"{left[0].tp}: {left[0].why}" if left else f"no partition has a replica on broker {broker}"
             self._say(f"there is nothing to move: {why}", Tone.WARN)
             return
-        answer = await self._ask(Confirmation(_request(prepared, broker, session.target.title)))
+        answer = await self._ask(Confirmation(_request(prepared, broker, session.target.marked_title)))
         if answer is None:
             self._say("not confirmed: nothing was sent", Tone.WARN)
             return

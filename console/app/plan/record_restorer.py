@@ -66,7 +66,7 @@ class RecordRestorer:
         if prepared.records <= 0:
             self._say("nothing is left to write back: every record of this rescue is there", Tone.GOOD)
             return
-        answer = await self._ask(Confirmation(_request(prepared, session.target.title)))
+        answer = await self._ask(Confirmation(_request(prepared, session.target.marked_title)))
         if answer is None:
             self._say("not confirmed: nothing was sent", Tone.WARN)
             return

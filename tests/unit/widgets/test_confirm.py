@@ -59,6 +59,40 @@ async def test_everything_that_is_asked_can_be_seen(size: tuple[int, int]) -> No
         assert focused(pilot) == "cancel"
 
 
+@pytest.mark.parametrize("typed", ["2,000", "2000"])
+async def test_a_number_is_accepted_as_it_is_shown_and_without_its_separators(typed: str) -> None:
+    async with opened(replace(REQUEST, expected="2000", needs_reason=False)) as pilot:
+        await pilot.press(*typed)
+        await pilot.press("tab", "enter")
+        await pilot.pause()
+        assert [ConfirmAnswer("", "2000")] == ENDED
+
+
+async def test_a_separator_in_the_wrong_place_is_another_number() -> None:
+    async with opened(replace(REQUEST, expected="2000", needs_reason=False)) as pilot:
+        await pilot.press(*"20,00")
+        await pilot.pause()
+        assert "not yet: type the number" in text_of(pilot.app)
+        assert pilot.app.screen.query_one("#confirm").disabled
+
+
+async def test_the_button_says_what_presses_it_and_that_space_does_not() -> None:
+    async with opened(PLAIN) as pilot:
+        assert "Press Tab to reach [ Elect 5 leaders ], then Enter." in text_of(pilot.app)
+        await pilot.press("shift+tab")
+        await pilot.pause()
+        assert focused(pilot) == "confirm"
+        assert "Press Enter for [ Elect 5 leaders ]." in text_of(pilot.app)
+        assert "Press Tab" not in text_of(pilot.app)
+        await pilot.press("space")
+        await pilot.pause()
+        assert "Space presses no button. Press Enter for [ Elect 5 leaders ]." in text_of(pilot.app)
+        assert ENDED == []
+        await pilot.press("enter")
+        await pilot.pause()
+        assert [ConfirmAnswer("")] == ENDED
+
+
 async def test_enter_cancels() -> None:
     async with opened(PLAIN) as pilot:
         await pilot.press("enter")
