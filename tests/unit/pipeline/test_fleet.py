@@ -65,10 +65,13 @@ def test_five_hundred_clusters_are_one_table_of_the_rows_that_were_asked_for() -
     assert more == "… and 480 more clusters (--rows 0 shows all)"
 
 
-def run(call: Caller, hour: int, counts: dict[str, tuple[int, int, int]], **asked: Any) -> None:
+def run(
+    call: Caller, hour: int, counts: dict[str, tuple[int, int, int]], torn: tuple[str, ...] = (), **asked: Any
+) -> None:
     at = NOON + timedelta(hours=hour)
     target = run_target(storage_path(f"{call.home}/results"), "exposure", at, "t")
-    sources = Sources(tuple(cluster(name) for name in counts), ())
+    refused = tuple(RefusedSnapshot(name, "s", "its rows are missing", -1) for name in torn)
+    sources = Sources(tuple(cluster(name) for name in counts), refused)
     fleet = fleet_rows(sources, {name: worst(*told) for name, told in counts.items()})
     commit(JobResult(target, "exposure", at, "0.1.0", {"clusters": {}} | asked, {"fleet": fleet}))
 
@@ -111,6 +114,15 @@ def test_a_cluster_that_nobody_read_is_not_taken_for_one_without_exposure(call: 
     run(call, 1, {"a": (0, 5, 5)})
     ended = call("ktriage", "pipeline", "trend", "results", "--cluster-id", "typo", "--max-offline", "0")
     assert ended.status == 1 and "cluster typo is not in the newest run" in ended.err
+
+
+def test_a_cluster_that_the_newest_run_could_not_read_is_named_and_not_counted(call: Caller) -> None:
+    run(call, 1, {"a": (0, 5, 5), "b": (0, 1, 1)})
+    run(call, 2, {"a": (0, 5, 5)}, torn=("b",))
+    ended = call("ktriage", "pipeline", "trend", "results", "--output", "json")
+    told = json.loads(ended.out)
+    assert (ended.status, told["clustersGone"]) == (1, ["b"])
+    assert [point["clusters"] for point in told["runs"]] == [2, 1]
 
 
 def test_results_that_do_not_count_by_cluster_are_one_clear_line(call: Caller) -> None:
