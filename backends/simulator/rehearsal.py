@@ -13,7 +13,7 @@ from backends.base.errors import BackendError
 from backends.base.judged_partitions import judged
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.history import Line
-from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
+from backends.simulator.invariants.promises import BrokenInvariant, FinalLoss, LostRecords
 from backends.simulator.loop import SECOND
 from backends.simulator.scenario.build import Scenario, nodes
 from backends.simulator.scenario.faults import BrokerFault, Fault
@@ -37,7 +37,8 @@ class RehearsalResult(NamedTuple):
 
     ``unmet`` says what the scenario expects of that moment and was not so. ``verdicts`` and ``outcomes`` count the
     strategy's decisions and the elections; ``problem`` says why nothing could be asked. ``lost`` is what was
-    acknowledged with acks=all and went, ``broken`` the invariants that did not hold. ``electable`` is how many
+    acknowledged with acks=all and is gone at the end, ``lacked`` what a new leader lacked of it when it took over
+    (a later leader may have it), ``broken`` the invariants that did not hold. ``electable`` is how many
     partitions have so many electable leaders (KIP-966, "Other behaviors": ISR and ELR) at the end, from 0 on.
     """
 
@@ -48,7 +49,8 @@ class RehearsalResult(NamedTuple):
     offline_after: int
     verdicts: Mapping[str, int]
     outcomes: Mapping[str, int]
-    lost: tuple[LostRecords, ...]
+    lost: tuple[FinalLoss, ...]
+    lacked: tuple[LostRecords, ...]
     broken: tuple[BrokenInvariant, ...]
     counts: PartitionCounts
     recoveries_finished: int
@@ -159,7 +161,8 @@ def _left(simulation: Simulation) -> RehearsalResult:
         offline_after=len(simulation.offline()),
         verdicts={},
         outcomes={},
-        lost=tuple(checker.lost),
+        lost=tuple(checker.lost_now()),
+        lacked=tuple(checker.lost),
         broken=tuple(checker.broken),
         counts=count(views(world.image)),
         recoveries_finished=_finished(simulation),

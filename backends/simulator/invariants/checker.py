@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from backends.simulator.broker.replica_log import missing
 from backends.simulator.events import (
     Acknowledged,
     BrokerStopped,
@@ -28,10 +29,11 @@ from backends.simulator.events import (
 from backends.simulator.invariants.consumer_promises import ConsumerPromises
 from backends.simulator.invariants.ground_truth import GroundTruth
 from backends.simulator.invariants.metadata_invariants import check_written
-from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
+from backends.simulator.invariants.promises import BrokenInvariant, FinalLoss, LostRecords
 from backends.simulator.invariants.quorum_promises import QuorumPromises
 from backends.simulator.invariants.replication_promises import ReplicationPromises
 from backends.simulator.world import World
+from recovery.loss import count
 
 
 class InvariantBroken(AssertionError):
@@ -43,8 +45,8 @@ class InvariantBroken(AssertionError):
 
 
 class Checker:
-    """Checks one world. ``broken`` collects violations. ``lost`` collects acknowledged data that an unclean
-    election or too many unclean shutdowns took: that is allowed, and reported. ``strict`` raises
+    """Checks one world. ``broken`` collects violations. ``lost`` collects acknowledged data that new leaders lacked
+    after an unclean election or too many unclean shutdowns: that is allowed, and reported. ``strict`` raises
     InvariantBroken at once.
     """
 
@@ -96,6 +98,17 @@ class Checker:
                 self.world.history.add("invariants", f"broken: {name}: {detail}")
                 if self._strict:
                     raise InvariantBroken(broken, self.world.loop.seed)
+
+    def lost_now(self) -> Iterator[FinalLoss]:
+        """What was acknowledged and is lost as things stand, whatever leaders between had or lacked."""
+        for tp, partition in self.world.image.partitions.items():
+            holders = (partition.leader,) if partition.has_leader else partition.replicas
+            lacking = self.known.ever_acknowledged(tp)
+            for broker in holders:
+                log = self.world.disks[broker].logs.get(tp)
+                lacking = lacking if log is None else missing(log, lacking)
+            if lacking:
+                yield FinalLoss(str(tp), partition.leader, count(lacking))
 
     def _after_step(self, _callback: Callable[..., None]) -> None:
         if self._events:

@@ -6,7 +6,7 @@ from backends.simulator.events import BrokerStopped, DiskLost
 from backends.simulator.topology import Topology
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.registration import Registration
-from recovery.loss import union
+from recovery.loss import union, without
 from recovery.model import EpochSpan, TopicPartition
 
 
@@ -27,6 +27,7 @@ class GroundTruth:
     def __init__(self, topology: Topology) -> None:
         self._loaded = {topic.name: topic.records for topic in topology.topics}
         self._acknowledged: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
+        self._forgotten: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
         self.unclean_at: dict[int, int] = {}
         self.joined_at: dict[tuple[TopicPartition, int], int] = {}
@@ -38,7 +39,7 @@ class GroundTruth:
         self.elr_always = topology.config.rules.elr
 
     def acknowledged(self, tp: TopicPartition) -> tuple[EpochSpan, ...]:
-        """The spans that were acknowledged with acks=all, ascending."""
+        """The spans that were acknowledged with acks=all and not forgotten since, ascending."""
         acknowledged = self._acknowledged.get(tp)
         if acknowledged is None:
             end = self._loaded.get(tp.topic, 0)
@@ -56,12 +57,21 @@ class GroundTruth:
         return not again
 
     def forget(self, tp: TopicPartition, kept: tuple[EpochSpan, ...]) -> None:
-        """Only ``kept`` of the acknowledged spans is left."""
+        """Only ``kept`` of the acknowledged spans is promised any longer: the loss of the rest was reported."""
+        gone = without(self.acknowledged(tp), kept)
+        self._forgotten[tp] = union((*self._forgotten.get(tp, ()), *gone))
         self._acknowledged[tp] = kept
+
+    def ever_acknowledged(self, tp: TopicPartition) -> tuple[EpochSpan, ...]:
+        """All spans that were acknowledged with acks=all: a later leader may have what an earlier one lacked."""
+        forgotten = self._forgotten.get(tp)
+        acknowledged = self.acknowledged(tp)
+        return acknowledged if forgotten is None else union((*acknowledged, *forgotten))
 
     def deleted(self, tp: TopicPartition) -> None:
         """The partition was deleted, with its initial records."""
         self._acknowledged[tp] = ()
+        self._forgotten.pop(tp, None)
         self._high_watermarks[tp] = 0
         self.emptied.pop(tp, None)
         self.rewound.pop(tp, None)

@@ -50,8 +50,20 @@ class BrokenInvariant(NamedTuple):
         return f"{self.time / SECOND:.6f} s: broken: {self.name}: {self.detail}"
 
 
+class FinalLoss(NamedTuple):
+    """Records acknowledged with acks=all that the present leader lacks; without a leader (-1), that are in no
+    replica's log. ``records`` is a number of offsets.
+    """
+
+    partition: str
+    leader: int
+    records: int
+
+
 class LostRecords(NamedTuple):
-    """Records acknowledged with acks=all that a new leader lacks. ``records`` is a number of offsets."""
+    """Records acknowledged with acks=all that a new leader lacks when it takes over: a later leader may have them.
+    ``records`` is a number of offsets.
+    """
 
     time: int
     partition: str

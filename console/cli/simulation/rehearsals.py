@@ -176,7 +176,8 @@ def _fields(done: RehearsalResult) -> dict[str, object]:
         "offlineAfter": done.offline_after,
         "verdicts": dict(done.verdicts),
         "outcomes": dict(done.outcomes),
-        "lost": [_timed(row._asdict()) for row in done.lost],
+        "lost": [row._asdict() for row in done.lost],
+        "lackedByNewLeaders": [_timed(row._asdict()) for row in done.lacked],
         "broken": [_timed(row._asdict()) for row in done.broken],
         "metrics": {
             "underMinIsr": done.counts.under_min_isr,
@@ -218,7 +219,10 @@ def _lines(done: RehearsalResult, operator_at: int) -> Iterator[str]:
     if done.problem:
         yield f"not recovered: {done.problem}"
     lost = sum(row.records for row in done.lost)
-    yield f"acknowledged with acks=all and lost: {lost:,} records"
+    yield f"acknowledged with acks=all and lost at the end: {lost:,} records"
+    lacked = sum(row.records for row in done.lacked)
+    if lacked > lost:
+        yield f"(new leaders lacked {lacked:,} when they took over; later leaders had some of these)"
     gauges = {**done.counts._asdict(), "unclean_recovery_finished": done.recoveries_finished}
     yield f"metrics: {_counted(gauges.items())}"
     electable = ", ".join(f"{leaders} in {partitions:,}" for leaders, partitions in done.electable)
