@@ -25,6 +25,7 @@ class StepState(StrEnum):
     WAITING = "not yet"
     CURRENT = "NOW"
     DONE = "done"
+    SKIPPED = "not done"
 
 
 class StepProgress(NamedTuple):
@@ -59,11 +60,14 @@ class WizardStep:
 
 @dataclass(frozen=True, slots=True)
 class Wizard:
-    """The steps. ``stands``: the failures that the quorum tolerates now. ``current`` is None when all is done."""
+    """The steps. ``stands``: the failures that the quorum tolerates now. ``warning``: what to know before the first
+    step. ``current`` is None when all is done.
+    """
 
     title: str
     steps: tuple[WizardStep, ...]
     stands: str = ""
+    warning: str = ""
 
     @property
     def current(self) -> WizardStep | None:
@@ -72,6 +76,7 @@ class Wizard:
 
 _SIGNS = {
     StepState.DONE: ("✓", Tone.GOOD),
+    StepState.SKIPPED: ("!", Tone.WARN),
     StepState.CURRENT: ("►", Tone.KEY),
     StepState.WAITING: ("·", Tone.DIM),
 }
@@ -80,6 +85,8 @@ _SIGNS = {
 def step_list(wizard: Wizard, width: int) -> list[Line]:
     """All steps with their states in words."""
     lines = fold(line(Piece(printable(wizard.title), Tone.STRONG)), width)
+    if wizard.warning:
+        lines += fold(line(Piece(f"! {printable(wizard.warning)}", Tone.BAD)), width, "  ")
     if wizard.stands:
         lines += fold(line(Piece(printable(wizard.stands), Tone.INFO)), width)
     for number, step in enumerate(wizard.steps, 1):

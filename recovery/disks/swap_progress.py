@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from recovery.disks.disk_swap import SwapStep, SwapStepKind
@@ -15,7 +15,7 @@ class SwapSituation(NamedTuple):
     """``dangers``: so many partitions would elect the empty disk while other copies exist. ``stopped``: the broker
     was seen stopped since the swap began. ``back``: it answers, is not fenced, and lists the dir as healthy.
     ``left`` of ``held`` replicas are not in the ISR, ``leaderless`` of these because nobody leads them. ``said``:
-    the steps that the operator said are done.
+    the steps that the operator said are done. ``unreadable``: the operator said that the old disk cannot be read.
     """
 
     dangers: int
@@ -25,6 +25,7 @@ class SwapSituation(NamedTuple):
     held: int
     leaderless: int = 0
     said: frozenset[SwapStepKind] = frozenset()
+    unreadable: bool = False
 
     @property
     def swapped(self) -> bool:
@@ -65,6 +66,28 @@ def already_swapped(missing: int, failed: bool, back: bool) -> bool:
     ``missing`` from the ISR.
     """
     return back and not failed and missing > 0
+
+
+def left_undone(kind: SwapStepKind, now: SwapSituation) -> bool:
+    """Whether the operator went on without that step: what it was for is not there."""
+    if kind is SwapStepKind.READ:
+        return now.unreadable and kind in now.said
+    return kind is SwapStepKind.WAIT and now.left > 0
+
+
+def revocable_step(steps: Sequence[SwapStep], now: SwapSituation) -> SwapStepKind | None:
+    """Returns the last step that is passed only because the operator said so; None: there is none to take back."""
+    for step in reversed(steps):
+        found = current_step(steps, taken_back(now, step.kind)) if step.kind in now.said else None
+        if found is not None and found.kind is step.kind:
+            return step.kind
+    return None
+
+
+def taken_back(now: SwapSituation, kind: SwapStepKind) -> SwapSituation:
+    """The same without what the operator said of that step."""
+    unreadable = now.unreadable and kind is not SwapStepKind.READ
+    return now._replace(said=now.said - {kind}, unreadable=unreadable)
 
 
 def with_confirmed(said: Collection[SwapStepKind], kind: SwapStepKind) -> frozenset[SwapStepKind]:

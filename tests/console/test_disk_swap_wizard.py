@@ -49,7 +49,7 @@ async def test_a_disk_is_replaced_by_the_wizard_and_nothing_elects_the_empty_one
         await opens_the_wizard(robot)
         await step_is(robot, SwapStepKind.READ)
         await robot.sees("ktriage disk scan --output json")
-        await robot.press("d")
+        await answers_whether_it_was_read(robot, "down")
         await step_is(robot, SwapStepKind.RECOVER)
         await robot.sees("it held 7 replicas", "NO OTHER COPY of sessions-1, sessions-3")
         await robot.sees("archive-1: 2 is the last known leader", "do not start the broker before")
@@ -86,6 +86,48 @@ async def test_a_disk_is_replaced_by_the_wizard_and_nothing_elects_the_empty_one
         await robot.press("d")
         await step_is(robot, None)
         await robot.sees("all steps are done")
+
+
+async def answers_whether_it_was_read(robot: Robot, *keys: str) -> None:
+    """``d``, then the answer that so many keys lead to."""
+    await robot.press("d")
+    await robot.asked(ChoiceQuestion)
+    await robot.sees("Was this done?", "► not yet", "it was read, and the file is kept", "it cannot be read")
+    await robot.press(*keys, "enter")
+    await robot.asked(DiskSwapScreen)
+
+
+async def test_the_only_copy_is_marked_as_read_by_an_answer_which_can_be_taken_back() -> None:
+    async with console("disk-failure", size=(120, 40)) as robot:
+        await opens_the_wizard(robot)
+        await step_is(robot, SwapStepKind.READ)
+        assert "take back" not in robot.screen
+        await answers_whether_it_was_read(robot)
+        await step_is(robot, SwapStepKind.READ)
+        await answers_whether_it_was_read(robot, "down", "down")
+        await step_is(robot, SwapStepKind.RECOVER)
+        await robot.sees("!  1. not done   cannot be read, as was said: read the old disk")
+        assert "✓" not in robot.screen
+        await robot.sees("u take back the last step")
+        await robot.press("u")
+        await step_is(robot, SwapStepKind.READ)
+        await robot.sees("taken back: this step is not done")
+        await answers_whether_it_was_read(robot, "down")
+        await robot.sees("✓  1. done")
+
+
+async def test_a_disk_that_works_is_said_to_work_before_its_broker_is_stopped() -> None:
+    async with console("disk-failure", size=(120, 40)) as robot:
+        await robot.opens("5")
+        await robot.puts_the_cursor_on((1, "/kafka/0"))
+        await robot.press("M")
+        await robot.asked(DiskSwapScreen)
+        await step_is(robot, SwapStepKind.STOP)
+        await robot.sees("! This disk has not failed: broker 1 runs and lists /kafka/0 as healthy.")
+        await happens(robot, lambda b: b.simulation.world.kill_broker(1))
+        await robot.until(lambda: shown(robot).step.kind is not SwapStepKind.STOP, "another step")
+        await robot.sees("the cluster shows it: the broker stopped")
+        assert "has not failed" not in robot.screen
 
 
 async def test_leaving_keeps_what_was_seen_a_broker_that_stopped_is_not_stopped_again() -> None:

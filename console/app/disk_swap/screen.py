@@ -12,10 +12,18 @@ from textual.screen import ModalScreen
 
 from backends.base.errors import BackendError
 from console.app.disk_swap.swap_state import SwapPicture, read_swap
+from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from recovery.disks.disk_swap import SwapStep, SwapStepKind
-from recovery.disks.swap_progress import current_step, may_say, with_confirmed
+from recovery.disks.swap_progress import (
+    current_step,
+    left_undone,
+    may_say,
+    revocable_step,
+    taken_back,
+    with_confirmed,
+)
 from recovery.disks.values import LogDirPlace
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import TopicPartition
@@ -44,6 +52,7 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
         Binding("escape", "leave", "Leave", show=False),
         Binding("enter", "recover", "Put them into the plan", show=False, priority=True),
         Binding("d", "done", "Say that the step is done", show=False, priority=True),
+        Binding("u", "undo", "Take back what was said last", show=False, priority=True),
     ]
 
     def __init__(self, session: Session, place: LogDirPlace, last: SwapPicture | None) -> None:
@@ -81,11 +90,12 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
                 self._say(f"not known just now: {error}", Tone.WARN)
             else:
                 before, kept = self.step, self.last
-                said = found.now.said if kept is None else kept.now.said
-                self.last = found._replace(now=found.now._replace(said=said))
+                marks = found.now if kept is None else kept.now
+                now = found.now._replace(said=marks.said, unreadable=marks.unreadable)
+                self.last = found._replace(now=now)
                 self._rate = self._rate.with_sample(self._session.clock(), found.now.left)
-                if before is not None and self.step is not None and before.kind is not self.step.kind:
-                    self._say(f"the cluster shows that it is done: {before.what}", Tone.GOOD)
+                if before is not None and _passed(before.kind, self.step, found):
+                    self._say(f"the cluster shows it: {_PASSED[before.kind]}", Tone.GOOD)
                 self._draw()
             await asyncio.sleep(LOOK_EVERY)
 
@@ -96,6 +106,8 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
             keys += [Piece("Enter", Tone.KEY), Piece(" put them into the plan  ")]
         if step is not None and self.last is not None and may_say(step.kind, self.last.now):
             keys += [Piece("d", Tone.KEY), Piece(" step is done  ")]
+        if self._to_take_back is not None:
+            keys += [Piece("u", Tone.KEY), Piece(" take back the last step  ")]
         if step is not None and _commands(step, self.last):
             keys += [Piece("c", Tone.KEY), Piece(" copy the command  ")]
         return [line(*keys, Piece("Esc", Tone.KEY), Piece(" back, M continues"))]
@@ -119,9 +131,44 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
         if not may_say(step.kind, self.last.now):
             self._say(_BY_ITSELF, Tone.INFO)
             return
-        self.last = self.last._replace(
-            now=self.last.now._replace(said=with_confirmed(self.last.now.said, step.kind))
-        )
+        if step.kind is SwapStepKind.READ:
+            self.run_worker(self._ask_whether_read(step), name="asking", exclusive=True, group="asking")
+        else:
+            self._mark(step.kind)
+
+    async def _ask_whether_read(self, step: SwapStep) -> None:
+        """The one step that nobody can make up for later."""
+        answers = [
+            AnswerOption("no", "not yet: back to the step"),
+            AnswerOption(_READ, "it was read, and the file is kept"),
+            AnswerOption(_UNREADABLE, "it cannot be read"),
+        ]
+        answer = await self.app.push_screen_wait(ChoiceQuestion(f"Was this done?\n{step.what}", answers))
+        still = self.step
+        if answer in (_READ, _UNREADABLE) and still is not None and still.kind is step.kind:
+            self._mark(step.kind, unreadable=answer == _UNREADABLE)
+
+    def _mark(self, kind: SwapStepKind, *, unreadable: bool = False) -> None:
+        if self.last is not None:
+            now = self.last.now
+            said = with_confirmed(now.said, kind)
+            self.last = self.last._replace(
+                now=now._replace(said=said, unreadable=now.unreadable or unreadable)
+            )
+            self._draw()
+
+    @property
+    def _to_take_back(self) -> SwapStepKind | None:
+        return None if self.last is None else revocable_step(self.last.found.steps, self.last.now)
+
+    def action_undo(self) -> None:
+        """What was said last was not so."""
+        kind = self._to_take_back
+        if self.last is None or kind is None:
+            self._say("no step was said to be done: there is nothing to take back", Tone.INFO)
+            return
+        self.last = self.last._replace(now=taken_back(self.last.now, kind))
+        self._say("taken back: this step is not done", Tone.INFO)
         self._draw()
 
     @on(WizardView.CopyCommand)
@@ -143,6 +190,13 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
             self.query_one("#wizard-keys", Lines).show_again()
 
 
+def _passed(before: SwapStepKind, after: SwapStep | None, now: SwapPicture) -> bool:
+    """Whether the step ``before`` was passed, and not left for an earlier one."""
+    kinds = [step.kind for step in now.found.steps]
+    return after is not None and (before not in kinds or kinds.index(before) < kinds.index(after.kind))
+
+
+_READ, _UNREADABLE = "read", "unreadable"
 _BY_ITSELF = "this step is done when the cluster shows it"
 
 
@@ -154,9 +208,20 @@ def swap_wizard(place: LogDirPlace, now: SwapPicture | None, rate: CatchUpRate) 
     current = current_step(now.found.steps, now.now)
     reached = len(now.found.steps) if current is None else now.found.steps.index(current)
     steps = tuple(
-        _step(step, _state(number, reached), now, rate) for number, step in enumerate(now.found.steps)
+        _step(step, _state(step.kind, number, reached, now), now, rate)
+        for number, step in enumerate(now.found.steps)
     )
-    return Wizard(title, steps, _replicas_of_dir(now))
+    return Wizard(title, steps, _replicas_of_dir(now), _nothing_wrong(place, now))
+
+
+def _nothing_wrong(place: LogDirPlace, now: SwapPicture) -> str:
+    """The warning before a disk that works is replaced."""
+    if not now.now.back or now.now.stopped:
+        return ""
+    return (
+        f"This disk has not failed: broker {place.broker} runs and lists {place.path} as healthy."
+        " Esc leaves it, unless it is to be replaced"
+    )
 
 
 def _replicas_of_dir(now: SwapPicture) -> str:
@@ -168,10 +233,12 @@ def _replicas_of_dir(now: SwapPicture) -> str:
     return f"{held}. NO OTHER COPY of {some_of(lost)}: {kept}"
 
 
-def _state(number: int, reached: int) -> StepState:
+def _state(kind: SwapStepKind, number: int, reached: int, now: SwapPicture) -> StepState:
     if number == reached:
         return StepState.CURRENT
-    return StepState.DONE if number < reached else StepState.WAITING
+    if number > reached:
+        return StepState.WAITING
+    return StepState.SKIPPED if left_undone(kind, now.now) else StepState.DONE
 
 
 def _step(step: SwapStep, state: StepState, now: SwapPicture, rate: CatchUpRate) -> WizardStep:
@@ -202,6 +269,8 @@ def _step(step: SwapStep, state: StepState, now: SwapPicture, rate: CatchUpRate)
 
 
 def _title(step: SwapStep, now: SwapPicture) -> str:
+    if step.kind is SwapStepKind.READ and left_undone(step.kind, now.now):
+        return f"cannot be read, as was said: {step.what}"
     if step.kind is not SwapStepKind.RECOVER:
         return step.what
     led = counted(now.now.dangers, "partition")
@@ -217,8 +286,20 @@ def _commands(step: SwapStep, now: SwapPicture | None) -> tuple[str, ...]:
 
 
 SHOWN_DANGERS = 5
+_PASSED = {
+    SwapStepKind.READ: "the broker runs on the new disk",
+    SwapStepKind.RECOVER: "the partitions were recovered, and the empty disk is not elected to lead them",
+    SwapStepKind.STOP: "the broker stopped",
+    SwapStepKind.DISK: "the broker runs on the new disk",
+    SwapStepKind.FORMAT: "the broker runs on the new disk",
+    SwapStepKind.START: "the broker started with the new disk",
+    SwapStepKind.METADATA: "the broker fetched the metadata log and was unfenced",
+    SwapStepKind.WAIT: "every replica of the disk came back to the ISR",
+    SwapStepKind.LEADERS: "the leaders were moved back",
+}
+"""What was done, where the cluster shows that a step is passed."""
 _WAITS = {
-    SwapStepKind.READ: "you say so (d): it was read, or it can never be read",
+    SwapStepKind.READ: "you say so (d): it was read, or it cannot be read",
     SwapStepKind.STOP: "the broker is fenced, or does not answer any more",
     SwapStepKind.DISK: "you say so (d), or the dir is back",
     SwapStepKind.FORMAT: "you say so (d), or the dir is back",

@@ -47,6 +47,7 @@ async def read_swap(
         held=len(held),
         leaderless=len(nobody_leads),
         said=frozenset() if before is None else before.now.said,
+        unreadable=before is not None and before.now.unreadable,
     )
     led_empty = [danger.tp for danger in found.dangers]
     stuck = tuple(leaderless_lines(nobody_leads, place, led_empty)) if now.swapped else ()
