@@ -87,8 +87,19 @@ def _stat(pid: int) -> list[str]:
 
 
 def _cpu(pid: int) -> float:
-    """Seconds of CPU time that the process has used, and those of its children that have ended."""
-    return sum(int(field) for field in _stat(pid)[11:15]) / os.sysconf("SC_CLK_TCK")
+    """Seconds of CPU time that the process has used, and those of its children that have ended; 0 if it has ended
+    itself.
+    """
+    with suppress(OSError):
+        return sum(int(field) for field in _stat(pid)[11:15]) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _cpu_of_tree(java: int) -> float:
+    """Seconds of CPU time of this process and of Spark's. Children come first: one that ends meanwhile is counted
+    by its parent.
+    """
+    return sum(_cpu(pid) for pid in (*reversed(_descendants(java)), java, os.getpid()))
 
 
 def _descendants(pid: int) -> list[int]:
@@ -103,7 +114,9 @@ def _descendants(pid: int) -> list[int]:
 
 def _peak(pid: int) -> int:
     """The peak memory of the process, in bytes; 0 if it is ending."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), 0)
 
 
@@ -158,7 +171,7 @@ def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
             spark.range(1000).selectExpr("sum(id)").collect()
             java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
             began = time.monotonic()
-            used = sum(_cpu(pid) for pid in (os.getpid(), java, *_descendants(java)))
+            used = _cpu_of_tree(java)
             spark_jobs = {"plan": plan, "bare": bare, "exposure": exposure}
             if name == "watch":
                 run_watch(spark, watched, storage_path(out) / "out")
@@ -166,7 +179,7 @@ def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
                 spark_jobs[name](spark, find([storage_path(lake)]), storage_path(out))
             workers = _descendants(java)
             figures = {"seconds": time.monotonic() - began}
-            figures["cpu"] = sum(_cpu(pid) for pid in (os.getpid(), java, *workers)) - used
+            figures["cpu"] = _cpu_of_tree(java) - used
             figures["peak_java"] = _peak(java)
             figures["peak_workers"] = sum(_peak(pid) for pid in workers)
             figures["heap"] = spark._jvm.java.lang.Runtime.getRuntime().totalMemory()
