@@ -18,7 +18,6 @@ from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.screen import Screen
 from textual.widgets import Input
-from textual.worker import Worker
 
 from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
@@ -26,6 +25,7 @@ from console import backends
 from console.app.first_run import HINT, is_first_run
 from console.app.halt import ConsoleSupervisor
 from console.app.main_screen.main_screen import MainScreen
+from console.app.main_screen.palette import NOT_NOW, ActionCommands, Palette
 from console.app.picker import places, target_of
 from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
@@ -43,7 +43,6 @@ from widgets import theme
 from widgets.bars.message_bars import MessageBar
 from widgets.dialogs.cluster_picker import ClusterChoice, ClusterPicker
 from widgets.dialogs.confirmation import Confirmation
-from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.text import Tone
 
 _EPOCH = time.time() - time.monotonic()
@@ -73,20 +72,12 @@ class Options:
     make: Callable[[Target, Callable[[str], None]], Backend] = field(default=backends.backend)
 
 
-class Palette(DismissOnce[Any], CommandPalette):
-    """Textual's palette with two corrections: a second Enter does not act on the screen below, and closing it
-    before it is mounted does not end the app.
-    """
-
-    def run_worker(self, *given: Any, **more: Any) -> Worker[Any]:
-        return super().run_worker(*given, **{**more, "exit_on_error": False})
-
-
 class Console(App[int], inherit_bindings=False):
     """One terminal, at most one cluster. ``target`` None opens the picker, because no cluster is remembered."""
 
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "colon"
+    COMMANDS: ClassVar[Any] = {ActionCommands}
     TITLE = "ktriage"
     CSS_PATH: ClassVar[Any] = Path(__file__).with_name("console.tcss")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -276,7 +267,7 @@ class Console(App[int], inherit_bindings=False):
         if desk is None or screen is not desk:
             return
         for action, why in desk.actions():
-            about = f"not now: {why}" if why else action.what
+            about = f"{NOT_NOW}{why}" if why else action.what
             yield SystemCommand(action.title, about, lambda name=action.name: desk.act(name))
 
     def _fatal_error(self) -> None:

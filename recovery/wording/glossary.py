@@ -59,8 +59,9 @@ GLOSSARY = (
     GlossaryEntry(
         LAST_KNOWN_ELR,
         ("last known leader",),
-        "Members that were in the ELR or ISR and came back after an unclean shutdown, so that their logs may"
-        " lack records. Kafka elects the last known leader from it when nobody else can be elected.",
+        "The last leader, noted when a partition loses its leader; it may be in the ELR as well. Kafka elects it"
+        " only where ISR and ELR are empty, as soon as it is unfenced, whatever its log lost. (By KIP-966 also"
+        " members that left the ELR after an unclean shutdown; Kafka's releases note the last leader alone.)",
     ),
     GlossaryEntry(
         FENCED,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.loss import Branch, branches, loss
-from recovery.model import NO_EPOCH, Lineage, ReplicaLog, Standing, Survey, Unknown
+from recovery.model import NO_EPOCH, Lineage, PartitionState, ReplicaLog, Standing, Survey, Unknown
 from recovery.ranking import Ranking, rank
 from recovery.strategy import Decision
 from recovery.wording import glossary
@@ -63,9 +63,23 @@ def _elr(now: PartitionNow) -> str:
 
 
 def _last_known(now: PartitionNow) -> str:
+    state = now.survey.state
     empty = "Kafka elects nobody from it."
-    full = "Kafka may elect from it, whatever the log lost."
-    return _set_of("LastKnownELR", now.survey.state.last_known_elr, empty, full)
+    return _set_of("LastKnownELR", state.last_known_elr, empty, _last_known_elects(state))
+
+
+def _last_known_elects(state: PartitionState) -> str:
+    """KIP-966, "Leader election": it counts only where ISR and ELR have no member."""
+    known = state.last_known_elr or ()
+    both_sets = [broker for broker in known if broker in (state.elr or ())]
+    if both_sets:
+        of = f"{both(both_sets)} is in the ELR as well: the controller knows of no unclean shutdown of it. "
+        return f"{of}Kafka elects from ISR and ELR first."
+    if state.isr or state.elr:
+        return "Kafka elects nobody from it while the ISR or the ELR has a member."
+    if len(known) > 1:
+        return "it names more than one, and Kafka elects none of them by itself."
+    return "Kafka elects it as soon as it is unfenced, whatever its log lost."
 
 
 def _fenced(now: PartitionNow) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from console.app.main_screen.palette import ActionCommands, Palette
 from console.app.session.cluster_refresh import ClusterRefresh
 from console.app.session.view import View
 from recovery.model import TopicPartition, Unknown
@@ -129,3 +130,15 @@ async def test_the_palette_and_a_wide_footer_have_what_is_hidden_on_a_narrow_one
         titles = [command.title for command in robot.app.get_system_commands(robot.desk)]
         for key in ("O", "T", "K", "C", "E", "p", "f", "W"):
             assert any(title.endswith(f"(key {key})") for title in titles), key
+
+
+async def test_the_palette_puts_what_works_and_what_begins_a_word_first() -> None:
+    async with console("last-replica-standing", size=(120, 40)) as robot:
+        await robot.press("colon")
+        await robot.asked(Palette)
+        provider = ActionCommands(robot.desk)
+        hits = sorted([hit async for hit in provider.search("cluster")], reverse=True)
+        helps = [str(hit.help) for hit in hits]
+        assert hits[0].text is not None and hits[0].text.startswith("clusters: open another cluster"), hits
+        disabled = [text.startswith("not now: ") for text in helps]
+        assert any(disabled) and disabled == sorted(disabled), helps

@@ -1,0 +1,41 @@
+"""The palette: the registry's actions by name, those that work now first."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from textual.command import CommandPalette, Hit, Hits
+from textual.system_commands import SystemCommandsProvider
+from textual.worker import Worker
+
+from widgets.dialogs.dismiss_once import DismissOnce
+
+NOT_NOW = "not now: "
+"""How the help of an action begins that does nothing now; the reason follows."""
+
+
+class Palette(DismissOnce[Any], CommandPalette):
+    """Textual's palette with two corrections: a second Enter does not act on the screen below, and closing it
+    before it is mounted does not end the app.
+    """
+
+    def run_worker(self, *given: Any, **more: Any) -> Worker[Any]:
+        return super().run_worker(*given, **{**more, "exit_on_error": False})
+
+
+class ActionCommands(SystemCommandsProvider):
+    """Textual's search with another order: what works now, then what has the text at its own or at a word's
+    beginning, then Textual's own score.
+    """
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        at_word = re.compile(rf"\b{re.escape(query.strip())}", re.IGNORECASE)
+        for name, about, callback, _ in self.app.get_system_commands(self.screen):
+            match = matcher.match(name)
+            if match > 0:
+                # Each part outweighs every possible value of the next one; a single score is below 1.
+                begins = 2 if at_word.match(name) else int(at_word.search(name) is not None)
+                order = 3 * (not about.startswith(NOT_NOW)) + begins
+                yield Hit(order + match / (1 + match), matcher.highlight(name), callback, help=about)
