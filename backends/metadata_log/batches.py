@@ -15,20 +15,31 @@ from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
 class BatchReader:
     """The batches of one piece of the log. ``next_offset`` is one beyond the last whole batch, and ``epoch`` its
     leader epoch. ``problem`` is why the reading ended before the end of the data, None where it did not.
+
+    No offset of a metadata log is ever left out: the first batch must begin at ``first_offset`` (None: anywhere)
+    and each other one where the one before it ended, unless the batches were ``picked`` from such a piece.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, first_offset: int | None = None, *, picked: bool = False) -> None:
         self._data = data
+        self._expected = first_offset
+        self._picked = picked
         self.next_offset = 0
         self.epoch = 0
         self.problem: str | None = None
 
     def data_records(self, *, in_snapshot: bool = False) -> Iterator[MetadataLogRecord]:
-        """Every data record, up to the first batch that is cut, damaged or compressed: that is the problem."""
+        """Every data record, up to the first batch that is cut, damaged, compressed or behind missing ones: that is
+        the problem.
+        """
         # aiokafka checks the checksums: to import the package crc32c takes longer than to read a small log.
         batches = SegmentReader(SegmentBytes(self._data), check_from=None)
         for found in batches:
             base = found.header.base_offset
+            if not self._picked and self._expected is not None and base != self._expected:
+                self.problem = missing_offsets(self._expected, base)
+                return
+            self._expected = found.header.next_offset
             self.epoch = found.header.leader_epoch
             try:
                 batch = DefaultRecordBatch(batches.raw(found))
@@ -52,3 +63,10 @@ class BatchReader:
                     )
         if batches.defect is not None:
             self.problem = batches.defect.text
+
+
+def missing_offsets(expected: int, found: int) -> str:
+    """The problem that the batch at offset ``found`` stands where ``expected`` should."""
+    if found < expected:
+        return f"a batch at offset {found} stands where offset {expected} should"
+    return f"offsets {expected} to {found - 1} are missing before the batch at offset {found}"

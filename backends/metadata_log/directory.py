@@ -56,7 +56,8 @@ def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> 
         raise MetadataDirError(f"{reading.path}: holds no metadata log (no .log and no .checkpoint file)")
     if first is None or first > 0:
         reading.snapshot, after = snapshot_before(reading.path, snapshots, first)
-        yield from _data_records(reading.snapshot, reading, scan, is_snapshot=True)
+        # A snapshot counts its own records from 0.
+        yield from _data_records(reading.snapshot, reading, scan, 0, is_snapshot=True)
         if reading.problem is not None:
             raise MetadataDirError(f"{reading.snapshot}: {reading.problem}")
     else:
@@ -70,9 +71,12 @@ def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> 
         if reading.problem is not None:
             return
         reading.segments.append(path)
-        for record in _data_records(path, reading, scan, is_snapshot=False):
+        for record in _data_records(path, reading, scan, base, is_snapshot=False):
             if record.offset >= after:
                 yield record
+    newest = max((end for end, _ in snapshots), default=0)
+    if reading.problem is None and newest > reading.end_offset:
+        reading.problem = f"offsets {reading.end_offset} to {newest - 1}, which a snapshot holds, are missing"
 
 
 def log_files(path: Path) -> tuple[list[tuple[int, Path]], list[tuple[int, Path]]]:
@@ -96,18 +100,21 @@ def snapshot_before(path: Path, snapshots: list[tuple[int, Path]], first: int | 
 
 
 def _data_records(
-    path: Path, reading: DirectoryReading, scan: TopicScan | None, *, is_snapshot: bool
+    path: Path, reading: DirectoryReading, scan: TopicScan | None, first_offset: int, *, is_snapshot: bool
 ) -> Iterator[MetadataLogRecord]:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise MetadataDirError(f"{path}: cannot be read: {error.strerror}") from None
     reading.bytes_read += len(data)
-    batches = BatchReader(data if scan is None else scan.pick(data))
+    if scan is None:
+        batches = BatchReader(data, first_offset)
+    else:
+        batches = BatchReader(scan.pick(data, first_offset), picked=True)
     yield from batches.data_records(in_snapshot=is_snapshot)
-    if batches.problem is not None:
-        reading.problem = f"{path.name}: {batches.problem}"
-    # A snapshot counts its own records from 0.
+    problem = batches.problem or (None if scan is None else scan.problem)
+    if problem is not None:
+        reading.problem = f"{path.name}: {problem}"
     if not is_snapshot:
         end = batches.next_offset if scan is None else scan.next_offset
         reading.end_offset = max(reading.end_offset, end)

@@ -13,6 +13,7 @@ from pathlib import Path
 from backends.log_segments.batch_header import HEADER_SIZE, parse_header
 from backends.log_segments.segment_reader import Batch, DefectKind, SegmentDefect, SegmentReader
 from backends.log_segments.segment_source import SegmentError, SegmentFile
+from backends.metadata_log.batches import missing_offsets
 from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files, snapshot_before
 from pipeline.watch.log_position import NO_SEGMENT, ShippedPosition
 
@@ -106,6 +107,11 @@ class ShippedLog:
                 header, behind = batch
                 if header.next_offset <= at.offset:
                     continue  # in the snapshot
+                expected = at.offset if newest is None else newest.header.next_offset
+                if header.base_offset > expected:
+                    text = missing_offsets(expected, header.base_offset)
+                    defect = SegmentDefect(DefectKind.OUT_OF_ORDER, at.position + behind, text)
+                    return at if newest is None else _after(at, newest), defect
                 newest = batch
                 end = at.position + behind + header.size
                 if end - marked >= self._mark_bytes:

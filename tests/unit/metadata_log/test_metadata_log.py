@@ -15,6 +15,7 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from backends.metadata_log.directory import DirectoryReading, MetadataDirError, read_directory
+from backends.metadata_log.topic_scan import TopicScan
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory, fold
@@ -219,6 +220,43 @@ def test_a_missing_segment_ends_the_reading_and_is_told(copy: Path) -> None:
     assert len(records) == len(read(INCIDENT)[0])
     assert reading.problem is not None
     assert "are missing before 00000000000000000500.log" in reading.problem
+
+
+@pytest.mark.parametrize("topics", [None, ["orders"]])
+@pytest.mark.parametrize("cut", [0, 1, 9])
+def test_batches_missing_within_a_segment_end_the_reading_and_are_told(
+    copy: Path, cut: int, topics: list[str] | None
+) -> None:
+    data = (copy / SEGMENT).read_bytes()
+    starts = batch_starts(data)
+    (at, base), (following, next_base) = starts[cut], starts[cut + 1]
+    (copy / SEGMENT).write_bytes(data[:at] + data[following:])
+    reading = DirectoryReading(copy)
+    records = list(read_directory(reading, TopicScan(topics) if topics else None))
+    assert all(record.offset < base for record in records)
+    assert reading.end_offset == base
+    assert reading.problem == (
+        f"{SEGMENT}: offsets {base} to {next_base - 1} are missing before the batch at offset {next_base}"
+    )
+
+
+def test_batches_missing_within_a_snapshot_make_it_unusable(copy: Path) -> None:
+    values = {r.offset: r.value for r in read(INCIDENT)[0]}
+    snapshot = build_batch(0, [values[28]]) + build_batch(2, [values[31]])
+    (copy / "00000000000000000032-0000000001.checkpoint").write_bytes(snapshot)
+    (copy / SEGMENT).unlink()
+    with pytest.raises(MetadataDirError, match="offsets 1 to 1 are missing"):
+        read(copy)
+
+
+def test_a_log_that_ends_before_a_snapshot_is_told_to_be_incomplete(copy: Path) -> None:
+    end = read(INCIDENT)[1].end_offset
+    values = {r.offset: r.value for r in read(INCIDENT)[0]}
+    name = f"{end + 10:020}-0000000001.checkpoint"
+    (copy / name).write_bytes(build_batch(0, [values[28], values[31]]))
+    records, reading = read(copy)
+    assert len(records) == len(read(INCIDENT)[0])
+    assert reading.problem == f"offsets {end} to {end + 9}, which a snapshot holds, are missing"
 
 
 def test_a_snapshot_stands_for_the_part_of_the_log_that_was_deleted(copy: Path) -> None:

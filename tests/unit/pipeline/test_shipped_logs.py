@@ -138,6 +138,25 @@ def test_a_missing_segment_is_waited_for(log: LogWriter) -> None:
     assert offsets(reader.read()) == [log.offset - 2, log.offset - 1]
 
 
+def test_nothing_behind_a_batch_that_is_missing_within_a_segment_is_read(log: LogWriter) -> None:
+    log.write()
+    path = next(log.directory.glob("*.log"))
+    end, before = log.offset, path.stat().st_size
+    log.append(change(LOSES_LEADER))
+    log.write()
+    behind = path.stat().st_size
+    log.append(change(ISR_GROWS))
+    log.write()
+    data = path.read_bytes()
+    path.write_bytes(data[:before] + data[behind:])
+    reader = Reader(log.directory)
+    assert offsets(reader.read()) == list(range(end))
+    assert f"offsets {end} to {end} are missing" in reader.problem
+    path.write_bytes(data)
+    assert offsets(reader.read()) == [end, end + 1]
+    assert reader.problem == ""
+
+
 def test_a_log_that_starts_later_begins_with_the_snapshot(log: LogWriter) -> None:
     at = log.offset
     snapshot = log.snapshot(topics())
