@@ -20,7 +20,7 @@ from recovery.acknowledged.verdict import (
 )
 from recovery.model import Survey, TopicPartition
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide, likely_leaders
+from recovery.strategy import CLEAN, Decision, DecisionKind, Strategy, WhyNot, decide, likely_leaders
 
 
 class AdviceKind(StrEnum):
@@ -53,6 +53,7 @@ class Advice(NamedTuple):
     of ``brokers`` because it is in the ELR or is the last known leader. A change of min.insync.replicas, of the
     topic or of the cluster, empties both (ClearElrRecord; tried on 4.3.1), and then nobody is elected.
     ``was_shut_down``: each of ``brokers`` was in a controlled shutdown when it was last seen (metadata log).
+    ``reassigning``: a reassignment is in progress, so that nobody can be designated.
     """
 
     kind: AdviceKind
@@ -63,6 +64,7 @@ class Advice(NamedTuple):
     decided_by: tuple[Decider, ...] = ()
     by_elr: bool = False
     was_shut_down: bool = False
+    reassigning: bool = False
 
 
 def advise(survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None) -> Advice | None:
@@ -98,12 +100,25 @@ def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElec
 def _refused(
     why: WhyNot | None, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]
 ) -> Advice | None:
-    """None where the verdicts are not the reason: a reassignment is in progress, or a permission is missing."""
+    """None where the verdicts are not the reason: a permission is missing."""
+    if why is WhyNot.REASSIGNING:
+        clean = (one for one in judged.self_elections if one.kind in CLEAN)
+        back = [one for one in clean if not one.failed_disk and not one.cuts_off]
+        members = tuple(one.broker for one in back)
+        kind = AdviceKind.BRING_BACK if members else AdviceKind.CHOOSE
+        others = tuple(one for one in unsafe if one.broker not in members)
+        check = tuple(one.broker for one in back if not one.checks_records)
+        return Advice(kind, members, others, check, by_elr=_by_elr(judged, members), reassigning=True)
+    if why is WhyNot.UNCLEAN_MEMBER:
+        best = judged.best(tuple(judged.candidates))
+        return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, () if best is None else best.decided_by)
     if why is WhyNot.FAILED_DISK:
         best = judged.best(tuple(judged.candidates))
         return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, () if best is None else best.decided_by)
     if why is WhyNot.BRANCHES:
-        members = tuple(one.broker for one in judged.self_elections if one.checks_records)
+        members = tuple(
+            one.broker for one in judged.self_elections if one.checks_records and not one.cuts_off
+        )
         return Advice(AdviceKind.COMPARE, members, unsafe, by_elr=_by_elr(judged, members))
     return None
 
@@ -113,8 +128,9 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
     failed = {broker for broker, one in returning.items() if one.failed_disk}
     if decision.verdict is DecisionKind.NO_CANDIDATE and decision.why_not is WhyNot.FAILED_DISK:
         return Advice(AdviceKind.READ_DISK, tuple(sorted(failed)))
-    awaited = [broker for broker in decision.waits_for if broker not in failed]
-    members = likely_leaders((b for b in awaited if b in returning and returning[b].kind in _CLEAN), judged)
+    cutting = {broker for broker, one in returning.items() if one.cuts_off}
+    awaited = [broker for broker in decision.waits_for if broker not in failed | cutting]
+    members = likely_leaders((b for b in awaited if b in returning and returning[b].kind in CLEAN), judged)
     best = judged.best(decision.waits_for) or judged.best(tuple(judged.candidates))
     deciders = () if best is None else best.decided_by
     if members:
@@ -132,7 +148,6 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
     return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, deciders)
 
 
-_CLEAN = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER)
 _BY_ELR = (SelfElectionKind.ELR_MEMBER, SelfElectionKind.LAST_KNOWN_LEADER)
 
 
@@ -141,10 +156,10 @@ def _by_elr(judged: PartitionVerdicts, brokers: Collection[int]) -> bool:
 
 
 def _safe(one: SelfElection) -> bool:
-    """Whether its own election is expected to lose no acknowledged record: Kafka elects it only after a clean
-    shutdown, or its log is known to hold everything.
+    """Whether its own election is expected to lose no acknowledged record: it cuts off no earlier branch, and Kafka
+    elects it only after a clean shutdown, or its log is known to hold everything.
     """
-    if one.failed_disk:
+    if one.failed_disk or one.cuts_off:
         return False
     return one.checks_records or (one.verdict is not None and one.verdict.none and not one.verdict.doubtful)
 
@@ -158,8 +173,9 @@ class FirstStep(NamedTuple):
 
 
 def first_steps(found: Iterable[tuple[TopicPartition, Advice]]) -> tuple[FirstStep, ...]:
-    """What to do, in order: elections first, since a broker that returns may take them away; then whose return
-    helps the most partitions; then what needs a person's choice.
+    """What to do, in order: what a broker's return would cut off, which another step may ask for; elections, since
+    a broker that returns may take them away; then whose return helps the most partitions; then what needs a
+    person's choice.
     """
     groups: dict[tuple[object, ...], list[tuple[TopicPartition, Advice]]] = {}
     for tp, one in found:
@@ -168,25 +184,42 @@ def first_steps(found: Iterable[tuple[TopicPartition, Advice]]) -> tuple[FirstSt
         FirstStep(_merged([one for _, one in group]), len(group), group[0][0]) for group in groups.values()
     ]
     order = list(AdviceKind)
-    return tuple(sorted(steps, key=lambda step: (order.index(step.advice.kind), -step.partitions)))
+
+    def urgency(step: FirstStep) -> tuple[bool, int, int]:
+        warns = any(one.cuts_off for one in step.advice.keep_down)
+        return not warns, order.index(step.advice.kind), -step.partitions
+
+    return tuple(sorted(steps, key=urgency))
 
 
 def _group(one: Advice) -> tuple[object, ...]:
     """Elections stand together whoever is elected; returns by the broker."""
-    return (one.kind,) if one.kind is AdviceKind.ELECT else (one.kind, one.brokers)
+    return (one.kind,) if one.kind is AdviceKind.ELECT else (one.kind, one.brokers, one.reassigning)
 
 
 def _merged(group: list[Advice]) -> Advice:
     """One advice that holds for all of the group, with every warning once."""
     brokers = tuple(sorted({broker for one in group for broker in one.brokers}))
-    down: dict[tuple[int, bool, bool], SelfElection] = {}
+    down: dict[tuple[int, bool, bool, bool], SelfElection] = {}
     for one in group:
         for warned in one.keep_down:
-            down.setdefault((warned.broker, warned.failed_disk, warned.checks_records), warned)
+            key = (warned.broker, warned.failed_disk, warned.checks_records, bool(warned.cuts_off))
+            down.setdefault(key, warned)
     check = tuple(sorted({broker for one in group for broker in one.check_disk}))
-    worst = next((one.verdict for one in group if one.verdict is not None and one.verdict.doubtful), None)
-    verdict = worst or next((one.verdict for one in group if one.verdict is not None), None)
+    verdicts = [one.verdict for one in group if one.verdict is not None]
+    conditions = tuple(dict.fromkeys(condition for one in verdicts for condition in one.conditions))
+    verdict = verdicts[0]._replace(conditions=conditions) if verdicts else None
     deciders = tuple(dict.fromkeys(decider for one in group for decider in one.decided_by))
     elr = any(one.by_elr for one in group)
     shut = all(one.was_shut_down for one in group)
-    return Advice(group[0].kind, brokers, tuple(down.values()), check, verdict, deciders, elr, shut)
+    return Advice(
+        group[0].kind,
+        brokers,
+        tuple(down.values()),
+        check,
+        verdict,
+        deciders,
+        elr,
+        shut,
+        group[0].reassigning,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from recovery.acknowledged.verdict import (
     DeciderKind,
     EvidenceKind,
     PartitionVerdicts,
+    SelfElectionKind,
     Verdict,
     VerdictKind,
 )
@@ -47,11 +48,16 @@ class WhyNot(StrEnum):
     - FAILED_DISK: only a disk that failed could tell more, and its broker returns with an empty one; or no other
       replica is left.
     - BETTER_FENCED: a better log is on a broker that cannot be elected yet.
+    - UNCLEAN_MEMBER: only the return of a broker could tell more, and it is in the ISR since an unclean election:
+      it cuts off what others hold from before.
+    - REASSIGNING: a reassignment is in progress.
     """
 
     BRANCHES = "branches"
     FAILED_DISK = "failed disk"
     BETTER_FENCED = "better fenced"
+    UNCLEAN_MEMBER = "unclean member"
+    REASSIGNING = "reassigning"
 
 
 class Decision(NamedTuple):
@@ -102,6 +108,8 @@ def _decide(
             return against
     else:
         waits_for, why = _must_wait(survey, ranking, strategy, ranked, failed)
+        if judged is not None and strategy is Strategy.BALANCED:
+            waits_for = _awaited(waits_for, judged) or waits_for
         if waits_for:
             return _waits(waits_for, why, failed)
     if chosen is None:
@@ -123,7 +131,7 @@ def _by_verdict(
 ) -> Decision | None:
     """Why ``balanced`` does not elect the best candidate; None: it does."""
     verdict = judged.candidates.get(chosen.broker)
-    returning = tuple(one.broker for one in judged.self_elections if one.checks_records)
+    returning = tuple(one.broker for one in judged.self_elections if one.checks_records and not one.cuts_off)
     # Where Kafka checks the log of who returns, a doubt is reason to wait; elsewhere waiting is as doubtful.
     if verdict is not None and verdict.none and not (verdict.doubtful and returning):
         return None
@@ -141,7 +149,7 @@ def _by_verdict(
             r.broker for r in survey.replicas if isinstance(r.log, Unknown) and r.broker not in failed
         )
         members = likely_leaders(
-            (one.broker for one in judged.self_elections if one.broker in silent), judged
+            (one.broker for one in judged.self_elections if one.broker in silent and not one.cuts_off), judged
         )
         if members:
             why = f"bring back {either(members)} (ISR or ELR) with its disk intact"
@@ -149,10 +157,41 @@ def _by_verdict(
     else:
         answers = [] if verdict is None else verdict.decided_by
         deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
-        silent = likely_leaders((broker for broker in survey.state.replicas if broker in deciders), judged)
+        silent = _awaited([broker for broker in survey.state.replicas if broker in deciders], judged)
     if not silent:
-        return _failed_disk(chosen, judged, reported)
+        return _unclean_member(chosen, judged, reported) or _failed_disk(chosen, judged, reported)
     return _no_election(DecisionKind.WAIT, f"{reported}; wait for {either(silent)}", waits_for=silent)
+
+
+def _awaited(deciders: Sequence[int], judged: PartitionVerdicts) -> tuple[int, ...]:
+    """Of the silent brokers whose logs would decide: those that Kafka elects without an unclean election, else all;
+    never one whose return cuts off what others hold.
+    """
+    returning = {one.broker: one for one in judged.self_elections}
+    safe = [broker for broker in deciders if broker not in returning or not returning[broker].cuts_off]
+    members = [broker for broker in safe if broker in returning and returning[broker].kind in CLEAN]
+    return likely_leaders(members or safe, judged)
+
+
+def _unclean_member(chosen: Candidate, judged: PartitionVerdicts, reported: str) -> Decision | None:
+    """Refuses where only a broker that is in the ISR since an unclean election could tell more."""
+    cutting = [one for one in judged.self_elections if one.cuts_off]
+    if not cutting:
+        return None
+    members, holders = (
+        tuple(one.broker for one in cutting),
+        sorted({b for one in cutting for b in one.cuts_off}),
+    )
+    why = (
+        f"broker {both(members)} is in the ISR since an unclean election, and its return cuts off what"
+        f" {both(tuple(holders))} holds from before; {reported}. Read both logs first, or elect {chosen.broker}"
+        " (--strategy aggressive)"
+    )
+    return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.UNCLEAN_MEMBER)
+
+
+CLEAN = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER)
+"""Kafka elects these when they return, without an unclean election."""
 
 
 def likely_leaders(brokers: Iterable[int], judged: PartitionVerdicts) -> tuple[int, ...]:
@@ -216,7 +255,8 @@ def _both_branches(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Ve
 
 REASSIGNING = (
     "a reassignment is in progress, which Kafka neither finishes nor cancels without a leader: bring a member of"
-    " the ISR or ELR back, or hold an unclean election (the first live replica leads)"
+    " the ISR or ELR back. An unclean election elects the first live replica of the assignment, whatever its log"
+    " lacks"
 )
 
 
@@ -225,7 +265,9 @@ def _nothing_to_decide(survey: Survey, strategy: Strategy) -> Decision | None:
         leader = survey.state.leader
         return _no_election(DecisionKind.ALREADY_ONLINE, f"led by {leader}", leader=leader)
     if survey.reassigning:
-        return _no_election(DecisionKind.REFUSED, _reassignment_reason(survey.reassigning))
+        why = _reassignment_reason(survey)
+        sure = WhyNot.REASSIGNING if survey.reassigning is True else None
+        return _no_election(DecisionKind.REFUSED, why, why_not=sure)
     if strategy is Strategy.NONE:
         return _no_election(DecisionKind.REPORT_ONLY, "strategy none: nothing is elected")
     return None
@@ -341,10 +383,20 @@ def _reason(survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], ra
     return f"{best}; compaction left more in its log than on {both(tuple(emptier))}" if emptier else best
 
 
-def _reassignment_reason(reassigning: bool | Unknown) -> str:
-    if isinstance(reassigning, Unknown):
-        return f"whether a reassignment is in progress is not known ({reassigning})"
-    return REASSIGNING
+def _reassignment_reason(survey: Survey) -> str:
+    if isinstance(survey.reassigning, Unknown):
+        return f"whether a reassignment is in progress is not known ({survey.reassigning})"
+    first = next((replica for replica in survey.replicas if replica.electable), None)
+    if first is None:
+        return REASSIGNING
+    log = first.log
+    if isinstance(log, Unknown):
+        holds = "its log is not known"
+    elif log.log_end_offset <= log.log_start_offset:
+        holds = "its log is EMPTY"
+    else:
+        holds = f"log end {log.log_end_offset:,}"
+    return f"{REASSIGNING}: broker {first.broker} now, {holds}"
 
 
 def _no_election(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from recovery.acknowledged.complete_logs import key
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import SelfElection, SelfElectionKind, Verdict
-from recovery.model import Unknown
+from recovery.model import Lineage, ReplicaLog, Unknown
 
 
 def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tuple[SelfElection, ...]:
@@ -23,10 +24,46 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
             )
             failed = replica.broker in facts.failed_disks
             verdict = verdicts.get(replica.broker)
+            shut_down, cuts_off = _shut_down(facts, replica.broker), _cuts_off(facts, replica.broker)
             found.append(
-                SelfElection(replica.broker, kind, checks, failed, verdict, _shut_down(facts, replica.broker))
+                SelfElection(replica.broker, kind, checks, failed, verdict, shut_down, cuts_off=cuts_off)
             )
     return tuple(found)
+
+
+def _cuts_off(facts: PartitionFacts, broker: int) -> tuple[int, ...]:
+    """The brokers whose known logs hold records that the leader of an unclean election may have lacked, since which
+    ``broker`` was in the ISR: they did not follow that leader, and truncate their logs when ``broker`` leads.
+    """
+    history = facts.in_sync
+    last = None if isinstance(history, Unknown) else history.last_in_sync(broker, history.newest)
+    if isinstance(history, Unknown) or last is None:
+        return ()
+    epochs = [one.epoch for one in history.doubts if one.unclean and one.at <= last]
+    logs = {other: log for other, log in facts.known_logs().items() if other != broker}
+    held = {other: log for other, log in logs.items() if log.log_end_offset > log.log_start_offset}
+    return tuple(
+        other
+        for other, log in held.items()
+        if any(
+            key(log)[0] < epoch and log.log_end_offset > _branch_start(logs.values(), epoch)
+            for epoch in epochs
+        )
+    )
+
+
+def _branch_start(logs: Iterable[ReplicaLog], epoch: int) -> int:
+    """The offset from which on the leader of ``epoch`` and those after it wrote, as the known logs show; 0: none of
+    them shows where that was.
+    """
+    starts = [
+        span.start if number or not lineage.floor else 0
+        for log in logs
+        if isinstance(lineage := log.lineage, Lineage)
+        for number, span in enumerate(lineage.spans)
+        if span.epoch >= epoch
+    ]
+    return min(starts, default=0)
 
 
 def _shut_down(facts: PartitionFacts, broker: int) -> bool | None:

@@ -173,7 +173,8 @@ class SelfElection(NamedTuple):
     Otherwise it is elected whatever its log lost. ``shut_down``: it was in a controlled shutdown when it was last
     seen (metadata log); None: not known. ``failed_disk``: its disk is known to have failed, so that it
     returns with an empty log or cannot be elected. ``verdict``: what its election loses; None where its log is not
-    known.
+    known. ``cuts_off``: it is in the ISR since an unclean election (metadata log), and the logs of these brokers
+    hold records from before that its return may cut off.
     """
 
     broker: int
@@ -182,6 +183,7 @@ class SelfElection(NamedTuple):
     failed_disk: bool
     verdict: Verdict | None
     shut_down: bool | None = None
+    cuts_off: tuple[int, ...] = ()
 
 
 class PartitionVerdicts(NamedTuple):

@@ -8,7 +8,7 @@ from recovery.acknowledged.verdict import ConditionKind, SelfElection, SelfElect
 from recovery.advice import Advice, AdviceKind, FirstStep
 from recovery.strategy import Decision, WhyNot
 from recovery.wording.quantity_text import both, either
-from recovery.wording.verdict_text import decider_text
+from recovery.wording.verdict_text import conditions_text, decider_text
 
 ACCEPT_LOSS = "only if what stands above can never be done, accept the loss:"
 """Before a command that elects by the aggressive strategy."""
@@ -81,6 +81,12 @@ def _ask(advice: Advice, count: int) -> str:
 
 
 def _choose(advice: Advice, count: int) -> str:
+    if advice.reassigning:
+        return (
+            f"A reassignment of {_partitions(count)} is in progress, and nobody's return is known to end it. Look"
+            " what an unclean election loses before you hold one (ktriage replicas): it elects the first live"
+            " replica of the assignment, whatever its log lacks."
+        )
     return f"No replica of {_partitions(count)} is proved to hold every acknowledged record.{_decide(advice)}"
 
 
@@ -91,8 +97,15 @@ def _read_disk(advice: Advice, count: int) -> str:
     return f"{left}: read {it} (ktriage disk scan) before {it_is} replaced, or the records are gone."
 
 
+def _unchecked(advice: Advice) -> str:
+    """What it rests on that nothing speaks against, and that was not checked."""
+    conditions = () if advice.verdict is None else advice.verdict.conditions
+    unchecked = [condition for condition in conditions if not condition.doubtful]
+    return f", {conditions_text(unchecked)} (not checked)" if unchecked else ""
+
+
 def _unless(advice: Advice) -> str:
-    """What was seen that makes it uncertain; what merely was not checked stands in the plan."""
+    """What was seen that makes it uncertain."""
     conditions = () if advice.verdict is None else advice.verdict.conditions
     doubtful = [condition for condition in conditions if condition.doubtful]
     kept = [one for one in doubtful if one.kind is ConditionKind.RECORDS_KEPT]
@@ -118,7 +131,7 @@ def _elect(advice: Advice, count: int) -> str:
     holds = "it holds" if count == 1 else f"{count:,} partitions have a replica that holds"
     if count > 1 and one is not None:
         holds = f"for {count:,} partitions it holds"
-    return f"{who}: {holds} every acknowledged record{_unless(advice)}."
+    return f"{who}: {holds} every acknowledged record{_unless(advice)}{_unchecked(advice)}."
 
 
 def _bring(advice: Advice) -> str:
@@ -128,6 +141,8 @@ def _bring(advice: Advice) -> str:
 def _bring_back(advice: Advice, count: int) -> str:
     get = "the partition then gets" if count == 1 else f"{count:,} partitions then get"
     text = f"{_bring(advice)}: {get} a leader without an unclean election"
+    if advice.reassigning:
+        text += ", which a reassignment in progress needs"
     if advice.was_shut_down:
         one = len(advice.brokers) == 1
         return f"{text} ({'it was' if one else 'they were'} in a controlled shutdown when last seen)."
@@ -173,6 +188,12 @@ def _of(brokers: list[int]) -> tuple[str, str, str]:
 
 
 def _why(others: list[SelfElection]) -> str:
+    cutting = sorted({broker for one in others for broker in one.cuts_off})
+    if cutting:
+        return (
+            "it led after an unclean election, and its return cuts off what broker"
+            f" {both(cutting)} {'holds' if len(cutting) == 1 else 'hold'} from before"
+        )
     kinds = {one.kind for one in others}
     if SelfElectionKind.UNCLEAN_TOPIC in kinds:
         return "with unclean.leader.election.enable Kafka elects whoever returns first, whatever it lacks"

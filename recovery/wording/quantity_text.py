@@ -92,6 +92,13 @@ def lasting(seconds: float) -> str:
     return f"{hours // 24} days"
 
 
+def lasting_at_least(seconds: float, *, exact: bool) -> str:
+    """As :func:`lasting`, ``≥`` where it may have begun earlier; "?": of less than a minute that says nothing."""
+    if exact:
+        return lasting(seconds)
+    return "?" if seconds < 60 else f"≥{lasting(seconds)}"
+
+
 def age(seconds: float) -> str:
     """An age: in seconds below one minute."""
     return f"{int(seconds)} s" if seconds < 60 else lasting(seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from recovery.acknowledged.verdict import (
     Condition,
@@ -20,7 +20,7 @@ def verdict_text(verdict: Verdict) -> str:
     """What is lost of the acknowledged records, the worst first, with what it rests on that was not checked."""
     reported = _loss(verdict)
     if verdict.conditions and (verdict.kind is not VerdictKind.SOME or verdict.at_most is not None):
-        reported += f", if {' and '.join(map(_condition, verdict.conditions))}"
+        reported += f", {conditions_text(verdict.conditions)}"
     parts = [reported]
     if verdict.appended:
         parts.append(f"{verdict.appended:,} offsets that were only appended are lost")
@@ -28,6 +28,11 @@ def verdict_text(verdict: Verdict) -> str:
     if verdict.kind is VerdictKind.OPEN and verdict.decided_by:
         parts.append(f"decided by {' or '.join(map(decider_text, verdict.decided_by))}")
     return "; ".join(parts)
+
+
+def conditions_text(conditions: Iterable[Condition]) -> str:
+    """Such as ``if min ISR was never lower and no unclean election happened``."""
+    return f"if {' and '.join(dict.fromkeys(map(_condition, conditions)))}"
 
 
 def _records_lost(verdict: Verdict) -> Iterator[str]:

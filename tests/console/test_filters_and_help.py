@@ -337,3 +337,35 @@ async def test_an_error_stays_while_the_rows_change_under_the_cursor() -> None:
         table.update(rows)
         await robot.settled()
         assert "another cluster answers" in robot.said
+
+
+async def test_a_filter_is_named_on_a_short_terminal_too() -> None:
+    async with console("zone-power-loss", size=(80, 15)) as robot:
+        await robot.opens("8")
+        await robot.filters("broker-3")
+        await robot.sees("filter 'broker-3'")
+
+
+async def test_a_row_that_the_filter_hides_is_not_called_unlisted() -> None:
+    async with console("zone-power-loss", size=(120, 40)) as robot:
+        await robot.filters("payments-7")
+        await robot.sees("filter 'payments-7'")
+        await robot.press("f")
+        await robot.types("payments-1")
+        await robot.press("enter")
+        await robot.hears("payments-1: the filter of that pane does not show it")
+
+
+async def test_why_a_key_did_nothing_is_not_shown_any_more_where_it_works() -> None:
+    async with console("zone-power-loss", size=(120, 40)) as robot:
+        await robot.press("M")
+        await robot.hears("only in pane 4")
+        await robot.press("4")
+        await robot.until(lambda: "only in pane" not in robot.said, "no refusal of another pane")
+
+
+async def test_a_terminal_that_is_large_enough_again_is_not_called_too_small() -> None:
+    async with console("zone-power-loss", size=(40, 10)) as robot:
+        await robot.hears("this terminal is 40x10")
+        await robot.pilot.resize_terminal(120, 40)
+        await robot.until(lambda: "this terminal" not in robot.said, "nothing about the size")

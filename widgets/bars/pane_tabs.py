@@ -83,7 +83,7 @@ def _tab(tab: Tab, current: str, *, badged: bool, titled: bool) -> Piece:
 
 
 class Crumbs(Lines):
-    """The path to what is shown: cluster, pane, open item."""
+    """The path to what is shown: cluster, pane, open item. Its class ``-filtered``: a filter hides rows."""
 
     DEFAULT_CSS = """
     Crumbs { height: 1; }
@@ -96,6 +96,7 @@ class Crumbs(Lines):
         """Shows the path, and the filter that hides rows, "" for none; both ends are never cut off. ``wrong``: the
         filter cannot be used.
         """
+        self.set_class(bool(filtered), "-filtered")
         way = " > ".join(printable(part) for part in parts)
         tail = f"  filter {printable(filtered)}" if filtered else ""
 

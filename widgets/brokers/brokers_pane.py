@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from recovery.wording.quantity_text import counted, lasting, printable
+from recovery.wording.quantity_text import counted, lasting, lasting_at_least, printable
 from widgets.base_pane import TablePane
 from widgets.brokers.broker_row import BrokerHealth, BrokerRow, BrokersView
 from widgets.table import Grouping, RowTable, TableColumn
@@ -24,7 +24,7 @@ _RANK = {state: number for number, state in enumerate(BrokerHealth)}
 def _fenced_for(row: BrokerRow) -> str:
     if row.fenced_s is None:
         return ""
-    return f"{'' if row.exact else '≥'}{lasting(row.fenced_s)}"
+    return lasting_at_least(row.fenced_s, exact=row.exact)
 
 
 def _answered(row: BrokerRow) -> str:
@@ -157,7 +157,8 @@ def _sentences(row: BrokerRow) -> list[tuple[str, Tone]]:
     """What is known of it, the worst first."""
     load, found = row.load, []
     if row.fenced:
-        since = f" for {_fenced_for(row).replace('≥', 'at least ')}" if row.fenced_s is not None else ""
+        lasted = _fenced_for(row)
+        since = f" for {lasted.replace('≥', 'at least ')}" if lasted not in ("", "?") else ""
         found.append((f"The controller has fenced it{since}: it cannot lead or be in an ISR.", Tone.BAD))
     if row.problem:
         last = "it has not answered since this console opened"
@@ -172,7 +173,8 @@ def _sentences(row: BrokerRow) -> list[tuple[str, Tone]]:
         found.append((text, Tone.STRONG))
     others = load.offline - load.waiting
     if others:
-        text = f"Of {counted(others, 'other offline partition')} it is in neither ISR nor ELR."
+        whose = "its" if others == 1 else "their"
+        text = f"{counted(others, 'other offline partition')}: it is in neither {whose} ISR nor {whose} ELR."
         found.append((text, Tone.PLAIN))
     if row.failed_dirs:
         found.append((f"{counted(row.failed_dirs, 'log dir')} on it failed: pane 5.", Tone.BAD))

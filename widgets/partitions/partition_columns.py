@@ -7,7 +7,7 @@ from collections.abc import Callable
 from recovery.model import Unknown
 from recovery.strategy import DecisionKind
 from recovery.wording.loss_text import harm_text, short_loss
-from recovery.wording.quantity_text import either, ids, lasting
+from recovery.wording.quantity_text import either, ids, lasting_at_least
 from recovery.wording.replica_text import elr_text
 from widgets.loss_tone import loss_order, loss_tone
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
@@ -53,7 +53,7 @@ def columns(
             lambda r: (
                 ""
                 if r.since is None
-                else _lasting(now() - r.since, found_so=not r.exact and r.since <= first())
+                else lasting_at_least(now() - r.since, exact=r.exact or r.since > first())
             ),
             sort=lambda r: 0.0 if r.since is None else -r.since,
             export=lambda r: None if r.since is None else max(0, round(now() - r.since)),
@@ -89,11 +89,6 @@ GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
     Grouping("suggested", "by suggestion", lambda r: (suggested(r) or "nothing suggested",)),
     Grouping("state", "by state", lambda r: (str(r.health),)),
 )
-
-
-def _lasting(seconds: float, *, found_so: bool) -> str:
-    """A lower bound where it was in trouble at the first look, and the metadata log does not tell since when."""
-    return f"≥{'0 min' if seconds < 60 else lasting(seconds)}" if found_so else lasting(seconds)
 
 
 def _state(row: PartitionRow) -> str:

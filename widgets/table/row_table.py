@@ -84,6 +84,11 @@ class RowTable(TableSurface[Row], can_focus=True):
         await self._jobs.wait_finished()
 
     @property
+    def filtered(self) -> bool:
+        """Whether a filter is set."""
+        return self._query.filter is not None
+
+    @property
     def counts(self) -> RowCounts:
         return self._counts
 

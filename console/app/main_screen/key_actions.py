@@ -32,12 +32,22 @@ def context_of(session: Session, pane: str, rows: int, busy: str) -> ActionConte
 
 
 class KeyActions:
-    """``handlers`` has every action of the registry by its name; ``context`` returns the current state."""
+    """``handlers`` has every action of the registry by its name; ``context`` returns the current state. ``clear``
+    removes a message if it is shown.
+    """
 
-    def __init__(self, handlers: Handlers, context: Callable[[], ActionContext], say: Say) -> None:
+    def __init__(
+        self,
+        handlers: Handlers,
+        context: Callable[[], ActionContext],
+        say: Say,
+        clear: Callable[[str], None],
+    ) -> None:
         self._handlers = handlers
         self.context = context
         self._say = say
+        self._clear = clear
+        self._refused = ""
 
     def all(self) -> Iterator[tuple[Action, str]]:
         """Every action with the reason why it is disabled, "" if it works."""
@@ -51,6 +61,9 @@ class KeyActions:
     def act(self, name: str) -> None:
         """A key was pressed, or a command chosen."""
         why = self.why_not(name)
+        # Why the key before did nothing may not be true of the pane that this one opens.
+        self._clear(self._refused)
+        self._refused = why
         if why:
             self._say(why, Tone.WARN)
         else:

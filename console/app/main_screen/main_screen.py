@@ -139,12 +139,13 @@ class MainScreen(PanesScreen):
             self._handlers(),
             lambda: context_of(session, self.pane, self.table.counts.shown, self.busy),
             self.say,
+            self.clear_message,
         )
 
     def _make_reports(self) -> SessionReports:
         return SessionReports(
             self.say,
-            clear=lambda text: self.query_one(MessageBar).clear(text),
+            clear=self.clear_message,
             shown=lambda: is_ready(self),
             redraw=self.redraw,
             draw_bars=self.draw_bars,

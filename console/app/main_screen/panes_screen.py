@@ -47,6 +47,7 @@ SMALLEST = (80, 12)
 class PanesScreen(Screen[None]):
     """What the main screen consists of."""
 
+    _too_small = ""
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-tall")]  # noqa: RUF012  # as Textual declares it
 
     def compose(self) -> ComposeResult:
@@ -80,6 +81,11 @@ class PanesScreen(Screen[None]):
         if is_ready(self):
             self.query_one(MessageBar).say(text, tone)
 
+    def clear_message(self, text: str) -> None:
+        """Removes that message, if it is the one that is shown; "" is none."""
+        if text and is_ready(self):
+            self.query_one(MessageBar).clear(text)
+
     async def ask(self, dialog: Screen[T], /) -> T | None:
         """Opens a dialog and returns its answer."""
         answer: T | None = await self.app.push_screen_wait(dialog)
@@ -97,9 +103,13 @@ class PanesScreen(Screen[None]):
         return marked
 
     def on_resize(self, event: events.Resize) -> None:
-        """Says what does not fit on a terminal that is too small."""
+        """Says what does not fit on a terminal that is too small, until it is larger."""
+        before, self._too_small = self._too_small, ""
         if event.size.width < SMALLEST[0] or event.size.height < SMALLEST[1]:
-            self.call_after_refresh(self.say, too_small(event.size.width, event.size.height), Tone.WARN)
+            self._too_small = too_small(event.size.width, event.size.height)
+            self.call_after_refresh(self.say, self._too_small, Tone.WARN)
+        else:
+            self.clear_message(before)
 
 
 def too_small(columns: int, lines: int) -> str:

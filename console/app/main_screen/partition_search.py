@@ -65,11 +65,13 @@ class PartitionSearch:
             return
         self._bookmarks = (found, *(tp for tp in self._bookmarks if tp != found))[:BOOKMARKS]
         self._found, self._not_led = found, frozenset(PANES)
+        filtered = self._table().filtered
         if await self._lead(found):
-            self._say(f"{found}: the cursor is on it; every other pane opens there too", Tone.INFO)
-        else:
-            self._navigation.go(REPLICAS, found, drill=True)
-            self._say(f"{found} is not listed in that pane: here are its replicas. Esc goes back", Tone.INFO)
+            self._say(f"{found}: the cursor is on it; other panes that list it open there too", Tone.INFO)
+            return
+        self._navigation.go(REPLICAS, found, drill=True)
+        where = "the filter of that pane does not show it" if filtered else "that pane does not list it"
+        self._say(f"{found}: {where}; here are its replicas. Esc goes back", Tone.INFO)
 
     async def _lead(self, found: TopicPartition) -> bool:
         pane, table = self._navigation.pane, self._table()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from backends.base.errors import NoLeader
@@ -15,6 +16,7 @@ from console.operations.change import Change, Operator, run_change
 from console.operations.voters.remembered_voters import leaderless
 from console.quorum_backend import membership_of, with_quorum
 from console.signals import StopRequest
+from console.target import Target
 from recovery.membership.directory_ids import directory_id
 from recovery.membership.replacement import ReplacementError
 from recovery.membership.replica_lookup import NotChosen
@@ -30,7 +32,8 @@ def read_quorum(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]
 
     Raises NotDone, with the reason, if the quorum has no leader or the named node is not possible.
     """
-    return _on_quorum(run, lambda membership, stop: job(ReadOnlyMembership(membership), stop))
+    only_reads = replace(run.target, only_reads=True)
+    return _on_quorum(run, only_reads, lambda membership, stop: job(ReadOnlyMembership(membership), stop))
 
 
 def change_quorum(run: Run, change: Change[Membership, P, R], operator: Operator[P]) -> R:
@@ -48,11 +51,11 @@ def change_quorum(run: Run, change: Change[Membership, P, R], operator: Operator
             resume_command=run.target.command("resume"),
         )
 
-    return _on_quorum(run, job)
+    return _on_quorum(run, run.target, job)
 
 
-def _on_quorum(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
-    cluster = with_quorum(run.target, run.screen.say)
+def _on_quorum(run: Run, target: Target, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
+    cluster = with_quorum(target, run.screen.say)
     membership = membership_of(cluster)
 
     async def supervised(stop: StopRequest) -> T:

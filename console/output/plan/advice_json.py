@@ -27,10 +27,12 @@ def _step_json(step: FirstStep) -> dict[str, object]:
                 "electedAs": one.kind.value,
                 "checksRecords": one.checks_records,
                 "failedDisk": one.failed_disk,
+                "cutsOff": list(one.cuts_off),
             }
             for one in advice.keep_down
         ],
         "checkDisk": list(advice.check_disk),
         "byElr": advice.by_elr,
+        "reassigning": advice.reassigning,
         "text": " ".join(step_lines(step)),
     }

@@ -22,7 +22,8 @@ def test_the_steps_are_those_of_the_table(call: Caller, line: tuple[str, ...]) -
     for step in steps:
         assert (step["kind"] == "choose") == (step["brokers"] == [])
         assert all(
-            set(one) == {"broker", "electedAs", "checksRecords", "failedDisk"} for one in step["keepDown"]
+            set(one) == {"broker", "electedAs", "checksRecords", "failedDisk", "cutsOff"}
+            for one in step["keepDown"]
         )
 
 
@@ -49,7 +50,8 @@ def test_one_reason_for_many_partitions_and_one_warning_for_many_steps_stand_onc
     assert down.count("bring back 2 (ISR or ELR) with its disk intact") == 1, down
     assert down.count("as above") == 7
     branches = call("ktriage", "status", "--simulate", "hanging-transactions").out
-    assert "Do first" in branches and "Then: For 2 partitions" in branches
+    assert "Do first: For 2 partitions" in branches, "another step brings back who cuts off a branch of these"
+    assert "Then (transfers-0): Bring broker 3 back" in branches
     assert branches.count("Do not change min.insync.replicas") == 1, branches
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -10,6 +11,7 @@ import pytest
 from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
 from console.simulator_backend import scenario
+from tests.unit.cli.command_process import invoke
 
 NAME = "last-replica-standing"
 
@@ -42,3 +44,22 @@ async def test_without_being_told_so_a_second_command_is_refused(tmp_path: Path)
             await SimulatorBackend(scenario(NAME), 1, tmp_path / "state.json").open()
     finally:
         await console.close()
+
+
+@pytest.mark.parametrize(
+    "words", [("status",), ("quorum", "status"), ("quorum", "replication"), ("timeline",), ("handover",)]
+)
+async def test_every_command_that_only_reads_runs_beside_an_open_console(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    state = tmp_path / "state.json"
+    console = SimulatorBackend(scenario(NAME), 1, state)
+    await console.open()
+    await console.partitions()
+    try:
+        line = (*words, "--simulate", NAME, "--state", str(state))
+        ended = await asyncio.to_thread(invoke, tmp_path, "ktriage", *line)
+    finally:
+        await console.close()
+    assert "this is its last saved state" in ended.err, ended
+    assert "another command is using this simulation" not in ended.err + ended.out
