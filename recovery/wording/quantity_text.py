@@ -27,7 +27,7 @@ def either(choices: Sequence[object]) -> str:
     return _joined(choices, "or")
 
 
-def both(brokers: Sequence[int]) -> str:
+def both(brokers: Sequence[object]) -> str:
     """``1``, ``1 and 2``, ``1, 2 and 3``."""
     return _joined(brokers, "and")
 

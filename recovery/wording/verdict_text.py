@@ -31,8 +31,8 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def conditions_text(conditions: Iterable[Condition]) -> str:
-    """Such as ``if min ISR was never lower and no unclean election happened``."""
-    return f"if {' and '.join(dict.fromkeys(map(_condition, conditions)))}"
+    """Such as ``if min ISR was never lower, … and the replicas were always the same``."""
+    return f"if {both(tuple(dict.fromkeys(map(_condition, conditions))))}"
 
 
 def _records_lost(verdict: Verdict) -> Iterator[str]:
