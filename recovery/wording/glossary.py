@@ -60,8 +60,7 @@ GLOSSARY = (
         LAST_KNOWN_ELR,
         ("last known leader",),
         "The last leader, noted when a partition loses its leader; it may be in the ELR as well. Kafka elects it"
-        " only where ISR and ELR are empty, as soon as it is unfenced, whatever its log lost. (By KIP-966 also"
-        " members that left the ELR after an unclean shutdown; Kafka's releases note the last leader alone.)",
+        " only where ISR and ELR are empty, once it is unfenced, whatever its log lost.",
     ),
     GlossaryEntry(
         FENCED,
