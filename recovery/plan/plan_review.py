@@ -21,8 +21,8 @@ from recovery.wording.verdict_text import verdict_text
 
 class AcknowledgedLoss(NamedTuple):
     """How many rows lose which part of the acknowledged records: ``none`` (of these ``doubtful`` by something that
-    was seen), ``some`` (``at_least`` committed offsets in all; ``exact``: and no others), ``unknown``; rows that
-    nobody judged are in none.
+    was seen, and ``conditional`` on something that was not checked), ``some`` (``at_least`` committed offsets in
+    all; ``exact``: and no others), ``unknown``; rows that nobody judged are in none.
     """
 
     none: int
@@ -31,6 +31,7 @@ class AcknowledgedLoss(NamedTuple):
     at_least: int
     unknown: int
     exact: bool = False
+    conditional: int = 0
 
     def is_none(self, rows: int) -> bool:
         """Whether each of ``rows`` was judged to lose none, and nothing puts that in doubt."""
@@ -43,7 +44,8 @@ class AcknowledgedLoss(NamedTuple):
         parts = [f"{lost} committed lost in {self.some:,}"] if self.some else []
         parts += [f"not known for {self.unknown:,}"] if self.unknown else []
         parts += [f"in doubt for {self.doubtful:,}"] if self.doubtful else []
-        parts += [f"none lost in {certain:,}"] if certain else []
+        unchecked = f" (in {self.conditional:,} if what was not checked holds)" if self.conditional else ""
+        parts += [f"none lost in {certain:,}{unchecked}"] if certain else []
         return ", ".join(parts)
 
 
@@ -139,6 +141,7 @@ def acknowledged_loss(judged: Iterable[Verdict | None]) -> AcknowledgedLoss:
         sum(verdict.at_least for verdict in verdicts),
         kinds[VerdictKind.OPEN],
         all(verdict.exact for verdict in verdicts if verdict.kind is VerdictKind.SOME),
+        sum(verdict.none and bool(verdict.conditions) and not verdict.doubtful for verdict in verdicts),
     )
 
 

@@ -39,6 +39,7 @@ def test_nothing_is_said_where_no_successor_loses_more() -> None:
 
 NONE_LOST = Verdict(VerdictKind.NONE)
 IN_DOUBT = Verdict(VerdictKind.NONE, conditions=(Condition(ConditionKind.RECORDS_KEPT, (1,), doubtful=True),))
+UNCHECKED = Verdict(VerdictKind.NONE, conditions=(Condition(ConditionKind.MIN_ISR_NEVER_LOWER),))
 SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
 
 
@@ -46,6 +47,7 @@ SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
     ("verdict", "warned", "line"),
     [
         (NONE_LOST, False, "acknowledged records: none lost in 1"),
+        (UNCHECKED, False, "acknowledged records: none lost in 1 (in 1 if what was not checked holds)"),
         (IN_DOUBT, True, "acknowledged records: in doubt for 1"),
         (SOME_LOST, True, "acknowledged records: 300 or more committed lost in 1"),
     ],
