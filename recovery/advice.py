@@ -90,7 +90,12 @@ def advice(decision: Decision) -> Advice | None:
 
 
 def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
-    down = tuple(one for one in unsafe if one.broker != decision.leader)
+    # Who cuts off what the elected log lacks too takes nothing away by its return.
+    down = tuple(
+        one
+        for one in unsafe
+        if one.broker != decision.leader and (decision.leader in one.cuts_off or not _own_log_safe(one))
+    )
     verdict = judged.candidates.get(decision.leader)
     if verdict is not None and verdict.none and not verdict.empty:
         return Advice(AdviceKind.ELECT, (decision.leader,), down, (), verdict)
@@ -156,10 +161,15 @@ def _by_elr(judged: PartitionVerdicts, brokers: Collection[int]) -> bool:
 
 
 def _safe(one: SelfElection) -> bool:
-    """Whether its own election is expected to lose no acknowledged record: it cuts off no earlier branch, and Kafka
-    elects it only after a clean shutdown, or its log is known to hold everything.
+    """Whether its own election is expected to lose no acknowledged record, and cuts off no earlier branch."""
+    return _own_log_safe(one) and not one.cuts_off
+
+
+def _own_log_safe(one: SelfElection) -> bool:
+    """Whether its log is expected to be as it was: Kafka elects it only after a clean shutdown, or its log is known
+    to hold everything.
     """
-    if one.failed_disk or one.cuts_off:
+    if one.failed_disk:
         return False
     return one.checks_records or (one.verdict is not None and one.verdict.none and not one.verdict.doubtful)
 

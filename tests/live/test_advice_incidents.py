@@ -258,3 +258,38 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
         cluster.metadata.wait_isr(VAULT, partition, (1, 2, 3))
     assert left(cluster, VAULT, followed) == {"early": EARLY, "late": LATE}
     assert left(cluster, VAULT, opposite) == {}, "broker 2 led with its empty disk"
+
+
+CUT = ("cutoff", "cutoff-returned")
+
+
+def test_the_leader_of_an_unclean_election_is_not_brought_back_over_older_records(
+    cluster: KafkaCluster, operator: Operator
+) -> None:
+    """3 was elected uncleanly, lacks what 1 and 2 acknowledged, and dies; 2 answers, and 1 is away."""
+    cluster.bring_all_up()
+    create(cluster, CUT, [1, 2, 3], min_insync_replicas=2)
+    for topic in CUT:
+        produce(cluster, topic, EARLY, "early")
+    kill(cluster, 3)
+    for topic in CUT:
+        produce(cluster, topic, LATE, "late")
+    kill(cluster, 2)
+    kill(cluster, 1)
+    start(cluster, 3)
+    elect_unclean(cluster, CUT, 3)
+    kill(cluster, 3)
+    start(cluster, 2)
+    wait_offline(cluster, CUT)
+
+    advice = operator.advised(CUT[0])
+    assert (advice.step["kind"], advice.step["brokers"]) == ("ask", [1])
+    assert advice.down[3]["cutsOff"] == [2]
+    assert "Do not start broker 3 before: it led after an unclean election" in advice.step["text"]
+    operator.advised(CUT[0], *AGGRESSIVE)
+    operator.elect(CUT[0])
+    start(cluster, 3)
+    start(cluster, 1)
+    wait_all(cluster, CUT, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
+    assert left(cluster, CUT[0]) == {"early": EARLY, "late": LATE}
+    assert left(cluster, CUT[1]) == {"early": EARLY}, "broker 3 was started first"
