@@ -13,14 +13,17 @@ REMEMBERED = 5
 """The number of batches per producer that detect duplicates, as in Kafka."""
 
 
-class _Appended(NamedTuple):
+class SequencedBatch(NamedTuple):
+    """``epoch`` and ``sequence`` are the producer's."""
+
     epoch: int
     sequence: int
     span: EpochSpan
 
     @property
     def last(self) -> int:
-        return self.sequence + self.span.end - self.span.start - 1
+        """The sequence of its last record; sequences begin again after the largest 32-bit number."""
+        return (self.sequence + self.span.end - self.span.start - 1) & 0x7FFFFFFF
 
 
 class IdempotentProducers:
@@ -28,7 +31,7 @@ class IdempotentProducers:
 
     def __init__(self) -> None:
         self._next = 1000
-        self._sent: dict[tuple[TopicPartition, int], list[_Appended]] = defaultdict(list)
+        self._sent: dict[tuple[TopicPartition, int], list[SequencedBatch]] = defaultdict(list)
 
     def new_id(self) -> int:
         """A producer id that is not in use."""
@@ -38,7 +41,7 @@ class IdempotentProducers:
     def duplicate(self, tp: TopicPartition, batch: ProducedBatch, log: Log) -> EpochSpan | None:
         """The span of the same batch, if the log already holds it."""
         for sent in self._in(tp, batch.producer_id, log):
-            same_end = sent.last == batch.sequence + batch.records - 1
+            same_end = sent.last == (batch.sequence + batch.records - 1) & 0x7FFFFFFF
             if sent.epoch == batch.producer_epoch and sent.sequence == batch.sequence and same_end:
                 return sent.span
         return None
@@ -56,10 +59,16 @@ class IdempotentProducers:
     def appended(self, tp: TopicPartition, batch: ProducedBatch, span: EpochSpan) -> None:
         """A leader has appended the batch."""
         sent = self._sent[tp, batch.producer_id]
-        sent.append(_Appended(batch.producer_epoch, batch.sequence, span))
+        sent.append(SequencedBatch(batch.producer_epoch, batch.sequence, span))
         del sent[: -4 * REMEMBERED]
 
-    def _in(self, tp: TopicPartition, producer: int, log: Log) -> list[_Appended]:
+    def newest(self, tp: TopicPartition, log: Log) -> dict[int, SequencedBatch]:
+        """The last batch of each producer that the log holds, by producer id."""
+        ids = dict.fromkeys(producer for where, producer in self._sent if where == tp)
+        held = {producer: self._in(tp, producer, log) for producer in ids}
+        return {producer: sent[-1] for producer, sent in held.items() if sent}
+
+    def _in(self, tp: TopicPartition, producer: int, log: Log) -> list[SequencedBatch]:
         held = {span.epoch: span for span in log.spans}
         found = []
         for sent in self._sent.get((tp, producer), ()):

@@ -28,6 +28,7 @@ STATUS = {
 """The states that a scenario's transactions pass, with their numbers in TransactionLogValue."""
 
 NO_TRANSACTION = -1
+NO_SEQUENCE = -1
 NO_TIMEOUT_MS = 2**31 - 1
 """What the transactions of a scenario's producers may take: nobody aborts them."""
 
@@ -51,10 +52,10 @@ class TransactionalBatch(NamedTuple):
 
 
 class ProducerInLog(NamedTuple):
-    """A transactional producer as a log has it. ``start_offset`` is that of its open transaction, or
-    NO_TRANSACTION.
+    """A producer as a log has it. ``start_offset`` is that of its open transaction, or NO_TRANSACTION.
 
-    ``coordinator_epoch`` is that of its last marker, -1 without one.
+    ``coordinator_epoch`` is that of its last marker, -1 without one. ``last_sequence`` is that of its last batch,
+    NO_SEQUENCE where it has written none in its epoch: a marker may begin one.
     """
 
     producer_id: int
@@ -62,12 +63,11 @@ class ProducerInLog(NamedTuple):
     last_ms: int
     coordinator_epoch: int
     start_offset: int
+    last_sequence: int = NO_SEQUENCE
 
 
 class LedPartition(NamedTuple):
-    """What a leader tells of a partition. ``producers`` are all that have written transactions, the open ones among
-    them.
-    """
+    """What a leader tells of a partition. ``producers`` are the idempotent and the transactional ones."""
 
     tp: TopicPartition
     error: Error | None

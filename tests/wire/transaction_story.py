@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from backends.base.transactions import Marker
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
+from backends.simulator.served.api_versions import Api
 from console.operations.consumers.hanging_transactions import PartitionsTransactions, read_transactions
 from recovery.model import TopicPartition as Partition
 from recovery.model import Unknown
 from tests.wire.cluster_thread import WAIT
+from tests.wire.raw_request import send_request
 
 T = TypeVar("T")
 
@@ -109,6 +112,8 @@ def _steps(side: StorySide) -> Iterator[tuple[str, Any]]:
     again = transactional_producer(side, "stays", PATIENT)
     yield "a second producer of the same id fences the first", _refusal(stays)
     yield "and ends its transaction", _view(side, ENDED, 14)
+    _write_idempotent(side, ENDED, 3)
+    yield "producers, by their last sequence and open transaction", _producers(side, ENDED)
     yield from _lost(side, again)
 
 
@@ -146,6 +151,7 @@ STORY: Story = {
     "offsets of a transaction that was aborted": 4,
     "a second producer of the same id fences the first": "_FENCED",
     "and ends its transaction": TransactionView((*_AT_FIRST, *_THEN, *_LATER), _EVERYTHING, 14, 14),
+    "producers, by their last sequence and open transaction": ((-1, -1), (1, -1), (2, -1), (4, -1)),
     "committed on broker 1 alone": TransactionView(_LOST_ONES, _ALL_OF_LOST, 5, 5),
     "the marker is cut off": TransactionView(
         (), _ALL_OF_LOST, 2, 4, (("CompleteCommit", "hanging, was committed", 2, 2),)
@@ -221,6 +227,24 @@ def _write(producer: Producer, topic: str, prefix: str, count: int) -> None:
     for number in range(count):
         producer.produce(topic, f"{prefix}{number}".encode(), partition=0)
     assert producer.flush(WAIT) == 0
+
+
+def _write_idempotent(side: StorySide, topic: str, count: int) -> None:
+    producer = Producer({**side.settings, "enable.idempotence": True})
+    for number in range(count):
+        producer.produce(topic, f"i{number}".encode(), partition=0)
+    assert producer.flush(WAIT) == 0
+
+
+def _producers(side: StorySide, topic: str) -> tuple[tuple[int, int], ...]:
+    """As the leader's DescribeProducers has them."""
+    admin = AdminClient(dict(side.settings))
+    metadata = admin.list_topics(topic, WAIT)
+    leader = metadata.brokers[metadata.topics[topic].partitions[0].leader]
+    asked = {"topics": [{"name": topic, "partition_indexes": (0,)}]}
+    answer = asyncio.run(send_request(leader.port, Api.DescribeProducers, 0, asked))
+    rows = answer.topics[0].partitions[0].active_producers
+    return tuple(sorted((row.last_sequence, row.current_txn_start_offset) for row in rows))
 
 
 def _refusal(producer: Producer) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.transactions import Marker
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.client_append import append_stored, coordinator_error
+from backends.simulator.broker.replica_log import Log
 from backends.simulator.context import Context
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply
@@ -24,7 +25,9 @@ from backends.simulator.operator_messages import (
 from backends.simulator.record_batches import GeneratedBatch
 from backends.simulator.rpc import Answer
 from backends.simulator.transaction_logs import (
+    NO_TRANSACTION,
     LedPartition,
+    ProducerInLog,
     TransactionalBatch,
     marker_record,
     state_record,
@@ -42,9 +45,21 @@ def hosted_partition(context: Context, broker: BrokerAccess, tp: TopicPartition)
     if tp not in broker.storage.disk.logs or broker.storage.offline(tp):
         return LedPartition(tp, Error.NOT_LEADER_OR_FOLLOWER)
     log = broker.storage.log(tp)
-    producers = tuple(context.transactions.producers(tp, log).values())
+    producers = tuple(_producers(context, tp, log))
     last_stable = context.transactions.last_stable(tp, log)
     return LedPartition(tp, None, producers, last_stable, log.high_watermark)
+
+
+def _producers(context: Context, tp: TopicPartition, log: Log) -> Iterator[ProducerInLog]:
+    """A marker of a later epoch than the last batch leaves no sequence, as in Kafka (transaction.version 2)."""
+    newest = context.producers.newest(tp, log)
+    for one in context.transactions.producers(tp, log).values():
+        batch = newest.pop(one.producer_id, None)
+        known = batch is not None and batch.epoch == one.epoch
+        yield one._replace(last_sequence=batch.last) if batch is not None and known else one
+    for producer, batch in newest.items():
+        written_ms, _ = context.times.of(tp, batch.span.epoch, batch.span.end - 1)
+        yield ProducerInLog(producer, batch.epoch, written_ms, -1, NO_TRANSACTION, batch.last)
 
 
 def led_partition(context: Context, broker: BrokerAccess, tp: TopicPartition) -> LedPartition:

@@ -28,7 +28,7 @@ from recovery.transactions.transaction_values import CoordinatedTransaction
 
 
 async def describe_producers(call: ServedCall) -> Values:
-    """The producers that have written transactions; of others nothing is known."""
+    """The idempotent and transactional producers whose batches the log holds."""
     asked = [TopicPartition(t.name, number) for t in call.request.topics for number in t.partition_indexes]
     reply = await call.ask(DescribeProducers(tuple(asked)))
     if not isinstance(reply, ProducersDescribed):
@@ -55,7 +55,7 @@ def _described(call: ServedCall, row: LedPartition) -> Values:
         {
             "producer_id": one.producer_id,
             "producer_epoch": one.epoch,
-            "last_sequence": -1,
+            "last_sequence": one.last_sequence,
             "last_timestamp": call.context.in_epoch_ms(one.last_ms),
             "coordinator_epoch": one.coordinator_epoch,
             "current_txn_start_offset": one.start_offset,
