@@ -94,7 +94,7 @@ def decide(
 def _decide(
     survey: Survey, ranking: Ranking, strategy: Strategy, judged: PartitionVerdicts | None
 ) -> Decision:
-    early = _nothing_to_decide(survey, strategy)
+    early = _nothing_to_decide(survey, strategy, detailed=judged is not None)
     if early is not None:
         return early
     ranked = rank(survey, ranking)
@@ -260,12 +260,12 @@ REASSIGNING = (
 )
 
 
-def _nothing_to_decide(survey: Survey, strategy: Strategy) -> Decision | None:
+def _nothing_to_decide(survey: Survey, strategy: Strategy, *, detailed: bool) -> Decision | None:
     if not survey.state.offline:
         leader = survey.state.leader
         return _no_election(DecisionKind.ALREADY_ONLINE, f"led by {leader}", leader=leader)
     if survey.reassigning:
-        why = _reassignment_reason(survey)
+        why = _reassignment_reason(survey, detailed=detailed)
         sure = WhyNot.REASSIGNING if survey.reassigning is True else None
         return _no_election(DecisionKind.REFUSED, why, why_not=sure)
     if strategy is Strategy.NONE:
@@ -383,11 +383,12 @@ def _reason(survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], ra
     return f"{best}; compaction left more in its log than on {both(tuple(emptier))}" if emptier else best
 
 
-def _reassignment_reason(survey: Survey) -> str:
+def _reassignment_reason(survey: Survey, *, detailed: bool) -> str:
+    """``detailed``: whom an unclean election would elect now, which a snapshot of many clusters does not tell."""
     if isinstance(survey.reassigning, Unknown):
         return f"whether a reassignment is in progress is not known ({survey.reassigning})"
     first = next((replica for replica in survey.replicas if replica.electable), None)
-    if first is None:
+    if first is None or not detailed:
         return REASSIGNING
     log = first.log
     if isinstance(log, Unknown):

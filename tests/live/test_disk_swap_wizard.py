@@ -40,6 +40,13 @@ async def opens_the_wizard(robot: Robot, path: str) -> None:
     await robot.asked(DiskSwapScreen)
 
 
+async def says_that_it_was_read(robot: Robot) -> None:
+    await robot.press("d")
+    await robot.asked(ChoiceQuestion)
+    await robot.press("down", "enter")
+    await robot.asked(DiskSwapScreen)
+
+
 def led_by_broker_alone(cluster: KafkaCluster) -> None:
     cluster.node(OTHER).kill()
     cluster.metadata.wait_topic(TOPIC, PARTITIONS, each=lambda s: s.isr == (BROKER,), what="led by 1 alone")
@@ -81,7 +88,7 @@ async def test_the_wizard_leads_through_a_disk_swap_and_the_empty_disk_leads_not
         await opens_the_wizard(robot, path)
         await step_is(robot, SwapStepKind.READ)
         await robot.sees("ktriage disk scan --output json")
-        await robot.press("d")
+        await says_that_it_was_read(robot)
         await step_is(robot, SwapStepKind.RECOVER)
         await robot.sees(f"it held {len(names)} replica", "do not start the broker before")
         await robot.press("enter")

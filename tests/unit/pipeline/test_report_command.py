@@ -27,9 +27,9 @@ def test_the_newest_result_of_each_job_is_on_the_page(call: Caller) -> None:
             commit(JobResult(target, job, at, "0.1.0", asked, summary))
     words = ("ktriage", "pipeline", "report", "results", "--out", "page.html")
     ended = call(*words)
-    assert ended.status == 0 and ended.out == "page.html: exposure, history, drill\n", ended.err
+    assert ended.status == 0 and ended.out == "page.html: exposure, fixes, history, drill\n", ended.err
     page = (call.home / "page.html").read_text()
-    assert page.count("2026-02-01 12:00 UTC") == 3 and "2026-01-31 12:00" not in page
+    assert page.count("2026-02-01 12:00 UTC") == len(SUMMARIES) and "2026-01-31 12:00" not in page
     again = call(*words)
     assert again.status == 2 and "page.html: it exists, and is never overwritten" in again.err
     assert (call.home / "page.html").read_text() == page
