@@ -39,15 +39,18 @@ def _cuts_off(facts: PartitionFacts, broker: int) -> tuple[int, ...]:
     last = None if isinstance(history, Unknown) else history.last_in_sync(broker, history.newest)
     if isinstance(history, Unknown) or last is None:
         return ()
-    epochs = [one.epoch for one in history.doubts if one.unclean and one.at <= last]
+    elections = [one for one in history.doubts if one.unclean and one.at <= last]
     logs = {other: log for other, log in facts.known_logs().items() if other != broker}
     held = {other: log for other, log in logs.items() if log.log_end_offset > log.log_start_offset}
     return tuple(
         other
         for other, log in held.items()
         if any(
-            key(log)[0] < epoch and log.log_end_offset > _branch_start(logs.values(), epoch)
-            for epoch in epochs
+            other != election.leader
+            and not history.joined_after(other, election.at)
+            and key(log)[0] < election.epoch
+            and log.log_end_offset > _branch_start(logs.values(), election.epoch)
+            for election in elections
         )
     )
 

@@ -179,6 +179,7 @@ async def test_a_topic_made_again_under_the_plan_is_left_alone(
     planned = planned_row(state, (2, 1), {2: (0, 0)})
     cluster.admin.delete_topics(["again"])["again"].result(incident_steps.ANSWER_SECONDS)
     wait_until(lambda: not cluster.metadata.partitions("again"), "the topic to be gone")
+    cluster.metadata.wait_caught_up()
     recorder = MemoryRecorder()
     [gone] = await elect(backend, recorder, planned)
     assert (gone.outcome, gone.reason) == (Outcome.STALE, Reason.PARTITION)
