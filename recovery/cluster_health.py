@@ -35,10 +35,13 @@ class QuorumState(StrEnum):
 
 
 class QuorumFinding(NamedTuple):
-    """The state of the quorum, and its voters that are down: they do not fetch, or do not answer."""
+    """The state of the quorum, and its voters that are down: they do not fetch, or do not answer.
+    ``dead_addresses``: controllers that are down and whose ids are not known.
+    """
 
     state: QuorumState
     dead_voters: tuple[int, ...] = ()
+    dead_addresses: tuple[str, ...] = ()
 
 
 def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> QuorumFinding:
@@ -54,9 +57,13 @@ def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> Quo
         refused = quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
         return QuorumFinding(QuorumState.UNKNOWN if refused else QuorumState.UNREACHABLE)
     if isinstance(quorum, QuorumWithoutLeader):
-        down = (host for host in quorum.down if not host.may_be_up and host.key.id >= 0)
+        down = [host for host in quorum.down if not host.may_be_up]
         state = QuorumState.NO_LEADER if quorum.proved else QuorumState.UNREACHABLE
-        return QuorumFinding(state, tuple(sorted(host.key.id for host in down)))
+        return QuorumFinding(
+            state,
+            tuple(sorted(host.key.id for host in down if host.key.id >= 0)),
+            tuple(sorted(host.address for host in down if host.key.id < 0)),
+        )
     found = health(quorum, LivenessLimits())
     state = QuorumState.LED if found.strength.commits else QuorumState.CANNOT_COMMIT
     return QuorumFinding(state, tuple(member.key.id for member in found.dead_voters))
@@ -105,6 +112,7 @@ class ClusterHealth(NamedTuple):
         """Whether everything could be read, and nothing is wrong."""
         wrong = (
             self.quorum.dead_voters,
+            self.quorum.dead_addresses,
             self.brokers_down,
             self.brokers_fenced,
             self.brokers_unreached,
@@ -164,12 +172,13 @@ def no_answer(
     broker: int, problems: Mapping[int, Unknown | None], log_dirs: Mapping[int, object]
 ) -> Unknown | None:
     """Why that broker did not answer; None: it did, or was not asked."""
-    if broker in problems:
-        return problems[broker]
-    dirs = log_dirs.get(broker)
-    # A refusal is an answer: the broker is up.
-    refused = isinstance(dirs, Unknown) and dirs.why in {Why.NOT_ALLOWED, Why.NOT_OFFERED}
-    return dirs if isinstance(dirs, Unknown) and not refused else None
+    found = problems[broker] if broker in problems else log_dirs.get(broker)
+    return found if isinstance(found, Unknown) and not is_refusal(found) else None
+
+
+def is_refusal(problem: Unknown) -> bool:
+    """Whether a broker answered, and said that the caller may not ask this, or that it does not have the call."""
+    return problem.why in {Why.NOT_ALLOWED, Why.NOT_OFFERED}
 
 
 def elects_uncleanly(config: Mapping[str, str] | Unknown | None) -> bool:

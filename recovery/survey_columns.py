@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar, overload
 
-from recovery.model import NO_LEADER, PartitionState, ReplicaLog, Survey, Unknown
+from recovery.model import NO_LEADER, PartitionState, ReplicaLog, Survey, Unknown, Why
 
 T = TypeVar("T")
 
@@ -142,7 +142,8 @@ def columns_of(surveys: Sequence[Survey]) -> SurveyColumns:
 class SurveyTotals(NamedTuple):
     """Counts of partitions, and of replicas with how many answered. A min ISR that is not known counts as 1.
 
-    ``led_under_min_isr`` are those under min ISR that have a leader.
+    ``led_under_min_isr`` are those under min ISR that have a leader. ``refused`` are replicas that this caller may
+    not read: they did not answer, and their brokers did.
     """
 
     partitions: int
@@ -153,6 +154,7 @@ class SurveyTotals(NamedTuple):
     elr_in_use: int
     replicas: int
     answered: int
+    refused: int = 0
 
 
 def totals(surveys: Sequence[Survey]) -> SurveyTotals:
@@ -169,12 +171,14 @@ def totals(surveys: Sequence[Survey]) -> SurveyTotals:
             under += 1
             led_under += led
         eligible += uses_elr(state)
-    silent = sum(
-        isinstance(replica.log, Unknown)
+    unread = Counter(
+        replica.log.why
         for survey in columns.rows(columns.incomplete())
         for replica in survey.replicas
+        if isinstance(replica.log, Unknown)
     )
-    return SurveyTotals(len(columns), offline, under, led_under, short, eligible, replicas, replicas - silent)
+    answered, refused = replicas - unread.total(), unread[Why.NOT_ALLOWED]
+    return SurveyTotals(len(columns), offline, under, led_under, short, eligible, replicas, answered, refused)
 
 
 def missing_in_sync(in_sync: int, min_isr: int | Unknown) -> int:

@@ -31,6 +31,11 @@ class VoterHost(NamedTuple):
     stopped: bool = False
 
     @property
+    def name(self) -> str:
+        """Its node id, or its address where nobody has told the id."""
+        return str(self.key.id) if self.key.id >= 0 else self.address
+
+    @property
     def may_be_up(self) -> bool:
         """Whether it may be up, and lead, where this side of the network does not reach it."""
         return not self.answers and not self.stopped
@@ -107,7 +112,9 @@ class QuorumWithoutLeader:
         return tuple(self._majority_lost() if self.missing else self._enough_answer())
 
     def _majority_lost(self) -> Iterator[str]:
-        down = ", ".join(f"{host.key.id} ({host.address})" for host in self.down)
+        down = ", ".join(
+            f"{host.key.id} ({host.address})" if host.key.id >= 0 else host.address for host in self.down
+        )
         lost = "a majority is lost" if self.proved else "no leader can be reached"
         stuck = "No change can be committed, a change of the voters neither"
         if self.certain:
@@ -125,7 +132,7 @@ class QuorumWithoutLeader:
             yield f"With a new disk it does not count, and {len(empty)} more must come back"
         if not self.proved:
             # A leader may be on the other side of a cut.
-            which = ", ".join(str(host.key.id) for host in self.hosts if host.may_be_up)
+            which = ", ".join(host.name for host in self.hosts if host.may_be_up)
             yield f"If {which} run, the quorum may be well, and the brokers that answer cut off from it"
             yield "Look on those hosts first"
 
@@ -137,7 +144,7 @@ class QuorumWithoutLeader:
 
     @property
     def _no_metadata(self) -> str:
-        which = ", ".join(str(host.key.id) for host in self.without_metadata)
+        which = ", ".join(host.name for host in self.without_metadata)
         return f"{which} reports no metadata: it started after the leader was lost, or its disk is new"
 
     @property
@@ -163,7 +170,7 @@ class QuorumWithoutLeader:
         yield f"Compare directory.id in meta.properties of its metadata log dir with {against}"
         if self.down:
             disks = "the disk that it had" if len(self.down) == 1 else "the disks that they had"
-            yield f"Bring {both([host.key.id for host in self.down])} back with {disks}"
+            yield f"Bring {both([host.name for host in self.down])} back with {disks}"
 
 
 ADVICE = (

@@ -51,9 +51,16 @@ def event_text(event: ClusterEvent, history: MetadataHistory) -> str:
     why = f" ({_cause_text(event.cause, history)})" if event.cause is not None else ""
     if len(event.moves) == 1:
         return f"{event.moves[0].tp} {_move_text(event.moves[0])}{why}"
-    names = ", ".join(str(move.tp) for move in event.moves[:NAMED])
+    between = "; " if event.kind is EventKind.OFFLINE else ", "
+    names = between.join(_named_move(event.kind, move) for move in event.moves[:NAMED])
     more = f" and {len(event.moves) - NAMED:,} more" if len(event.moves) > NAMED else ""
     return f"{len(event.moves):,} partitions {_MANY[event.kind]}{why}: {names}{more}"
+
+
+def _named_move(kind: EventKind, move: PartitionMove) -> str:
+    if kind is EventKind.OFFLINE and move.after is not None:
+        return f"{move.tp} now {_safe(move.after)}"
+    return str(move.tp)
 
 
 _MANY = {

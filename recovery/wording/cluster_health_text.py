@@ -120,10 +120,11 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:
     if health.cut_off is not None:
         text = f"old metadata, of broker {health.cut_off}"
         yield _Part(text, "old metadata", 0)
-    if quorum.dead_voters:
+    dead: tuple[int | str, ...] = (*quorum.dead_voters, *quorum.dead_addresses)
+    if dead:
         # Only a leader tells which of the controllers are voters.
         member = "voter" if quorum.state in (QuorumState.LED, QuorumState.CANNOT_COMMIT) else "controller"
-        yield _named(quorum.dead_voters, member, "down", 5)
+        yield _named(dead, member, "down", 5)
     if health.brokers_down:
         yield _named(health.brokers_down, "broker", "down", 3)
     if health.brokers_fenced:
@@ -151,7 +152,7 @@ def _self_electing(count: int) -> _Part:
     return _Part(f"{brief} by {'itself' if count == 1 else 'themselves'}", brief, 4)
 
 
-def _named(ids: tuple[int, ...], what: str, how: str, rank: int) -> _Part:
+def _named(ids: tuple[int | str, ...], what: str, how: str, rank: int) -> _Part:
     brief = f"{counted(len(ids), what)} {how}"
     if len(ids) > FEW:
         return _Part(brief, brief, rank)

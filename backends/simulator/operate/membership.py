@@ -105,7 +105,7 @@ class SimulatedMembership:
 
     async def describe(self) -> Quorum:
         """The quorum as its leader knows it, with the offset of the newest VotersRecord and a pending change."""
-        self._allowed("DESCRIBE", "DescribeQuorum")
+        self._allowed("DESCRIBE", "call DescribeQuorum")
         found = self._newest()
         await self._backend.advance(0)
         return found
@@ -136,7 +136,7 @@ class SimulatedMembership:
 
     async def metadata_log(self) -> MetadataLogReader:
         """The log as the active controller would tell it. Raises NotAllowed."""
-        self._allowed("CLUSTER_ACTION", "reading the metadata log")
+        self._allowed("CLUSTER_ACTION", "read the metadata log")
         return SimulatedMetadataLog(self._world.committed_records, self._newest)
 
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:  # noqa: ARG002
@@ -234,7 +234,7 @@ class SimulatedMembership:
             return ChangeAnswer(ChangeEnd.REFUSED, "INVALID_REQUEST", f"{feature} cannot be tried here")
         body = UpdateFeature(feature, level, dry_run)
         if dry_run or recorder is None:
-            self._allowed("ALTER", "UpdateFeatures")
+            self._allowed("ALTER", "call UpdateFeatures")
             answer = self._send(self._leader(), body, CHANGE_TIMEOUT)
             await self._backend.advance(0)
             return answer

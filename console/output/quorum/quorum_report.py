@@ -106,7 +106,7 @@ def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
         yield f"{lost.hosts_title}:"
         rows = [
             (
-                str(host.key.id),
+                str(host.key.id) if host.key.id >= 0 else "not known",
                 _state(host),
                 _metadata_offset(lost, host),
                 host.key.directory_id,

@@ -9,7 +9,7 @@ from console.operations.survey.evidence_sources import FurtherSource
 from console.output.json_document import document
 from console.output.survey.survey_json import cluster_json, health_json, unknown_json
 from console.output.text_table import TextColumn, table
-from recovery.cluster_health import ClusterHealth
+from recovery.cluster_health import ClusterHealth, is_refusal
 from recovery.model import Unknown
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import counted, printable
@@ -25,8 +25,10 @@ def checked_lines(
     cluster = checked.cluster
     reached = sum(1 for reach in checked.reach if reach.problem is None)
     yield f"cluster {cluster.cluster_id}, Kafka {cluster.release or 'of unknown release'}: ELR {_elr(checked)}"
-    lost = len(checked.reach) - reached
-    yield f"{counted(len(checked.reach), 'broker')}: {reached} reached from here, {lost} not"
+    refused = sum(1 for reach in checked.reach if reach.problem is not None and is_refusal(reach.problem))
+    lost = len(checked.reach) - reached - refused
+    reached_text = f"{reached} reached from here, " + (f"{refused} not allowed, " if refused else "")
+    yield f"{counted(len(checked.reach), 'broker')}: {reached_text}{lost} not"
     yield ""
     yield from _reach_table(checked.reach)
     yield ""
@@ -37,14 +39,19 @@ def checked_lines(
     yield from _call_table(checked)
 
 
+def _reach_problem(reach: Reachability, problem: Unknown) -> str:
+    text = printable(str(problem))
+    if is_refusal(problem):
+        return f"broker {reach.broker} at {reach.address} answered, and refused: {text}"
+    return (
+        f"broker {reach.broker} at {reach.address} was not reached ({text});"
+        f" --broker {reach.broker}=HOST:PORT gives another address"
+    )
+
+
 def problems(checked: CheckReport) -> list[str]:
     """Each problem on one line, with what to do."""
-    lines = [
-        f"broker {reach.broker} at {reach.address} was not reached ({printable(str(reach.problem))});"
-        f" --broker {reach.broker}=HOST:PORT gives another address"
-        for reach in checked.reach
-        if reach.problem is not None
-    ]
+    lines = [_reach_problem(reach, reach.problem) for reach in checked.reach if reach.problem is not None]
     for right in checked.rights:
         if right.granted is False:
             lines.append(f"missing: {right.operation} on {_resource(right)}, used for {right.used_for}")

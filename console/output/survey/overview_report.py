@@ -27,7 +27,7 @@ from console.output.survey.survey_json import (
     survey_json,
     unknown_json,
 )
-from console.output.survey.survey_report import AS_LAST_KNOWN, worst
+from console.output.survey.survey_report import AS_LAST_KNOWN, without_answer, worst
 from console.output.text_table import TextColumn, table
 from recovery.membership.quorum_health import MemberState
 from recovery.membership.voters import ReplicaKey
@@ -117,7 +117,7 @@ def count_lines(view: Overview) -> Iterator[str]:
     yield from _unrecorded(view)
     yield (
         f"{counted(counts['replicas'], 'replica')}: {counts['answered']:,} answered,"
-        f" {counts['replicas'] - counts['answered']:,} did not"
+        f" {without_answer(view.totals)}"
     )
 
 

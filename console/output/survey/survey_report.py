@@ -22,7 +22,7 @@ from console.output.survey.survey_json import (
 from recovery.membership.quorum import Quorum
 from recovery.model import Survey, TopicPartition, Unknown
 from recovery.plan.importance import NO_TIERS, Importance
-from recovery.survey_columns import missing_in_sync, totals
+from recovery.survey_columns import SurveyTotals, missing_in_sync, totals
 from recovery.wording.cluster_health_text import health_lines, leader_unknown_text
 from recovery.wording.quantity_text import counted, printable
 
@@ -65,7 +65,6 @@ def count_lines(picture: Picture) -> Iterator[str]:
     seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
     seen += AS_LAST_KNOWN if picture.stale else ""
     if picture.surveys:
-        silent = counts.replicas - counts.answered
         on_disk = sum(one.disk_read_ms is not None for survey in picture.surveys for one in survey.replicas)
         from_disk = f", {on_disk:,} read from the disk" if on_disk else ""
         may_be = f", {picture.unsure:,} may be (min ISR unknown)" if picture.unsure else ""
@@ -73,7 +72,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
             f"{what}{seen}: {counts.offline:,} offline,"
             f" {counts.led_under_min_isr:,} more under min ISR{may_be};"
             f" {counted(counts.replicas, 'replica')}: {counts.answered - on_disk:,} answered{from_disk},"
-            f" {silent:,} did not"
+            f" {without_answer(counts)}"
         )
     else:
         yield f"{what}{seen}"
@@ -81,6 +80,12 @@ def count_lines(picture: Picture) -> Iterator[str]:
     yield from contact_lines(picture.contacts)
     yield from evidence_lines(picture.evidence)
     yield from copied_log_lines(picture.copied_log)
+
+
+def without_answer(counts: SurveyTotals) -> str:
+    """How many replicas did not answer; a broker that refuses is not silent."""
+    silent = f"{counts.replicas - counts.answered - counts.refused:,} did not"
+    return f"{counts.refused:,} may not be read (not allowed), {silent}" if counts.refused else silent
 
 
 AS_LAST_KNOWN = " as the brokers last knew them"

@@ -32,7 +32,7 @@ from recovery.metadata_log.records import (
     Skipped,
     TransactionRecord,
 )
-from recovery.metadata_log.timeline import ClusterEvent, events
+from recovery.metadata_log.timeline import ClusterEvent, PartitionMove, events
 from recovery.metadata_log.timeline_text import event_text
 from recovery.model import TopicPartition
 from tests.unit.metadata_log.dump import read_dump
@@ -403,3 +403,18 @@ def test_a_change_whose_partition_was_never_seen_invents_no_state(records: list[
 
 def test_a_partition_that_is_not_in_the_log_has_no_intervals(history: MetadataHistory) -> None:
     assert history.intervals(PartitionSubject("none", 0)) == ()
+
+
+def test_partitions_that_go_offline_together_are_told_with_their_isr_and_elr() -> None:
+    before = Registration((1, 2, 3), (1,), 1, elr=(2,))
+    without = Registration((1, 2, 3), (), -1, elr=(1, 2), last_known_elr=(1,))
+    names = [TopicPartition("orders", number) for number in range(2)]
+    states = (without, without._replace(elr=(3,), last_known_elr=()))
+    moves = tuple(
+        PartitionMove(tp, EventKind.OFFLINE, before, after) for tp, after in zip(names, states, strict=True)
+    )
+    event = ClusterEvent(1_000, 7, EventKind.OFFLINE, None, moves, None)
+    assert event_text(event, fold([])) == (
+        "2 partitions OFFLINE: orders-0 now ISR (nobody), ELR (1, 2), last known leader 1;"
+        " orders-1 now ISR (nobody), ELR (3)"
+    )

@@ -212,3 +212,20 @@ def test_a_topic_that_elects_uncleanly_is_named_only_where_it_was_read() -> None
     assert self_electing((offline,), {"t": {"unclean.leader.election.enable": "false"}}) == ()
     assert self_electing((offline,), {"t": REFUSED}) == ()
     assert elects_uncleanly(enabled) and not elects_uncleanly(None)
+
+
+def test_a_controller_that_is_down_and_known_by_its_address_only_is_named_by_it() -> None:
+    gone = VoterHost(ReplicaKey(-1, ""), "127.0.0.1:9093", False, "", NOT_KNOWN, NOT_KNOWN, stopped=True)
+    lost = QuorumWithoutLeader("c", (gone,), False, "")
+    found = quorum_finding(lost)
+    assert found == QuorumFinding(QuorumState.NO_LEADER, (), ("127.0.0.1:9093",))
+    assert health_line(ClusterHealth(found)) == "quorum NO LEADER · controller 127.0.0.1:9093 down"
+    assert "-1" not in lost.sentence
+    assert "of: 127.0.0.1:9093" in lost.sentence
+
+
+def test_a_broker_that_refuses_is_not_said_to_be_out_of_reach() -> None:
+    brokers = [Broker(number, "h", 9092, None, fenced=False) for number in (1, 2, 3)]
+    silent = Unknown(Why.NOT_ANSWERED, "timed out")
+    found = troubled_brokers(brokers, {1: REFUSED, 2: silent, 3: None}, {1: REFUSED})
+    assert (found.down, found.fenced, found.unreached) == ((), (), (2,))
