@@ -78,7 +78,7 @@ def test_what_a_run_cannot_write_to_is_told_before_spark_is_started(call: Caller
 
 
 def test_keeping_the_newest_of_a_cluster_removes_whole_days_and_says_what_went(call: Caller) -> None:
-    old = datetime.now(UTC) - timedelta(days=3)
+    old = (datetime.now(UTC) - timedelta(days=3)).replace(hour=10)
     root = storage_path(f"{call.home}/lake")
     for cluster_id in ("simulated.zone-power-loss.1", "simulated.stale-long-tail.1"):
         for hour in (0, 1):
