@@ -90,7 +90,11 @@ class Lines(ScrollView, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         if event.size.width != self._made_for:
             self._make()
-        self.refresh()  # the last line that has room may be another one
+        # The last line that has room may be another one, here and in what this moved up or down.
+        siblings = self.parent.children if isinstance(self.parent, Widget) else (self,)
+        for lines in siblings:
+            if isinstance(lines, Lines):
+                lines.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         if self._content is None:

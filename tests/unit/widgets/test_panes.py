@@ -159,7 +159,7 @@ async def test_replicas_show_what_each_choice_loses_of_the_acknowledged_records(
         assert [row["acknowledged"] for row in exported] == ["300+ committed", "none, in doubt", ""]
         assert "LOSES ACKED" in line_of(pilot, "LAST EPOCH")
         screen = " ".join(text_of(pilot.app).split())
-        assert "loses no acknowledged record, if min ISR was never lower and" in screen
+        assert "loses no acknowledged record, if min ISR was never lower," in screen
 
 
 def eligible(survey: Survey, disk: DiskWord, *, elr: bool = True) -> EligibleRow:
