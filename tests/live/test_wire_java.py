@@ -48,7 +48,10 @@ _BLANKS = (
     (re.compile(r"\b\d{13}\b"), "TIME"),
     (re.compile(r"\b(Epoch:|Local controller) \d+"), r"\1 N"),
 )
-_NOISE = re.compile(r"^(\d{4}-\d\d-\d\d[ T]|\tat |\s*$|Error while executing config command with args)")
+# Log lines of the tool and of the Java that runs it (which may not map its archive of classes on a busy machine).
+_NOISE = re.compile(
+    r"^(\d{4}-\d\d-\d\d[ T]|\tat |\s*$|Error while executing config command with args|\[\d+\.\d+s\]\[warning\]\[cds)"
+)
 
 
 class Both:
