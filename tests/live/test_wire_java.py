@@ -50,7 +50,8 @@ _BLANKS = (
 )
 # Log lines of the tool and of the Java that runs it (which may not map its archive of classes on a busy machine).
 _NOISE = re.compile(
-    r"^(\d{4}-\d\d-\d\d[ T]|\tat |\s*$|Error while executing config command with args|\[\d+\.\d+s\]\[warning\]\[cds)"
+    r"^(\d{4}-\d\d-\d\d[ T]|\tat |\s*$|Error while executing config command with args"
+    r"|\[\d+\.\d+s\]\[warning\]\[cds)"
 )
 
 
