@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
@@ -87,15 +87,15 @@ class Pane(Vertical):
 
 class TablePane(Pane):
     """A pane of a summary, one table, and the details of the row under the cursor, each drawn anew when the cursor
-    or the counts change. ``NAME`` begins the ids of the two texts. ``REST_KEY`` shows what there is no
-    room for; "": none does, but Tab leads to the details and they scroll.
+    or the counts change. ``NAME`` begins the ids of the two texts.
+
+    A short terminal has no room for all of the summary: the details begin with it while they have the focus.
     """
 
     DEFAULT_CSS = """
     TablePane > RowTable { height: 1fr; min-height: 4; }
     """
     NAME: ClassVar[str]
-    REST_KEY: ClassVar[str] = ""
 
     def make_table(self) -> RowTable[Any]:
         raise NotImplementedError
@@ -108,11 +108,24 @@ class TablePane(Pane):
         """What is below the table."""
         raise NotImplementedError
 
+    def rest_lines(self, width: int) -> list[Line]:
+        """What the details begin with while they have the focus: what there may be no room for above."""
+        return self.summary_lines(width)
+
+    def details_key(self) -> str:
+        """The key that details with more lines than room name; "": Tab leads to them, and they scroll."""
+        return ""
+
+    def has_rest(self) -> bool:
+        """Whether something above the table, or the details, have no room now."""
+        details = self.query_one(f"#{self.NAME}-details", Lines)
+        return self.query_one(f"#{self.NAME}-summary", Lines).is_cut or not details.size.height
+
     def compose(self) -> ComposeResult:
-        key = self.REST_KEY
-        yield Lines(id=f"{self.NAME}-summary", focusable=False, fixed=True, key=key).add_class("summary")
+        summary = Lines(id=f"{self.NAME}-summary", focusable=False, fixed=True, key="Tab")
+        yield summary.add_class("summary")
         yield self.make_table()
-        yield Lines(id=f"{self.NAME}-details", key=key).add_class("details")
+        yield Lines(id=f"{self.NAME}-details", key=self.details_key()).add_class("details")
 
     def on_mount(self) -> None:
         self.show_lines()
@@ -128,4 +141,16 @@ class TablePane(Pane):
     def show_lines(self) -> None:
         """Draws the summary and the details anew."""
         self.query_one(f"#{self.NAME}-summary", Lines).show(self.summary_lines)
-        self.query_one(f"#{self.NAME}-details", Lines).show(self.detail_lines)
+        self.query_one(f"#{self.NAME}-details", Lines).show(self._details)
+
+    def _details(self, width: int) -> list[Line]:
+        above = self.rest_lines(width) if self.has_class("-reading") else []
+        return [*above, *self.detail_lines(width)]
+
+    @on(events.DescendantFocus)
+    def _focus_moved(self, event: events.DescendantFocus) -> None:
+        reading = isinstance(event.widget, Lines) and (self.has_class("-reading") or self.has_rest())
+        if reading is not self.has_class("-reading"):
+            self.set_class(reading, "-reading")
+            self.show_lines()
+            self.query_one(f"#{self.NAME}-details", Lines).to_the_top()

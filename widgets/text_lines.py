@@ -117,6 +117,11 @@ class Lines(ScrollView, can_focus=True):
         room = parent.content_region.bottom - self.content_region.y if isinstance(parent, Widget) else 0
         return min(self.size.height, room) if room > 0 else self.size.height
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is no room for all lines."""
+        return len(self._lines) > self._with_room()
+
     def _redraw(self) -> None:
         self.refresh()
 
@@ -124,6 +129,8 @@ class Lines(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         if self._content is None or width <= 0 or not screen_is_open(self):
             return
+        if width != self._made_for:
+            self.refresh()  # also the line that says that more follows
         old, self._made_for = self._lines, width
         self._lines = tuple(self._content(width))
         self.virtual_size = Size(self.size.width, len(self._lines))

@@ -22,6 +22,7 @@ from backends.simulator.topology import BrokerSpec, Topology, directory_id
 from backends.simulator.transactional_producer import TransactionalProducer
 from recovery.controller.cluster_image import ClusterImage
 from recovery.model import NO_LEADER, TopicPartition
+from recovery.wording.quantity_text import counted
 
 
 class World:
@@ -94,7 +95,9 @@ class World:
         before, self.image = self.image, update.image
         voters = tuple(key.id for key in self.quorum.replicas[controller].voters.keys)
         self.committed_records.add(epoch, controller, voters, update)
-        self.history.add(f"controller-{controller}", f"{update.why}; {len(update.touched)} partitions")
+        self.history.add(
+            f"controller-{controller}", f"{update.why}; {counted(len(update.touched), 'partition')}"
+        )
         self.events.emit(MetadataCommitted(before, update.image, update.touched, update.why))
 
     def _brokers_without(self, level: int) -> list[int]:

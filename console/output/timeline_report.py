@@ -8,7 +8,7 @@ from console.operations.history.timeline import TimelineSource
 from console.output.json_document import document
 from recovery.metadata_log.timeline import ClusterEvent
 from recovery.metadata_log.timeline_text import event_text, time_text, utc_text
-from recovery.wording.quantity_text import printable
+from recovery.wording.quantity_text import counted, printable, simulated_time
 
 
 def event_line(event: ClusterEvent, source: TimelineSource) -> str:
@@ -24,9 +24,10 @@ def _event_with_owner(event: ClusterEvent, source: TimelineSource) -> str:
 def timeline_lines(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
     """Newest last; ``left_out`` older ones are not shown."""
     count = len(events) + left_out
-    yield printable(f"{source.title}: {count:,} events (times in UTC)")
+    utc = "" if all(simulated_time(event.time_ms) for event in events) else " (times in UTC)"
+    yield printable(f"{source.title}: {counted(count, 'event')}{utc}")
     if left_out:
-        yield f"the newest {len(events):,} are shown (--last 0 shows all)"
+        yield f"only the newest {counted(len(events), 'event')} here (--last 0 shows all)"
     for event in events:
         yield event_line(event, source)
 
@@ -36,7 +37,7 @@ def timeline_markdown(source: TimelineSource, events: Sequence[ClusterEvent], le
     yield f"**Timeline** of {printable(source.title)} (UTC)"
     yield ""
     if left_out:
-        yield f"- … {left_out:,} older events"
+        yield f"- … {counted(left_out, 'older event')}"
     for event in events:
         yield f"- `{time_text(event.time_ms)}` {_escaped(printable(_event_with_owner(event, source)))}"
     if source.notes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from console.app.main_screen.question_dialogs import ChoiceQuestion
+from recovery.model import TopicPartition
 from tests.console.robot import Robot, console
 
 KEYS = re.compile(r"(?:[Pp]ress|[:,;]) (Enter|Tab|End|[A-Za-z0-9?])(?= |,|\.)")
@@ -89,3 +90,21 @@ async def test_a_suggestion_stays_after_its_logs_were_looked_at() -> None:
         await robot.looks_again()
         await robot.sees("elect 1")
         assert "wait for 2" not in robot.screen
+
+
+async def test_a_partition_that_nobody_can_lead_is_not_offered_to_be_chosen() -> None:
+    async with console("disk-failure", guide=True, size=(80, 24)) as robot:
+        await robot.puts_the_cursor_on(TopicPartition("sessions", 1))
+        await robot.press("enter")
+        await robot.sees("Replica log info: sessions-1", "no replica of sessions-1 can be elected")
+        assert named(robot) == {"3", "1"}
+        await robot.press("c")
+        await robot.hears("no other replica is left")
+
+
+async def test_what_is_wrong_is_pointed_at_where_nothing_is_offline() -> None:
+    async with console("broker-gone-for-good", guide=True, size=(80, 24)) as robot:
+        await robot.sees("nothing is offline", "the brokers that are not up")
+        assert named(robot) == {"8"}
+        await robot.opens("8")
+        await robot.sees("What is wrong is listed here")

@@ -66,3 +66,32 @@ def advice(screen: str) -> str:
     """Its first line, without the scroll bar."""
     (found,) = [line for line in screen.splitlines() if "it holds every acknowledged record" in line]
     return found.rstrip(" ▁▂▃▄▅▆▇█")
+
+
+@pytest.mark.parametrize("lines", [24, 15, 12])
+async def test_what_ends_a_lost_quorum_can_be_read_by_keys(lines: int) -> None:
+    """The step itself stands at the end of a text that no short terminal has room for."""
+    async with console("two-of-three-voters-lost", size=(80, lines)) as robot:
+        await robot.opens("4")
+        await robot.sees("NO LEADER", "… Tab")
+        step = "Bring 102 back with the disk that it had"
+        assert step not in robot.screen
+        await robot.press("tab")
+        for _ in range(10):
+            if step in robot.screen:
+                break
+            await robot.press("down")
+        await robot.sees(step)
+        await robot.press("end")
+        await robot.sees("DOWN: not answered: controller-102: connection refused")
+        await robot.press("tab")
+        await robot.sees("► ", "… Tab")
+
+
+async def test_enter_is_answered_where_it_opens_nothing() -> None:
+    async with console("broker-gone-for-good", size=(80, 24)) as robot:
+        await robot.press("enter")
+        await robot.hears("there is no row")
+        await robot.opens("8")
+        await robot.press("enter")
+        await robot.hears("below the table")

@@ -96,6 +96,8 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         self._another_key = False
         self._option = 0
         self._space = False
+        self._awaits_focus: Input | None = None
+        """The field that what is typed goes into; keys may come before it has the focus."""
 
     def compose(self) -> ComposeResult:
         request = self.request
@@ -151,12 +153,14 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
             return
         event.stop()
         if self._another_key and self._lacking:
-            field = self.query_one(self._lacking, Input)
-            field.focus()
-            field.insert_text_at_cursor(event.character or "")
+            self._awaits_focus = self.query_one(self._lacking, Input)
+            self._awaits_focus.focus()
+        if self._awaits_focus is not None:
+            self._awaits_focus.insert_text_at_cursor(event.character or "")
 
     @when_ready
     def on_descendant_focus(self) -> None:
+        self._awaits_focus = None
         self.query_one("#missing", Lines).show(self._missing)
 
     @when_ready

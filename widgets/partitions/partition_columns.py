@@ -63,7 +63,7 @@ def columns(
         ),
         TableColumn("answered", "ANSWERED", _answered, sort=_answered_order, tone=_answered_tone, priority=6),
         TableColumn("suggested", "SUGGESTED", suggested, sort=_suggested_order, tone=_suggested_tone),
-        TableColumn("loses", "LOSES", loses, sort=lambda r: loss_order(r.loss), tone=_loses_tone),
+        TableColumn("loses", "OFFSETS LOST", loses, sort=lambda r: loss_order(r.loss), tone=_loses_tone),
         TableColumn("leader", "LEADER", _leader, sort=lambda r: r.state.leader, priority=10),
         TableColumn(
             "isr", "ISR", lambda r: _members(r, r.state.isr), sort=lambda r: len(r.state.isr), priority=7
@@ -128,7 +128,7 @@ def suggested(row: PartitionRow) -> str:
         case DecisionKind.REFUSED:
             return "refused"
         case DecisionKind.NO_CANDIDATE:
-            return "nobody can be"
+            return "no candidate"
         case _:
             return "report only"
 

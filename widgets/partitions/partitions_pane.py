@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from textual import events, on
-
 from recovery.model import TopicPartition
 from recovery.strategy import DecisionKind
 from recovery.wording.advice_text import advice_lines, steps_lines
@@ -20,7 +18,6 @@ from widgets.partitions.partition_counts import PartitionHealthCounts, count_par
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
-from widgets.text_lines import Lines
 from widgets.unknown_min_isr import unknown_min_isr_lines
 
 SHOWN_STEPS = 2
@@ -47,26 +44,14 @@ class PartitionsView:
 
 
 class PartitionsPane(TablePane):
-    """What is broken, whom to elect, what that loses. The table's keys are topic-partitions.
-
-    A short terminal has no room for what to do first: the details have it in full while they have the focus.
-    """
+    """What is broken, whom to elect, what that loses. The table's keys are topic-partitions."""
 
     NAME = "partitions"
-    REST_KEY = "Tab"
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = PartitionsView((), 0.0, "", known=False)
         self._counts = PartitionHealthCounts()
-
-    @on(events.DescendantFocus)
-    def _focus_moved(self, event: events.DescendantFocus) -> None:
-        reading = isinstance(event.widget, Lines)
-        if reading is not self.has_class("-reading"):
-            self.set_class(reading, "-reading")
-            self.show_lines()
-            self.query_one(".details", Lines).to_the_top()
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(
@@ -133,17 +118,25 @@ class PartitionsPane(TablePane):
             lines += fold(line(piece), width, "  ")
         return lines
 
+    def rest_lines(self, width: int) -> list[Line]:
+        return self._steps(width, len(self._counts.steps))
+
+    def details_key(self) -> str:
+        return "Tab"
+
+    def has_rest(self) -> bool:
+        return True
+
     def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
-        above = self._steps(width, len(self._counts.steps)) if self.has_class("-reading") else []
         if not isinstance(row, PartitionRow):
-            return above
+            return []
         # A single step for a single partition stands above the table already, word for word.
         steps = self._counts.steps
         reported = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
         first = "" if row.advice is None or reported else f"{' '.join(advice_lines(row.advice))} "
         reason = line(Piece(f"{row.state.tp}: {first}", Tone.STRONG), Piece(_reason(row)))
-        return [*above, *fold(reason, width, "  "), *self.left_out(width)]
+        return [*fold(reason, width, "  "), *self.left_out(width)]
 
 
 def _reason(row: PartitionRow) -> str:

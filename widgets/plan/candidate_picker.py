@@ -63,16 +63,22 @@ COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (
     TableColumn(
         "broker", "BROKER", lambda c: str(c.broker), sort=lambda c: c.broker, right=True, tone=Tone.STRONG
     ),
-    TableColumn("epoch", "EPOCH", _epoch, right=True, priority=2),
+    TableColumn("epoch", "EPOCH", _epoch, right=True, priority=4),
     TableColumn(
         "end",
         "LOG END",
         lambda c: "?" if c.candidate is None else offset(c.candidate.log_end),
         right=True,
-        priority=1,
+        priority=3,
     ),
-    TableColumn("loses", "LOSES", _loses, tone=_loses_tone),
-    TableColumn("acknowledged", "LOSES ACKED", _loses_acknowledged, tone=lambda c: verdict_tone(_verdict(c))),
+    TableColumn("loses", "OFFSETS LOST", _loses, tone=_loses_tone, priority=1),
+    TableColumn(
+        "acknowledged",
+        "LOSES ACKED",
+        _loses_acknowledged,
+        tone=lambda c: verdict_tone(_verdict(c)),
+        priority=2,
+    ),
     TableColumn(
         "role",
         "ROLE",
@@ -138,10 +144,10 @@ class CandidatePicker(DismissOnce[int | None], ModalScreen[int | None]):
         self.dismiss(None)
 
     def _head(self, width: int) -> list[Line]:
-        head = line(
-            Piece(f"Leader of {self._row.tp}: ", Tone.STRONG), Piece("enter chooses, escape leaves it")
-        )
-        return fold(head, width)
+        """One line where it fits: the rows and what they lose need the room of a short terminal more."""
+        name = Piece(f"Leader of {self._row.tp}", Tone.STRONG)
+        whole = fold(line(name, "   Enter: choose   Esc: leave it"), width)
+        return whole if len(whole) == 1 else fold(line(name), width)
 
     def _details(self, width: int) -> list[Line]:
         row = self.query_one(RowTable).cursor_row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from recovery.model import Unknown
-from recovery.wording.quantity_text import lasting, offset, printable
+from recovery.wording.quantity_text import counted, lasting, offset, printable
 from widgets.base_pane import TablePane
 from widgets.quorum.quorum_pane_view import QuorumPaneRow, QuorumPaneView, QuorumRole
 from widgets.table import RowTable, TableColumn
@@ -52,8 +52,9 @@ COLUMNS: tuple[TableColumn[QuorumPaneRow], ...] = (
     TableColumn(
         "lag",
         "LAG",
-        lambda m: "unknown" if m.lag is None else f"{m.lag:,}",
+        lambda m: "unknown" if m.lag is None else counted(m.lag, "offset"),
         sort=lambda m: -1 if m.lag is None else m.lag,
+        export=lambda m: m.lag,
         right=True,
         tone=_lag_tone,
     ),
@@ -125,9 +126,7 @@ class QuorumPane(TablePane):
     def detail_lines(self, width: int) -> list[Line]:
         view = self._view
         member = self.table.cursor_row
-        lines = (
-            self.left_out(width, f"{member.role} {member.id}") if isinstance(member, QuorumPaneRow) else []
-        )
+        lines = self._member_lines(member, width) if isinstance(member, QuorumPaneRow) else []
         if not isinstance(view, QuorumPaneView) or not view.changes:
             return lines
         # Whoever reads "possible" in a tone of good news at night takes it for advice.
@@ -142,3 +141,13 @@ class QuorumPane(TablePane):
             why = f": {printable(change.why)}" if change.why else ""
             lines += fold(line(sign, Piece(change.name, Tone.STRONG), Piece(why)), width, " " * 14)
         return lines
+
+    def _member_lines(self, member: QuorumPaneRow, width: int) -> list[Line]:
+        """What the table has no room for: its note may be cut off."""
+        who, note = f"{member.role} {member.id}", _note(member)
+        told = (
+            fold(line(Piece(f"{who}: ", Tone.STRONG), Piece(note)), width, "  ")
+            if note not in ("", "broker")
+            else []
+        )
+        return [*told, *self.left_out(width, who)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import ClassVar, TypeAlias
 
 from textual import events
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.worker import Worker
 
@@ -282,6 +283,8 @@ class RowTable(TableSurface[Row], can_focus=True):
             self.post_message(self.Activated(self, key, row))
         elif key is not None:
             self.toggle_group()
+        else:
+            raise SkipAction  # the screen says that there is no row
 
     def action_fold(self, fold: bool) -> None:
         group = self._state.cursor_group

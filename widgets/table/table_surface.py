@@ -104,7 +104,7 @@ class TableSurface(ScrollView, Generic[Row]):
             return self.empty
         problem = None if self.filter is None else self.filter.problem()
         why = f"no {self.noun} for {self.filter}" if problem is None else problem
-        return f"{why}; the filter hides all {rows:,}"
+        return f"the filter hides all {rows:,}: {why}"
 
     def _lay_out(self) -> None:
         """Widths by what is seen; a change of the layout draws everything anew."""

@@ -35,7 +35,7 @@ def _note(row: TimelineRow) -> str:
 COLUMNS: tuple[TableColumn[TimelineRow], ...] = (
     TableColumn(
         "time",
-        "TIME (UTC)",
+        "TIME",
         lambda r: simulated_time(r.time_ms) or time_text(r.time_ms)[_YEAR:],
         sort=lambda r: (r.time_ms, r.offset),
         export=lambda r: time_text(r.time_ms),
@@ -124,7 +124,7 @@ class TimelinePane(TablePane):
         else:
             parts.append(Piece(counted(table.rows, "event")))
         if view.older:
-            parts.append(Piece(f", {view.older:,} older ones are not shown", Tone.DIM))
+            parts.append(Piece(f", older and not shown: {view.older:,}", Tone.DIM))
         if table.shown < table.rows:
             parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
         new = sum(row.new for row in view.rows)
@@ -135,7 +135,8 @@ class TimelinePane(TablePane):
             at = done if view.events_up_to is None else view.events_up_to
             parts.append(Piece(f", offset {at:,} of {end:,}", Tone.INFO))
         if view.source:
-            parts.append(Piece(f"  from {view.source}", Tone.DIM))
+            utc = "" if all(simulated_time(row.time_ms) for row in view.rows) else ", in UTC"
+            parts.append(Piece(f"  from {view.source}{utc}", Tone.DIM))
         lines = fold(tuple(parts), width, "  ")
         if view.problem:
             lines += fold(line(Piece(view.problem, Tone.BAD)), width, "  ")

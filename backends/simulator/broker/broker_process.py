@@ -137,7 +137,7 @@ class BrokerProcess:
             how = "shut down cleanly"
         else:
             lost = self.storage.disk.crash(power_lost=power_lost)
-            how = f"lost power, and unflushed data of {len(lost)} partitions" if power_lost else "killed"
+            how = f"lost power; partitions that lost unflushed data: {len(lost)}" if power_lost else "killed"
         self._note(how)
         self._context.emit(BrokerStopped(self.id, clean, power_lost))
 

@@ -7,7 +7,16 @@ from typing import Any
 
 from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
-from backends.simulator.messages import CreateTopic, Done, ElectLeaders, Reassign, SetConfig, UpdateFeature
+from backends.simulator.messages import (
+    CreateTopic,
+    Done,
+    ElectLeaders,
+    ElectLeadersReply,
+    Reassign,
+    ReassignReply,
+    SetConfig,
+    UpdateFeature,
+)
 from backends.simulator.network import NetworkNode
 from backends.simulator.quorum.quorum_log import KRAFT_VERSION
 from backends.simulator.scenario import faults as happens
@@ -19,6 +28,7 @@ from recovery.controller.controller_errors import ControllerRefusal
 from recovery.controller.transition_targets import ElectionKind
 from recovery.groups.group_values import CommittedOffset
 from recovery.model import NO_EPOCH, NO_LEADER
+from recovery.wording.quantity_text import counted
 
 
 class Timeline:
@@ -150,7 +160,7 @@ class Timeline:
         active.active.handle(body, self._answered)
 
     def _answered(self, reply: Any) -> None:
-        self._world.history.add("scenario", f"answered {reply}")
+        self._world.history.add("scenario", f"answered: {_reply_text(reply)}")
         refusal = reply.refusal if isinstance(reply, Done) else reply
         if isinstance(refusal, ControllerRefusal):
             self.refused.append(str(refusal))
@@ -194,3 +204,15 @@ class Timeline:
 
     def _end_transaction(self, fault: happens.TransactionEnd) -> None:
         self._transactions.end(fault.id, commit=fault.outcome == "commit")
+
+
+def _reply_text(reply: Any) -> str:
+    """What the controller answered, in words."""
+    if isinstance(reply, ElectLeadersReply | ReassignReply):
+        refused = [
+            f"{tp} refused: {refusal}" for tp, refusal in reply.refusals.items() if refusal is not None
+        ]
+        done = len(reply.refusals) - len(refused)
+        return "; ".join([*([f"{counted(done, 'partition')} done"] if done else []), *refused]) or "done"
+    refusal = reply.refusal if isinstance(reply, Done) else reply
+    return str(refusal or "done")

@@ -8,15 +8,18 @@ from typing import NamedTuple
 from console.app.session.draft import Draft, DraftRescue
 from console.app.session.safety import Safety
 from console.app.session.view import View
-from console.operations.registry import OFFLINE, PLAN, QUORUM, REPLICAS
-from recovery.cluster_health import QuorumState
-from recovery.wording.quantity_text import ids
+from console.operations.registry import BROKERS, DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
+from recovery.cluster_health import ClusterHealth, QuorumState
+from recovery.model import Survey, TopicPartition
+from recovery.ranking import Ranking
+from recovery.strategy import DecisionKind, Strategy, decide
+from recovery.wording.quantity_text import counted, ids
 from widgets.plan.plan_text import ACKS_REFUSED
 
 
 class GuideState(NamedTuple):
     """What the next step depends on. ``asking``: a question or another window is open above the panes. ``why_not``
-    returns why an action's key is disabled, "" if it works.
+    returns why an action's key is disabled, "" if it works. ``cursor`` is the partition that pane 2 shows.
     """
 
     pane: str
@@ -25,6 +28,8 @@ class GuideState(NamedTuple):
     draft: Draft
     safety: Safety
     why_not: Callable[[str], str]
+    cursor: TopicPartition | None
+    ranking: Ranking
 
 
 def step(now: GuideState) -> str:
@@ -33,7 +38,7 @@ def step(now: GuideState) -> str:
     """
     view, draft = now.view, now.draft
     if now.asking:
-        return "Guide: answer what is asked above; Esc goes back, and nothing is changed."
+        return "Guide: answer what is asked above, or read it; Esc goes back, and nothing is changed."
     if view.at is None:
         return "Guide: the cluster is being read."
     if draft.outcomes and all(outcome.good for outcome in draft.outcomes.values()):
@@ -42,10 +47,29 @@ def step(now: GuideState) -> str:
         return _planned(now)
     if view.health is not None and not view.health.current:
         return _no_quorum(now)
-    return _choosing(now) if view.offline else _NOTHING
+    return _choosing(now) if view.offline else _nothing_offline(view.health, now.pane)
 
 
-_NOTHING = "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
+def _nothing_offline(health: ClusterHealth | None, pane: str) -> str:
+    """Points at the pane of what is wrong all the same."""
+    if health is None or health.well:
+        return "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
+    none = "Guide: nothing is offline" if health.sees_all else "Guide: no offline partition was seen"
+    voters = health.quorum.dead_voters or health.quorum.dead_addresses
+    brokers = health.brokers_down or health.brokers_fenced or health.brokers_unreached
+    troubles = (
+        (health.under_min_isr, OFFLINE, "what is under min ISR"),
+        (voters, QUORUM, "the voters that are down"),
+        (health.failed_dirs, DIRS, "the failed disks"),
+        (brokers, BROKERS, "the brokers that are not up"),
+    )
+    wrong = [(key, what) for found, key, what in troubles if found]
+    if not wrong:
+        return f"{none}. Press 4 for the quorum, 5 for the disks, ? for every key."
+    elsewhere = [f"{key} for {what}" for key, what in wrong if key != pane]
+    here = " What is wrong is listed here." if len(elsewhere) < len(wrong) else ""
+    press = f" Press {', '.join(elsewhere)}." if elsewhere else " Press ? for every key."
+    return f"{none}.{here}{press}"
 
 
 def _no_quorum(now: GuideState) -> str:
@@ -133,9 +157,28 @@ def _planned(now: GuideState) -> str:
 def _choosing(now: GuideState) -> str:
     if now.pane == OFFLINE:
         return "Guide: a partition has no leader. Press Enter to see what each replica still has."
-    if now.pane == REPLICAS and not now.why_not("choose"):
-        return (
-            "Guide: each replica's log is drawn above; Tab, then End, shows what each choice cuts off. Press c to"
-            " choose."
-        )
+    survey = None if now.cursor is None else now.view.surveys.get(now.cursor)
+    if now.pane == REPLICAS and survey is not None and survey.state.offline:
+        if not _can_be_elected(now, survey):
+            return _nobody(now.view, survey)
+        if not now.why_not("choose"):
+            return (
+                "Guide: each replica's log is drawn above; Tab, then End, shows what each choice cuts off. Press c"
+                " to choose."
+            )
     return "Guide: press 1 for the offline partitions, and Enter there to see one."
+
+
+def _can_be_elected(now: GuideState, survey: Survey) -> bool:
+    """Whether the key that chooses has somebody to offer, however little is known."""
+    held = now.view.verdicts.get(survey.tp)
+    verdicts = None if held is None else held.verdicts
+    return decide(survey, now.ranking, Strategy.AGGRESSIVE, verdicts).verdict is DecisionKind.ELECT
+
+
+def _nobody(view: View, survey: Survey) -> str:
+    others = view.offline - 1
+    also = f", 1 for the other {counted(others, 'partition')}" if others else ""
+    return (
+        f"Guide: no replica of {survey.tp} can be elected now. Press 3 to see whose return would help{also}."
+    )

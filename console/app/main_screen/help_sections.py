@@ -25,7 +25,7 @@ SIGNS = HelpSection(
         HelpRow("*", "the row is marked", ""),
         HelpRow("▲ ▼", "the rows are sorted by that column, upwards or downwards", ""),
         HelpRow("+4", "this many columns do not fit: the details below show them for the row", ""),
-        HelpRow("LOSES LAG", "in offsets, as LOG END is; sizes of log dirs are in KiB, MiB, GiB", ""),
+        HelpRow("LOG END", "an offset, as LOG START and HIGH WM; sizes are in KiB, MiB, GiB", ""),
         HelpRow("≥5 min", "at least this long: the problem already existed when it was first seen", ""),
     ),
 )

@@ -44,6 +44,7 @@ from console.app.session.session import Opening, Session
 from console.app.session.timeline_feed import TimelineFeed
 from console.app.session.view import Link
 from console.operations.registry import (
+    BROKERS,
     ELIGIBLE,
     OFFLINE,
     PANES,
@@ -237,9 +238,10 @@ class MainScreen(PanesScreen):
         self.pane_of(pane).fade(session.poller.state.link is Link.LOST)
 
     def _guide_text(self) -> str:
-        session, asking = self.session, self.app.screen is not self
+        now, asking, why_not = self.session, self.app.screen is not self, self._keys.why_not
+        ranking = now.choosing.ranking
         return step(
-            GuideState(self.pane, asking, session.view, session.draft, session.safety, self._keys.why_not)
+            GuideState(self.pane, asking, now.view, now.draft, now.safety, why_not, self.cursor, ranking)
         )
 
     def command_line(self) -> str:
@@ -321,7 +323,8 @@ class MainScreen(PanesScreen):
         self.app.action_command_palette()
 
     def _open_row(self) -> None:
-        self.table.action_activate()
+        if self.table.counts.shown:
+            self.table.action_activate()
 
     def _step_back(self) -> None:
         if not self.tasks.stop() and not self._tables.clear_filter():
@@ -351,6 +354,8 @@ class MainScreen(PanesScreen):
             self.navigation.go(REPLICAS, event.key, drill=True)
         elif self.pane == REPLICAS and isinstance(event.key, int):
             self.say("c chooses a leader, and shows what each would lose", Tone.INFO)
+        elif self.pane in (QUORUM, TIMELINE, BROKERS):
+            self.say("what is known of the row is below the table; Tab leads there", Tone.INFO)
 
     @on(RowTable.RowGone)
     @when_ready

@@ -248,7 +248,7 @@ def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
         opened_by="X",
         warnings=tuple(warnings),
         expected=consent.phrase if consent.lossy else None,
-        expected_what=f"{consent.means} ({consent.phrase})",
+        expected_what=f"{consent.means} ({consent.shown})",
         needs_reason=consent.lossy,
     )
 

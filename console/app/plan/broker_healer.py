@@ -119,7 +119,7 @@ def _request(prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
             f"only if broker {broker} and its disks do not come back: otherwise bring it back, that copies less",
         ),
         expected=str(number),
-        expected_what=f"the number of partitions ({number})",
+        expected_what=f"the number of partitions ({number:,})",
         needs_reason=True,
         options=() if prepared.simulated else tuple(map(_option, RATES)),
     )

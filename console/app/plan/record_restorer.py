@@ -123,6 +123,6 @@ def _request(prepared: PreparedRestore, title: str) -> ConfirmRequest:
         opened_by="B",
         warnings=("they cannot be taken out again", *prepared.notes),
         expected=str(prepared.records),
-        expected_what=f"the number of records ({prepared.records})",
+        expected_what=f"the number of records ({prepared.records:,})",
         needs_reason=True,
     )

@@ -41,6 +41,8 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
     else:
         run.screen.out(review_lines(plan, prepared, rows, native=native))
     if prepared is None or prepared.holding.rows:
+        if run.named is None and simulated is not None:
+            run.screen.say("if the plan was made with --state FILE, give it to the next command too")
         run.screen.say(f"next: {command}")
     elif not prepared.stale:
         run.next("verify", str(path))

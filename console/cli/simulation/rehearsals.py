@@ -16,6 +16,7 @@ from backends.simulator.disk_scan import simulated_disk_scan
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.fuzz import FuzzResult
 from backends.simulator.fuzz_pool import fuzz_seeds
+from backends.simulator.history import Line
 from backends.simulator.invariants.verdict_soundness import VerdictCounts
 from backends.simulator.loop import SECOND
 from backends.simulator.operate.session_store import SessionStore
@@ -26,7 +27,7 @@ from backends.simulator.simulation import Simulation
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.json_document import document
-from console.output.text_table import TextColumn, table
+from console.output.text_table import TextColumn, fold, table, width
 from console.program import Program
 from console.signals import Stopped, StopRequest
 from console.simulator_backend import scenario as scenario_of
@@ -205,7 +206,7 @@ def _timed(row: dict[str, Any]) -> dict[str, object]:
 
 def _lines(done: RehearsalResult, operator_at: int) -> Iterator[str]:
     yield f"{done.scenario}, seed {done.seed}: {done.now / SECOND:.1f} s of virtual time, {done.steps:,} steps"
-    yield from (str(line) for line in done.history[-SHOWN:])
+    yield from (folded for event in done.history[-SHOWN:] for folded in _event_lines(event))
     if done.now < operator_at:
         yield f"the operator, who comes at {operator_at / SECOND:.1f} s, had not come"
         yield f"offline at the end: {done.offline_after:,}"
@@ -229,6 +230,18 @@ def _lines(done: RehearsalResult, operator_at: int) -> Iterator[str]:
     yield f"electable leaders (ISR and ELR), in so many partitions: {electable}"
     yield from (f"broken: {broken}" for broken in done.broken)
     yield f"history: {done.digest}"
+
+
+def _event_lines(event: Line) -> Iterator[str]:
+    """One line, or more below each other where the terminal is too narrow."""
+    most, text = width(), str(event)
+    if most is None or len(text) <= most:
+        yield text
+        return
+    begin = len(text) - len(event.what)
+    first, *others = fold(event.what, most - begin)
+    yield text[:begin] + first
+    yield from (" " * begin + other for other in others)
 
 
 def _counted(rows: Iterable[tuple[str, int]]) -> str:

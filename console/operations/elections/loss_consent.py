@@ -20,17 +20,18 @@ NO_REASON = "not confirmed: give a reason for the journal; nothing was sent"
 
 
 class LossConsent(NamedTuple):
-    """What agrees to a plan: ``phrase`` is to be typed, and ``means`` says what it is. ``lossy``: some partition
-    may lose something, and a reason is needed.
+    """What agrees to a plan: ``phrase`` is to be typed, and ``means`` says what it is; ``shown`` is the phrase as
+    a person reads it, and may be typed so too. ``lossy``: some partition may lose something; a reason is needed.
     """
 
     phrase: str
     means: str
     lossy: bool
+    shown: str
 
     def refuse_unless(self, typed: str, reason: str) -> None:
         """Raises NotDone unless the phrase was typed, and a reason given where something may be lost."""
-        if typed.strip() != self.phrase:
+        if typed.strip() not in (self.phrase, self.shown):
             raise NotDone(self.otherwise)
         if self.lossy and not reason.strip():
             raise NotDone(NO_REASON)
@@ -38,15 +39,17 @@ class LossConsent(NamedTuple):
     @property
     def otherwise(self) -> str:
         """The message where something else was typed."""
-        return f"not confirmed ({self.means} is {self.phrase}); nothing was sent"
+        return f"not confirmed ({self.means} is {self.shown}); nothing was sent"
 
 
 def consent_to(plan: Plan) -> LossConsent:
     """What has to be typed for the elections of this plan."""
     losing = [row for row in plan.rows if not row.loss.none]
     if len(losing) == 1:
-        return LossConsent(losing[0].tp.topic, "the name of the topic that may lose something", True)
-    return LossConsent(str(len(losing)), "the number of partitions that may lose something", bool(losing))
+        topic = losing[0].tp.topic
+        return LossConsent(topic, "the name of the topic that may lose something", True, topic)
+    number, means = len(losing), "the number of partitions that may lose something"
+    return LossConsent(str(number), means, bool(losing), f"{number:,}")
 
 
 def loss_question(plan: Plan, title: str, *, native: bool = False) -> Question:
@@ -63,4 +66,6 @@ def loss_question(plan: Plan, title: str, *, native: bool = False) -> Question:
         *([f"acknowledged records: {acknowledged}"] if acknowledged else []),
         *risk_lines(plan, WORST_SUCCESSORS, native=native),
     )
-    return Question(text, (consent.phrase,), consent.otherwise, warnings, needs_reason=consent.lossy)
+    return Question(
+        text, (consent.phrase, consent.shown), consent.otherwise, warnings, needs_reason=consent.lossy
+    )

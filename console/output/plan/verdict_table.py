@@ -15,7 +15,7 @@ from recovery.wording.verdict_text import short_verdict, verdict_text
 COLUMNS = (
     TextColumn("PARTITION"),
     TextColumn("ELECT", right=True),
-    TextColumn("LOSES"),
+    TextColumn("OFFSETS LOST"),
     TextColumn("LOSES ACKED"),
     TextColumn("IN FULL", below=True),
 )

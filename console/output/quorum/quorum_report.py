@@ -20,7 +20,7 @@ _COLUMNS = (
     TextColumn("ROLE"),
     TextColumn("NODE", right=True),
     TextColumn("STATE"),
-    TextColumn("LAG", right=True),
+    TextColumn("LAG (OFFSETS)", right=True),
     TextColumn("BEHIND", right=True),
     TextColumn("LAST FETCH", right=True),
     TextColumn("DIRECTORY ID", below=True),

@@ -84,3 +84,12 @@ def test_a_reason_that_many_partitions_share_is_told_once(call: Caller) -> None:
     lines = [line for line in told.splitlines() if line.startswith("no leader is chosen")]
     (line,) = lines
     assert "payments-0, payments-2, payments-4, payments-6, payments-1 and 3 more: wait: bring back 2" in line
+
+
+def test_a_review_without_a_cluster_says_that_a_state_file_belongs_to_the_next_command(call: Caller) -> None:
+    """Without it, the plan of one rehearsal would be applied to another one."""
+    state = ("--state", str(call.home / "other.json"))
+    call("ktriage", "plan", "plan.json", *STANDING, *state)
+    *_, hint, following = call("ktriage", "review", "plan.json").err.splitlines()
+    assert "--state FILE" in hint and following.startswith("next: ktriage apply plan.json")
+    assert "--state FILE" not in call("ktriage", "review", "plan.json", *STANDING, *state).err

@@ -76,6 +76,17 @@ def test_for_several_their_number_is_typed_and_a_reason_that_was_given_is_not_as
     assert sent(backend) == 2
 
 
+@pytest.mark.parametrize("typed", ["1,200", "1200"])
+def test_a_number_is_shown_with_separators_and_may_be_typed_with_them(
+    call: Caller, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    backend, ended, _ = applying(call, monkeypatch, 1_200, "1.200", words=("--reason", "incident 4711"))
+    assert ended.status == 1 and "may lose something is 1,200" in ended.err
+    assert sent(backend) == 0
+    ended = applying(call, monkeypatch, 1_200, typed, words=("--reason", "incident 4711"))[1]
+    assert ended.status == 0, ended
+
+
 @pytest.mark.parametrize(
     ("offline", "answers", "said"),
     [

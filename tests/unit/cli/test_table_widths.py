@@ -31,6 +31,13 @@ OTHERS = (
     ("quorum", "replication", "--simulate", "controller-disk-failure-leader"),
     ("simulate", "show", DOWN),
     ("simulate", "list"),
+    ("simulate", "run", "stale-long-tail"),
+    ("timeline", "--simulate", DOWN),
+    ("handover", "--simulate", "disk-failure"),
+    ("quorum", "status", "--simulate", "two-of-three-voters-lost"),
+    ("log-dirs", "--swap", "2:/kafka/1", "--simulate", "disk-failure"),
+    ("groups", "show", "--all", "--simulate", "groups-on-the-stale-tail"),
+    ("transactions", "--simulate", "hanging-transactions"),
 )
 
 

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
@@ -222,3 +224,14 @@ async def test_a_key_goes_through_the_options_and_the_first_one_is_the_default()
         assert "What way 2 means. Ctrl+R: way 0" in text_of(pilot.app)
         await pilot.press("shift+tab", "enter")
     assert [ConfirmAnswer("", "", 2)] == ENDED
+
+
+async def test_what_is_typed_faster_than_the_focus_moves_is_not_lost() -> None:
+    """The keys of a quick hand, or of a slow line, come at once: the button still has the focus for all of them."""
+    async with opened(replace(REQUEST, expected="payments")) as pilot:
+        for key in (*"payments", *"rack c is gone"):
+            name = "space" if key == " " else key
+            pilot.app.post_message(Key(name, key))
+        await pilot.pause()
+        assert pilot.app.screen.query_one("#expected", Input).value == "payments"
+        assert pilot.app.screen.query_one("#reason", Input).value == "rack c is gone"

@@ -117,6 +117,16 @@ async def test_what_each_replica_is_to_the_plan_is_never_cut() -> None:
         assert "in plan, suggested" in screen and "successor" in screen
 
 
+async def test_the_smallest_screen_still_says_who_is_suggested_and_who_cannot_be_elected() -> None:
+    app = Harness(PlanPane())
+    async with app.run_test(size=(40, 10)) as pilot:
+        app.push_screen(CandidatePicker(row(PAYMENTS), Ranking.LAST_RECORD))
+        await pilot.pause()
+        screen = text_of(app)
+        assert "suggested" in screen and "CANNOT BE ELECTED" in screen
+        assert "loses 500 or more" in screen
+
+
 async def test_the_exact_requests_are_shown() -> None:
     pane = PlanPane()
     async with Harness(pane).run_test(size=(120, 50)) as pilot:
