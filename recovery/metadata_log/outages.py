@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from recovery.controller.registration import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    Registration,
+)
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import NO_LEADER, TopicPartition
@@ -14,7 +20,8 @@ class Outage(NamedTuple):
     """A time without a leader, in ms since the epoch; ``until_ms`` is None if it still has none.
 
     ``leader_before`` is NO_LEADER if the log does not contain it. ``unclean``: the new leader was elected from
-    outside ISR and ELR. ``deleted``: the partition was deleted meanwhile.
+    outside ISR and ELR. ``deleted``: the partition was deleted meanwhile. ``other_log_dir``: the new leader's
+    replica is in another log dir than when the outage began, and so empty, unless somebody moved the log there.
     """
 
     tp: TopicPartition
@@ -24,6 +31,7 @@ class Outage(NamedTuple):
     leader_after: int = NO_LEADER
     unclean: bool = False
     deleted: bool = False
+    other_log_dir: bool = False
 
 
 class OutageTracker:
@@ -31,20 +39,35 @@ class OutageTracker:
 
     def __init__(self, open_: Iterable[Outage] = ()) -> None:
         self.open = {outage.tp: outage for outage in open_}
+        self._before: dict[TopicPartition, Registration] = {}
 
     def take(self, move: PartitionMove, time_ms: int) -> Outage | None:
         """The outage that this change begins or ends (then it has an end); None if it does neither."""
         if move.kind is EventKind.OFFLINE and move.before is not None:
             outage = self.open[move.tp] = Outage(move.tp, time_ms, leader_before=move.before.leader)
+            self._before[move.tp] = move.before
             return outage
         if move.tp not in self.open or (move.after is not None and not move.after.has_leader):
             return None
+        before = self._before.pop(move.tp, None)
         return self.open.pop(move.tp)._replace(
             until_ms=time_ms,
             leader_after=NO_LEADER if move.after is None else move.after.leader,
             unclean=move.kind is EventKind.UNCLEAN_ELECTION,
             deleted=move.after is None,
+            other_log_dir=_in_another_dir(before, move.after),
         )
+
+
+_NO_DIRECTORY = frozenset({None, UNASSIGNED_DIRECTORY, LOST_DIRECTORY, MIGRATING_DIRECTORY})
+
+
+def _in_another_dir(before: Registration | None, after: Registration | None) -> bool:
+    """Whether the leader's replica was in another log dir before, as far as the log tells."""
+    if before is None or after is None:
+        return False
+    was, now = before.directory(after.leader), after.directory(after.leader)
+    return was != now and was not in _NO_DIRECTORY and now not in _NO_DIRECTORY
 
 
 def outages(events: Iterable[ClusterEvent]) -> tuple[Outage, ...]:

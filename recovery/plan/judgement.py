@@ -25,7 +25,7 @@ from recovery.loss import count, loss
 from recovery.model import NO_EPOCH, Lineage, PartitionState, Standing, Survey, TopicPartition, Unknown, Why
 from recovery.plan.make import standing_words
 from recovery.plan.plan_review import candidate_harm
-from recovery.plan.planned_log import lost_of_planned_log
+from recovery.plan.planned_log import emptied, lost_of_planned_log
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 
@@ -183,12 +183,18 @@ def judge_leader(row: PlanRow, now: Survey) -> Judgement:
     if leader == row.leader:
         detail = f"led by {leader} as planned"
         return Judgement(row.tp, RowDecision.ALREADY_ONLINE, Reason.DESIGNATED_LEADER, detail)
-    if leader in row.clean_electors:
+    empty = emptied(row, now)
+    if leader in row.clean_electors and not empty:
         detail = f"led by {leader}, not by {row.leader} as planned: {leader} was in ISR or ELR"
         return Judgement(row.tp, RowDecision.ALREADY_ONLINE, Reason.CLEAN_LEADER, detail)
-    lost = lost_of_planned_log(row, now)
+    lost = empty or lost_of_planned_log(row, now)
     detail = f"{leader} leads, and not {row.leader} as planned; {lost_words(lost)}"
+    if empty:
+        detail += f": {EMPTIED}"
     return Judgement(row.tp, RowDecision.OTHER_LEADER, Reason.UNPLANNED_LEADER, detail, (), lost)
+
+
+EMPTIED = "the leader has no record from before the plan, as after a replaced disk"
 
 
 def lost_words(lost: int | Unknown) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recovery.loss import count, union, without
-from recovery.model import Lineage, Survey, Unknown, Why
+from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
 from recovery.plan.values import PlanCandidate, PlanRow
 
 
@@ -26,9 +26,33 @@ def lost_of_planned_log(row: PlanRow, survey: Survey) -> int | Unknown:
         if older:
             # It holds no record of the chosen log's last epoch.
             return max(1, _planned_loss(then, chosen))
+        if lost := _lost_with_its_start(log, chosen):
+            return lost
     if then is not None and state.leader_epoch == row.leader_epoch + 1:
         return _planned_loss(then, chosen)
     return Unknown(Why.NOT_ANSWERED, f"the log of broker {state.leader} is not known far enough down")
+
+
+def emptied(row: PlanRow, survey: Survey) -> int:
+    """How many offsets of the planned log the leader lacks because it holds no record that is older than the plan,
+    as where its disk was replaced; 0 where it holds one, or that is not known.
+    """
+    chosen, log = row.candidate(row.leader), survey.log(survey.state.leader)
+    if chosen is None or log is None or not isinstance(log.lineage, Lineage):
+        return 0
+    if any(span.epoch <= row.leader_epoch for span in log.lineage.spans):
+        return 0
+    return _lost_with_its_start(log, chosen)
+
+
+def _lost_with_its_start(log: ReplicaLog, chosen: PlanCandidate) -> int:
+    """Of a log without a record of the chosen log's epochs, which is known from its start on. Below its start,
+    records may have been deleted since; 0: all that the chosen log held may have been.
+    """
+    assert isinstance(log.lineage, Lineage)
+    if log.lineage.floor > log.log_start_offset:
+        return 0
+    return max(0, chosen.log_end - max(chosen.log_start, log.log_start_offset, 0))
 
 
 def _planned_loss(elected: PlanCandidate | None, chosen: PlanCandidate) -> int:

@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.model import NO_LEADER, ReplicaLog, Survey, TopicPartition, Unknown, Why
-from recovery.plan.judgement import lost_words
-from recovery.plan.planned_log import lost_of_planned_log
+from recovery.plan.judgement import EMPTIED, lost_words
+from recovery.plan.planned_log import emptied, lost_of_planned_log
 from recovery.plan.values import BarePlan, BareRow, Plan, PlanCandidate, PlanRow
 
 
@@ -61,7 +61,8 @@ class RowState(NamedTuple):
     def good(self) -> bool:
         """The election came out as planned: nothing of ours is left to do."""
         gone = self.gap if isinstance(self.gap, int) else 0
-        return self.leading in _AS_PLANNED and gone == 0 and self.order in (Order.RESTORED, Order.NOT_KNOWN)
+        kept = gone == 0 and not self.lost
+        return self.leading in _AS_PLANNED and kept and self.order in (Order.RESTORED, Order.NOT_KNOWN)
 
     @property
     def complete(self) -> bool:
@@ -87,7 +88,7 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
         unseen = Unknown(Why.NOT_ANSWERED, what)
         return RowState(row.tp, NO_LEADER, Leading.NOT_SEEN, unseen, False, Order.NOT_KNOWN, unseen, (what,))
     leading = _leading(row, survey)
-    lost = lost_of_planned_log(row, survey) if leading is Leading.OTHER and isinstance(row, PlanRow) else None
+    lost = _lost(row, survey, leading)
     usable = _usable(survey)
     order = _order(row, survey)
     gap = _gap(row, survey)
@@ -99,7 +100,7 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
         set(survey.state.isr) == set(survey.state.replicas),
         order,
         gap,
-        (*_wrong_leader(row, survey, leading, lost), *_missing(row, survey, order, gap)),
+        (*_wrong_leader(row, survey, leading, lost), *_missing(row, survey, order, gap, lost)),
         lost,
     )
 
@@ -111,6 +112,15 @@ def _leading(row: PlanRow | BareRow, survey: Survey) -> Leading:
         return Leading.RIGHT
     clean = isinstance(row, PlanRow) and survey.state.leader in row.clean_electors
     return Leading.CLEAN if clean else Leading.OTHER
+
+
+def _lost(row: PlanRow | BareRow, survey: Survey, leading: Leading) -> int | Unknown | None:
+    """None where the leader holds what it should, as far as its log tells. A member of ISR or ELR has every
+    committed record, and may rightly lack others of the planned log; but not all.
+    """
+    if isinstance(row, BareRow) or leading in (Leading.RIGHT, Leading.OFFLINE):
+        return None
+    return (emptied(row, survey) or None) if leading is Leading.CLEAN else lost_of_planned_log(row, survey)
 
 
 def _usable(survey: Survey) -> bool | Unknown:
@@ -164,15 +174,19 @@ def _wrong_leader(
         yield "no leader"
     elif leading is Leading.OTHER:
         yield f"led by {survey.state.leader}, not by {row.leader}"
-        if lost:
-            yield lost_words(lost)
+    if lost:
+        yield lost_words(lost)
+    if leading is not Leading.OFFLINE and isinstance(row, PlanRow) and emptied(row, survey):
+        yield EMPTIED
 
 
-def _missing(row: PlanRow | BareRow, survey: Survey, order: Order, gap: int | Unknown) -> Iterable[str]:
+def _missing(
+    row: PlanRow | BareRow, survey: Survey, order: Order, gap: int | Unknown, lost: int | Unknown | None
+) -> Iterable[str]:
     state = survey.state
     if isinstance(gap, int) and gap:
-        yield f"the log of leader {state.leader} lost {gap} offsets between the check and the election"
-    elif isinstance(gap, Unknown) and isinstance(row, PlanRow):
+        yield f"the log of leader {state.leader} lost {gap} offsets that it had when the plan was made"
+    elif isinstance(gap, Unknown) and isinstance(row, PlanRow) and not lost:
         yield f"whether leader {state.leader} kept its log is not known ({gap})"
     if isinstance(survey.min_isr, Unknown):
         yield f"min ISR is not known ({survey.min_isr})"

@@ -248,6 +248,8 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
     assert advice.acknowledged(1)["verdict"] == "none"
     assert advice.acknowledged(3)["atMost"] == LATE
     operator.elect(VAULT)
+    planned = operator.run("plan", "--topic", VAULT, "--partition", str(opposite), "opposite.json")
+    assert planned.status == 0, planned
     node.kill()
     cluster.replace_log_dir(2, 1)
     start(cluster, 2)
@@ -260,6 +262,19 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
         cluster.metadata.wait_isr(VAULT, partition, (1, 2, 3))
     assert left(cluster, VAULT, followed) == {"early": EARLY, "late": LATE}
     assert left(cluster, VAULT, opposite) == {}, "broker 2 led with its empty disk"
+
+    gone = f"the planned log loses at least {EARLY + LATE} offsets"
+    emptied = "the leader has no record from before the plan, as after a replaced disk"
+    applied = operator.run("apply", "opposite.json", *AGREED)
+    assert applied.status == 1 and gone in applied.out and emptied in applied.out, applied
+    verified = operator.run("verify", "opposite.json")
+    assert verified.status == 1 and gone in verified.out and emptied in verified.out, verified
+    assert operator.run("verify", f"{VAULT}.json").status == 0
+    told = operator.run.json("report", "--since", "1h")[1]
+    ended = {o["partition"]: o for o in told["outages"] if o["topic"] == VAULT and o["leaderAfter"] == 2}
+    assert (ended[opposite]["unclean"], ended[opposite]["otherLogDir"]) == (False, True)
+    assert followed not in ended
+    assert any("from another log dir than before" in line for line in told["open"]), told["open"]
 
 
 CUT = ("cutoff", "cutoff-returned")

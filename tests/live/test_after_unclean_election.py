@@ -7,6 +7,7 @@ recovered later. At the end broker 3 is gone for good, and the whole incident is
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from confluent_kafka import Producer
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live import group_clients, incident_steps
 from tests.live.command_runner import CommandRunner
+from tests.unit.cli.command_process import Ended
 
 OFFSETS, DECISIONS = "__consumer_offsets", "__transaction_state"
 CLUSTER = ClusterSpec(
@@ -157,11 +159,14 @@ def elected(planned: CommandRunner, after: Incident) -> CommandRunner:
 
 
 class FixedGroups(NamedTuple):
-    """What fixing three groups said, one of which had a member; ``shown``: ``groups show`` at that moment."""
+    """What fixing three groups said, one of which had a member; ``shown``: ``groups show`` at that moment.
+    ``refused`` is what was printed for the group with the member.
+    """
 
     status: int
     document: dict[str, Any]
     shown: str
+    refused: Ended
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +175,9 @@ def fixed_groups(elected: CommandRunner, after: Incident) -> FixedGroups:
     try:
         named = [word for name in ("with-epoch", "no-epoch", "member") for word in ("--group", at_home(name))]
         status, fixed = elected.json("groups", "fix", "plan.json", *named, *AGREED)
-        return FixedGroups(status, fixed, elected("groups", "show", "plan.json").out)
+        shown = elected("groups", "show", "plan.json").out
+        only = ("--group", at_home("member"))
+        return FixedGroups(status, fixed, shown, elected("groups", "fix", "plan.json", *only, *AGREED))
     finally:
         busy.close()
 
@@ -207,7 +214,7 @@ def test_before_the_election(planned: CommandRunner) -> None:
 def test_fixed_after_the_election(
     elected: CommandRunner, fixed_groups: FixedGroups, incident: KafkaCluster
 ) -> None:
-    status, fixed, shown = fixed_groups
+    status, fixed, shown, _ = fixed_groups
     assert status == 1, "the group with a member is left"
     changed = {row["group"]: row["after"]["offset"] for row in fixed["offsets"]}
     assert changed == {at_home("with-epoch"): COMMON, at_home("no-epoch"): COMMON}
@@ -218,6 +225,27 @@ def test_fixed_after_the_election(
         seen = group_clients.read_on(incident, at_home(name), TOPIC, COMMON + KEPT)
         assert seen == [f"kept-{number}" for number in range(KEPT)], "each record of the kept branch, once"
     assert elected.sent()[-1] == "commit-offsets"
+
+
+def test_a_group_with_a_member_is_fixed_by_the_command_that_was_printed_once_it_has_stopped(
+    elected: CommandRunner, fixed_groups: FixedGroups, incident: KafkaCluster
+) -> None:
+    group, refused = at_home("member"), fixed_groups.refused
+    assert refused.status == 1 and "nothing was sent" in refused.out, refused
+    assert f"stop the members of {group}, then:" in refused.err, refused
+    (command,) = [line for line in refused.err.splitlines() if line.startswith("next: ")]
+    words = shlex.split(command.removeprefix("next: ktriage "))
+    assert words[-2:] == list(elected.connection)
+    told = elected("groups", "fix", "plan.json", "--group", group, "--dry-run")
+    assert f"members of {group}" not in told.out, "it was stopped"
+    ended = elected(words[0], *words[1:-2], *AGREED)
+    assert ended.status == 1 and "1 offset committed and read back" in ended.out, "1: not all are listed"
+    seen = group_clients.read_on(incident, group, TOPIC, COMMON + KEPT)
+    assert seen == [f"kept-{number}" for number in range(KEPT)]
+    undone = elected("groups", "fix", "--undo", "--group", group, *AGREED)
+    assert undone.status == 0 and "1 offset committed and read back" in undone.out, undone
+    _, told_now = elected.json("groups", "show", "plan.json", "--group", group)
+    assert offsets_of(told_now)[group]["offset"] == READ
 
 
 @pytest.mark.usefixtures("fixed_groups")

@@ -78,7 +78,11 @@ def fix(
     *,
     plan: Plan = None,
     undo: Annotated[
-        bool, typer.Option("--undo", help="Put back what the last fix from this host replaced (journal).")
+        bool,
+        typer.Option(
+            "--undo",
+            help="Put back what the last fix from this host replaced (journal); with --group, the last of each.",
+        ),
     ] = False,
     group: Groups = None,
     topic: Topics = None,

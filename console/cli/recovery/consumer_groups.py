@@ -71,10 +71,17 @@ def fix_groups(run: Run, change: FixGroups, path: Path | None, *, ask: bool, row
         names = sorted({fix.group.name for fix in prepared.after_stopping})
         if names and not change.dry_run:
             run.screen.say(printable(f"stop the members of {', '.join(names)}, then:"))
-        run.next("groups", "fix", str(path))
+        run.next("groups", "fix", str(path), *_selection_words(change))
     if fixed.sent and not change.undo:
         run.screen.say(f"to take it back: {run.target.command('groups', 'fix', '--undo')}")
     return change.conclusion(fixed).status
+
+
+def _selection_words(change: FixGroups) -> tuple[str, ...]:
+    """The same choice again: the next command must not change more, or less, than this one showed."""
+    named = (("--group", change.selection.groups), ("--topic", change.selection.topics))
+    words = [word for option, names in named for name in names for word in (option, name)]
+    return (*words, "--uncertain") if change.uncertain else tuple(words)
 
 
 def _kafkas_command(run: Run, export: Path, prepared: PreparedGroupFix) -> str:

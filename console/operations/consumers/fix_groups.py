@@ -88,8 +88,8 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
     """Commits the divergence for groups on the branch that was cut off.
 
     ``uncertain``: also where it is not certain which branch the group has read. ``undo``: restores what the newest
-    run of this command replaced. ``title`` names the cluster in the question. ``export``: nothing is sent, and the
-    offsets are written to this file.
+    run of this command replaced, or the newest for each group that is named. ``title`` names the cluster in the
+    question. ``export``: nothing is sent, and the offsets are written to this file.
     """
 
     selection: GroupSelection
@@ -264,13 +264,11 @@ async def _read_back(
 
 
 async def _undone(cluster: Backend, cluster_id: str, only: tuple[str, ...]) -> PreparedGroupFix:
-    """What the newest run committed, the other way round, where nobody has committed since."""
-    entries = _newest_fix(cluster_id)
+    """What the newest run committed, the other way round, where nobody has committed since. ``only``: the newest
+    that committed for each of these groups, which may be several: those with members are fixed later.
+    """
+    wanted = _newest_fix(cluster_id, only)
     listed = {group.name: group for group in (await cluster.consumer_groups().listed()).groups}
-    refuse_unknown(
-        "group", only, {line["group"] for line in entries}, "in the newest fix of this host's journal"
-    )
-    wanted = [line for line in entries if not only or line["group"] in only]
     groups = [listed[name] for name in dict.fromkeys(line["group"] for line in wanted) if name in listed]
     partitions = {TopicPartition(line["topic"], line["partition"]) for line in wanted}
     found = await cluster.consumer_groups().committed(groups, partitions)
@@ -296,15 +294,29 @@ async def _undone(cluster: Backend, cluster_id: str, only: tuple[str, ...]) -> P
     return PreparedGroupFix(cluster_id, tuple(fixes), tuple(left), undone=undone)
 
 
-def _newest_fix(cluster_id: str) -> list[Mapping[str, Any]]:
-    """The offsets of the newest run that fixed groups. Raises InputError where there is none, JournalError."""
+def _newest_fix(cluster_id: str, only: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    """The offsets of the newest run that fixed groups, or of the newest for each of ``only``. Raises InputError
+    where there is none, JournalError.
+    """
+    fixes = []
     for run in reversed(read_runs(cluster_id)):
         entries = [e for e in run.events if isinstance(e, EntryBegun) and e.action == COMMIT_OFFSETS]
         if entries and not entries[0].detail["undo"]:
-            return [line for entry in entries for line in entry.detail["offsets"]]
-    raise InputError(
-        "the journal of this host has no fix of consumer groups on this cluster; nothing was sent"
-    )
+            fixes.append([line for entry in entries for line in entry.detail["offsets"]])
+    if not fixes:
+        raise InputError(
+            "the journal of this host has no fix of consumer groups on this cluster; nothing was sent"
+        )
+    if not only:
+        return fixes[0]
+    newest: dict[str, list[Mapping[str, Any]]] = {}
+    for lines in fixes:
+        fixed_before = frozenset(newest)
+        for line in lines:
+            if line["group"] not in fixed_before:
+                newest.setdefault(line["group"], []).append(line)
+    refuse_unknown("group", only, newest, "in the fixes of this host's journal")
+    return [line for name in dict.fromkeys(only) for line in newest[name]]
 
 
 def _entry(fix: OffsetFix) -> dict[str, object]:

@@ -150,8 +150,8 @@ def refuse_up(cluster: ClusterInfo, gone: Iterable[int]) -> None:
     if up:
         raise InputError(
             f"{brokers_are(up, 'up (not fenced), so it is not gone')}. A broker that came back with an empty disk"
-            " copies its replicas from their leaders by itself; where it was elected, nothing is left to copy"
-            " (ktriage timeline shows UNCLEAN elections); nothing was sent"
+            " copies its replicas from their leaders by itself; where it was elected, the others truncated to it,"
+            " and nothing is left to copy (ktriage report names these partitions); nothing was sent"
         )
     untold = sorted(broker.id for broker in listed if broker.fenced is None)
     if untold:

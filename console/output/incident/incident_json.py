@@ -67,6 +67,7 @@ def _outage_json(outage: Outage) -> dict[str, object]:
         "leaderBefore": outage.leader_before,
         "leaderAfter": outage.leader_after,
         "unclean": outage.unclean,
+        "otherLogDir": outage.other_log_dir,
         "deleted": outage.deleted,
     }
 

@@ -47,6 +47,7 @@ def open_items(incident: Incident) -> Iterator[str]:
     yield from _waits(incident)
     yield from _not_elected(incident)
     yield from _unclean_without_plan(incident)
+    yield from _other_log_dirs(incident)
     yield from _transactions(incident)
     yield from _groups(incident)
     yield from _rescues(incident)
@@ -100,6 +101,19 @@ def _unclean_without_plan(incident: Incident) -> Iterator[str]:
             f"{counted(len(found), 'partition')} had an unclean election that is in no plan here:"
             f" {printable(some_of(found))}. Consumer groups may have read what is gone, and transactions may hang:"
             " that was not looked at."
+        )
+
+
+def _other_log_dirs(incident: Incident) -> Iterator[str]:
+    found = [outage for outage in incident.outages if outage.other_log_dir]
+    if found:
+        names = some_of(list(dict.fromkeys(outage.tp for outage in found)))
+        brokers = both(sorted({outage.leader_after for outage in found}))
+        yield (
+            f"{counted(len(found), 'partition')} led again by broker {brokers}, from another log dir than before:"
+            f" {printable(names)}. If that was empty, every record from before the outage is gone, from the other"
+            " replicas too. Compare the logs with what was read before, and keep the old disk: ktriage rescue read"
+            " --from-disk reads it."
         )
 
 

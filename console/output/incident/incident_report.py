@@ -148,6 +148,8 @@ def _outages_in_short(found: Sequence[Outage]) -> Iterator[str]:
         yield f"The longest outage that ended: {longest.tp}, {age(_length(longest) / 1000)}."
     if unclean:
         yield f"{counted(unclean, 'unclean election')}: acknowledged records of before may be gone."
+    if moved := sum(outage.other_log_dir for outage in found):
+        yield f"{counted(moved, 'partition')} led again from another log dir: if it was empty, all is gone."
 
 
 def _losses_in_short(incident: Incident, elected: Sequence[PlannedElection]) -> Iterator[str]:
@@ -205,6 +207,8 @@ def _outage_table(found: Sequence[Outage]) -> Iterator[ReportBlock]:
 def _outage_row(outage: Outage) -> tuple[str, ...]:
     ended = outage.until_ms is not None
     how = "deleted" if outage.deleted else "unclean" if outage.unclean else "clean" if ended else ""
+    if outage.other_log_dir:
+        how += ", from another log dir"
     return (
         str(outage.tp),
         time_text(outage.since_ms),

@@ -109,7 +109,28 @@ def test_a_fix_that_is_undone_already_is_said_to_be(elected: Caller) -> None:
     again = elected("ktriage", "groups", "fix", "--undo", *AGREED, *HERE)
     assert "2 offsets already undone: as before the fix" in again.out, again
     other = elected("ktriage", "groups", "fix", "--undo", "--group", "nobody", *AGREED, *HERE)
-    assert other.status == 2 and "no group nobody in the newest fix" in other.err, other
+    assert other.status == 2 and "no group nobody in the fixes of" in other.err, other
+
+
+def test_a_group_that_was_fixed_by_an_earlier_run_is_undone_by_name(elected: Caller) -> None:
+    """Groups with members are fixed after the others, so one incident has several fixes."""
+    for group in ("billing", "audit"):
+        fixed = elected("ktriage", "groups", "fix", "plan.json", "--group", group, *AGREED, *HERE)
+        assert fixed.status == 0, fixed
+    undone = elected("ktriage", "groups", "fix", "--undo", "--group", "billing", *AGREED, *HERE)
+    assert undone.status == 0 and "1 offset committed" in undone.out, undone
+    rows = shown(elected, "plan.json")
+    assert (rows["billing"]["offset"], rows["audit"]["offset"]) == (1450, 1000)
+    both = ("--group", "billing", "--group", "audit")
+    rest = elected("ktriage", "groups", "fix", "--undo", *both, *AGREED, *HERE)
+    assert "1 offset already undone" in rest.out and "1 offset committed" in rest.out, rest
+    assert shown(elected, "plan.json")["audit"]["offset"] == 1450
+
+
+def test_the_next_command_has_the_choice_that_was_shown(elected: Caller) -> None:
+    chosen = ("--group", "billing", "--topic", "payments", "--uncertain")
+    shown_only = elected("ktriage", "groups", "fix", "plan.json", *chosen, "--dry-run", *HERE)
+    assert f"next: ktriage groups fix plan.json {' '.join(chosen)} --simulate" in shown_only.err, shown_only
 
 
 def test_before_an_election_a_plan_is_asked_for(planned: Caller) -> None:

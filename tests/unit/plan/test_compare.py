@@ -95,6 +95,13 @@ def test_an_elr_member_that_came_back_by_itself_is_already_online() -> None:
     assert not other.holds
 
 
+def test_an_elr_member_that_came_back_with_an_empty_disk_is_no_success() -> None:
+    elr = plan_of(state(stale_long_tail(), elr=(4,)))
+    row = check(with_log(state(stale_long_tail(), leader=4, leader_epoch=5), 4, log()), elr)
+    assert (row.decision, row.lost) == (RowDecision.OTHER_LEADER, 1300)
+    assert "the leader has no record from before the plan" in row.detail
+
+
 def test_a_leader_that_nobody_planned_is_named_with_what_it_lost() -> None:
     """Replica 1 stands first: somebody's unclean election took it, and 300 newer offsets are gone."""
     row = check(state(stale_long_tail(), leader=1, leader_epoch=5))

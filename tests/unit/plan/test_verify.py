@@ -91,6 +91,32 @@ def test_a_member_of_the_elr_that_came_back_is_as_good_as_the_planned_leader() -
     assert (row.leading, row.good, row.lost) == (Leading.CLEAN, True, None)
 
 
+@pytest.mark.parametrize("now", [log(), log((5, 0, 40))], ids=["empty", "written since"])
+def test_a_member_of_the_isr_that_came_back_with_an_empty_disk_is_no_success(now: ReplicaLog) -> None:
+    """Kafka elects it, whatever it holds, and every other replica truncates to it."""
+    elr = stale_long_tail()._replace(state=stale_long_tail().state._replace(elr=(4,)))
+    (row,) = verify(plan_of(elr), [after(leader=4, logs={4: now})])
+    assert (row.leading, row.good, row.complete, row.lost) == (Leading.CLEAN, False, False, 1300)
+    assert row.missing == (
+        "the planned log loses at least 1,300 offsets",
+        "the leader has no record from before the plan, as after a replaced disk",
+    )
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        log((0, 0, 1000), (2, 1000, 1250), (5, 1250, 1300)),  # the planned log had an uncommitted tail
+        log((5, 1300, 1400), start=1300),  # retention has taken the rest since
+        log((5, 1200, 1400), start=1200)._replace(lineage=Unknown(Why.NOT_ANSWERED, "")),
+    ],
+)
+def test_a_member_of_the_isr_may_lack_records_that_were_never_committed(now: ReplicaLog) -> None:
+    elr = stale_long_tail()._replace(state=stale_long_tail().state._replace(elr=(4,)))
+    (row,) = verify(plan_of(elr), [after(leader=4, logs={4: now})])
+    assert (row.leading, row.good, row.lost) == (Leading.CLEAN, True, None)
+
+
 def test_an_order_not_put_back_is_told_from_one_that_somebody_else_made() -> None:
     ours = look(after(replicas=ROW.order))
     assert (ours.order, ours.good) == (Order.NOT_RESTORED, False)
