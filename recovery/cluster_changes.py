@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -11,10 +11,13 @@ from recovery.wording.quantity_text import counted, some_of
 
 
 class ClusterReading(NamedTuple):
-    """``up`` are the registered brokers that are not fenced. ``leaders`` is -1 for a partition without one."""
+    """``up`` are the registered brokers that are not fenced. ``leaders`` is -1 for a partition without one.
+    ``registered`` is None where the release lists no fenced brokers.
+    """
 
     up: frozenset[int]
     leaders: Mapping[TopicPartition, int]
+    registered: frozenset[int] | None = None
 
 
 class ClusterChangeKind(StrEnum):
@@ -35,10 +38,12 @@ class ClusterChange(NamedTuple):
     broker: int | None = None
 
 
-def reading(brokers: Iterable[Broker], states: Iterable[PartitionState]) -> ClusterReading:
+def reading(brokers: Collection[Broker], states: Iterable[PartitionState]) -> ClusterReading:
     """A broker that the cluster lists without saying whether it is fenced (before 4.0) is up."""
     up = frozenset(broker.id for broker in brokers if not broker.fenced)
-    return ClusterReading(up, {state.tp: state.leader for state in states})
+    told = all(broker.fenced is not None for broker in brokers)
+    registered = frozenset(broker.id for broker in brokers) if told else None
+    return ClusterReading(up, {state.tp: state.leader for state in states}, registered)
 
 
 def cluster_changes(before: ClusterReading, after: ClusterReading) -> tuple[ClusterChange, ...]:

@@ -94,7 +94,7 @@ def _row(row: GroupOffset, offsets: GroupOffsets) -> tuple[str, ...]:
         "?" if row.log_end < 0 else f"{row.log_end:,}",
         "-" if row.lag is None else f"{row.lag:,}",
         place,
-        printable(judgement_text(row.judgement)),
+        printable(judgement_text(row.judgement, row.committed.epoch)),
     )
 
 
@@ -135,7 +135,9 @@ def _fix_table(fixes: Sequence[OffsetFix], limit: int) -> Iterator[str]:
             str(fix.tp),
             committed_text(fix.before),
             committed_text(fix.after),
-            "as it was before the fix" if fix.judgement is None else judgement_text(fix.judgement),
+            "as it was before the fix"
+            if fix.judgement is None
+            else judgement_text(fix.judgement, fix.before.epoch),
         )
         for fix in shown
     ]

@@ -14,7 +14,12 @@ from recovery.plan.plan_review import (
 from recovery.plan.successors import STAYS_OFFLINE, Risk, at_risk, risk_text
 from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.plan.write import digest, utc_text
-from recovery.wording.group_text import affected_group_lines, internal_loss_lines
+from recovery.wording.group_text import (
+    NAMED_OFFSETS,
+    affected_group_lines,
+    affected_offset_lines,
+    internal_loss_lines,
+)
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import printable
 from recovery.wording.verdict_text import short_verdict
@@ -29,6 +34,7 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
     lines. ``native``: the cluster has designated elections of its own; None: that is not known.
     """
     header, summary, offline = plan.header, summarise(plan), offline_for(plan)
+    offsets = tuple(affected_offset_lines(plan.affected, NAMED_OFFSETS))
     lines = [
         f"## Recovery plan for {_count(summary.elect, 'partition')} of {_count(summary.topics, 'topic')}",
         "",
@@ -37,11 +43,12 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
         f", ranking `{header.ranking}`, strategy `{header.strategy}`",
         *_counts(summary, at_risk(plan), native),
         *(f"- {_plain(line)}" for line in _clients(plan)),
+        *(f"  - {_plain(line)}" for line in offsets),
         *([f"- {_plain(offline[0].upper() + offline[1:])}"] if offline else []),
         "",
         *(f"{number}. {_plain(step)}" for number, step in enumerate(plan.steps[:STEPS], 1)),
         *([""] if plan.steps else []),
-        *_worst(plan, summary, native=bool(native)),
+        *_worst(plan, summary, WORST - len(offsets), native=bool(native)),
         f"Plan `{_code(header.plan_id)}` in `{_code(file)}`, SHA-256 `{digest(plan)}`",
         "",
         f"Next: `{_code(next_command)}`",
@@ -84,8 +91,8 @@ def _unknown(summary: Summary) -> str:
     return f" ({_count(summary.unknown, 'partition')} with no known upper bound)"
 
 
-def _worst(plan: Plan, summary: Summary, *, native: bool) -> list[str]:
-    rows = worst(plan, WORST)
+def _worst(plan: Plan, summary: Summary, most: int, *, native: bool) -> list[str]:
+    rows = worst(plan, most)
     if not rows:
         return []
     shown = "Those that may lose something"

@@ -11,6 +11,9 @@ from recovery.model import NO_EPOCH, Unknown
 from recovery.plan.values import AffectedGroup, PlanRow
 from recovery.wording.quantity_text import counted, offset, printable, some_of
 
+NAMED_OFFSETS = 5
+"""So many committed offsets are shown with a plan; all are in ktriage groups show."""
+
 _SETTLED = {
     LastReadPlace.COMMON: "reads on",
     LastReadPlace.KEPT: "reads on",
@@ -28,8 +31,10 @@ def committed_text(committed: CommittedOffset) -> str:
     return f"{offset(committed.offset)} ({epoch})"
 
 
-def judgement_text(judgement: OffsetJudgement | Unknown) -> str:
-    """What the group does if nothing is done, and where it should go back to."""
+def judgement_text(judgement: OffsetJudgement | Unknown, epoch: int = NO_EPOCH) -> str:
+    """What the group does if nothing is done, and where it should go back to. ``epoch`` is the committed one: a
+    client that checks it notices that its records are cut off, and skips none without an error.
+    """
     if isinstance(judgement, Unknown):
         return f"not known: {judgement}"
     place, back = judgement.place, judgement.go_back_to
@@ -43,11 +48,15 @@ def judgement_text(judgement: OffsetJudgement | Unknown) -> str:
     if place is not LastReadPlace.CUT_OFF or back is None:
         return _SETTLED.get(place, "")
     words = [f"has read {judgement.gone:,} offsets that are cut off"]
-    if judgement.beyond_end:
+    if epoch != NO_EPOCH:
+        words.append("a client that checks the committed epoch notices, and auto.offset.reset decides")
+    elif judgement.beyond_end:
         words.append("auto.offset.reset decides, until the log has grown past its offset")
-    if judgement.never_seen:
+    if judgement.never_seen and epoch == NO_EPOCH:
         skips = "would then skip" if judgement.beyond_end else "skips"
         words.append(f"{skips} {judgement.never_seen:,} kept offsets without an error")
+    elif judgement.never_seen:
+        words.append(f"a client that does not check it skips {judgement.never_seen:,} kept offsets")
     where = f"go back to {back:,}" if judgement.exact else f"go back to {back:,}, or before it"
     return f"{'; '.join(words)}: {where}"
 
@@ -67,6 +76,16 @@ def internal_loss_lines(rows: Sequence[PlanRow]) -> Iterator[str]:
         losing = sum(1 for row in rows if row.tp.topic == topic and not row.loss.none)
         if losing:
             yield f"{counted(losing, 'partition')} of {topic} may lose something: {meaning}"
+
+
+def affected_offset_lines(groups: Sequence[AffectedGroup], most: int) -> Iterator[str]:
+    """A line for each committed offset of the groups that a plan affects, at most ``most``; the rest is counted."""
+    for row in groups[:most]:
+        committed = committed_text(CommittedOffset(row.offset, row.epoch))
+        back = "where to go back to is not known" if row.go_back_to is None else f"back to {row.go_back_to:,}"
+        yield f"{printable(row.group)} on {row.tp}: committed {committed}, last read {row.place}: {back}"
+    if len(groups) > most:
+        yield f"… and {counted(len(groups) - most, 'more committed offset')} (ktriage groups show PLAN)"
 
 
 def affected_group_lines(groups: Sequence[AffectedGroup], unread: Sequence[str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ async def test_pane_6_names_the_groups_before_and_the_hand_over_after_the_electi
         await robot.chooses(2)
         await robot.opens("6")
         await robot.sees("2 consumer groups affected (audit, billing)", "2 on the branch that is cut off")
+        await robot.sees("billing on payments-0: committed 1,450 (epoch 0)", "back to 1,000")
         await robot.arms()
         await robot.applies("payments", "drill")
         await robot.press("H")

@@ -25,11 +25,19 @@ SECONDS = 60.0
 _MEMBER_SECONDS = i32Timedelta.parse(timedelta(seconds=SECONDS))
 
 
-def read_and_commit(cluster: KafkaCluster, group: str, topic: str, count: int, *, epoch: bool = True) -> None:
+def read_and_commit(
+    cluster: KafkaCluster,
+    group: str,
+    topic: str,
+    count: int,
+    *,
+    epoch: bool = True,
+    protocol: str = "classic",
+) -> None:
     """A member of the group reads ``count`` records of partition 0, commits, and leaves. ``epoch`` False: it
-    commits the offset alone, as clients did before KIP-320.
+    commits the offset alone, as clients did before KIP-320. ``protocol``: group.protocol.
     """
-    consumer = _consumer(cluster, group, {"auto.offset.reset": "earliest"})
+    consumer = _consumer(cluster, group, {"auto.offset.reset": "earliest", "group.protocol": protocol})
     consumer.subscribe([topic])
     try:
         values, deadline = 0, time.monotonic() + SECONDS
@@ -70,9 +78,10 @@ def read_on(
     return values
 
 
-def member(cluster: KafkaCluster, group: str, topic: str) -> Consumer:
+def member(cluster: KafkaCluster, group: str, topic: str, protocol: str = "classic") -> Consumer:
     """A consumer that is in the group, and commits nothing."""
-    consumer = _consumer(cluster, group, {"client.id": f"{group}-member", "auto.offset.reset": "earliest"})
+    named = {"client.id": f"{group}-member", "group.protocol": protocol}
+    consumer = _consumer(cluster, group, {**named, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     deadline = time.monotonic() + SECONDS
     while not consumer.assignment():

@@ -269,6 +269,7 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
     assert applied.status == 1 and gone in applied.out and emptied in applied.out, applied
     verified = operator.run("verify", "opposite.json")
     assert verified.status == 1 and gone in verified.out and emptied in verified.out, verified
+    assert "rescue read --from-disk" in verified.err, verified
     assert operator.run("verify", f"{VAULT}.json").status == 0
     told = operator.run.json("report", "--since", "1h")[1]
     ended = {o["partition"]: o for o in told["outages"] if o["topic"] == VAULT and o["leaderAfter"] == 2}

@@ -37,6 +37,8 @@ PLAIN, IN_TRANSACTION, SINCE_THEN = 50, 100, 20
 COMMON, TAIL, KEPT = 1000, 500, 300
 READ = 1450
 AGREED = ("--yes", "--reason", "a test")
+WITH_MEMBER = ("member", "modern")
+"""The second is a group of the consumer protocol (KIP-848)."""
 
 
 class Incident(NamedTuple):
@@ -70,6 +72,7 @@ def after(cluster: KafkaCluster) -> Incident:
     incident_steps.produce(cluster, TOPIC, TAIL, "tail", acks="1")
     for group in ("with-epoch", "member", "shaper", "mover"):
         group_clients.read_and_commit(cluster, at_home(group), TOPIC, READ)
+    group_clients.read_and_commit(cluster, at_home("modern"), TOPIC, READ, protocol="consumer")
     for group in ("no-epoch", "not-fixed", "exported"):
         group_clients.read_and_commit(cluster, at_home(group), TOPIC, READ, epoch=False)
     open_ones[COMMITTED].commit_transaction(60)
@@ -159,8 +162,8 @@ def elected(planned: CommandRunner, after: Incident) -> CommandRunner:
 
 
 class FixedGroups(NamedTuple):
-    """What fixing three groups said, one of which had a member; ``shown``: ``groups show`` at that moment.
-    ``refused`` is what was printed for the group with the member.
+    """What fixing four groups said, two of which had a member; ``shown``: ``groups show`` at that moment.
+    ``refused`` is what was printed for those two.
     """
 
     status: int
@@ -171,15 +174,19 @@ class FixedGroups(NamedTuple):
 
 @pytest.fixture(scope="module")
 def fixed_groups(elected: CommandRunner, after: Incident) -> FixedGroups:
-    busy = group_clients.member(after.cluster, at_home("member"), TOPIC)
+    busy = [
+        group_clients.member(after.cluster, at_home("member"), TOPIC),
+        group_clients.member(after.cluster, at_home("modern"), TOPIC, protocol="consumer"),
+    ]
     try:
-        named = [word for name in ("with-epoch", "no-epoch", "member") for word in ("--group", at_home(name))]
-        status, fixed = elected.json("groups", "fix", "plan.json", *named, *AGREED)
+        only = [word for name in WITH_MEMBER for word in ("--group", at_home(name))]
+        rest = [word for name in ("with-epoch", "no-epoch") for word in ("--group", at_home(name))]
+        status, fixed = elected.json("groups", "fix", "plan.json", *rest, *only, *AGREED)
         shown = elected("groups", "show", "plan.json").out
-        only = ("--group", at_home("member"))
         return FixedGroups(status, fixed, shown, elected("groups", "fix", "plan.json", *only, *AGREED))
     finally:
-        busy.close()
+        for one in busy:
+            one.close()
 
 
 def offsets_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -215,37 +222,39 @@ def test_fixed_after_the_election(
     elected: CommandRunner, fixed_groups: FixedGroups, incident: KafkaCluster
 ) -> None:
     status, fixed, shown, _ = fixed_groups
-    assert status == 1, "the group with a member is left"
+    assert status == 1, "the groups with members are left"
     changed = {row["group"]: row["after"]["offset"] for row in fixed["offsets"]}
     assert changed == {at_home("with-epoch"): COMMON, at_home("no-epoch"): COMMON}
-    (left,) = fixed["afterStopping"]
-    assert left["group"] == at_home("member") and left["after"]["offset"] == COMMON
-    assert f"members of {at_home('member')}: {at_home('member')}-member@127.0.0.1" in shown
+    left = {row["group"]: row["after"]["offset"] for row in fixed["afterStopping"]}
+    assert left == {at_home(name): COMMON for name in WITH_MEMBER}
+    for name in WITH_MEMBER:
+        assert f"members of {at_home(name)}: {at_home(name)}-member@127.0.0.1" in shown
     for name in ("with-epoch", "no-epoch"):
         seen = group_clients.read_on(incident, at_home(name), TOPIC, COMMON + KEPT)
         assert seen == [f"kept-{number}" for number in range(KEPT)], "each record of the kept branch, once"
     assert elected.sent()[-1] == "commit-offsets"
 
 
-def test_a_group_with_a_member_is_fixed_by_the_command_that_was_printed_once_it_has_stopped(
+def test_groups_with_members_are_fixed_by_the_command_that_was_printed_once_these_have_stopped(
     elected: CommandRunner, fixed_groups: FixedGroups, incident: KafkaCluster
 ) -> None:
-    group, refused = at_home("member"), fixed_groups.refused
+    """One is of the consumer protocol."""
+    refused = fixed_groups.refused
     assert refused.status == 1 and "nothing was sent" in refused.out, refused
-    assert f"stop the members of {group}, then:" in refused.err, refused
+    assert f"stop the members of {at_home('member')}, {at_home('modern')}, then:" in refused.err, refused
     (command,) = [line for line in refused.err.splitlines() if line.startswith("next: ")]
     words = shlex.split(command.removeprefix("next: ktriage "))
     assert words[-2:] == list(elected.connection)
-    told = elected("groups", "fix", "plan.json", "--group", group, "--dry-run")
-    assert f"members of {group}" not in told.out, "it was stopped"
     ended = elected(words[0], *words[1:-2], *AGREED)
-    assert ended.status == 1 and "1 offset committed and read back" in ended.out, "1: not all are listed"
-    seen = group_clients.read_on(incident, group, TOPIC, COMMON + KEPT)
-    assert seen == [f"kept-{number}" for number in range(KEPT)]
-    undone = elected("groups", "fix", "--undo", "--group", group, *AGREED)
-    assert undone.status == 0 and "1 offset committed and read back" in undone.out, undone
-    _, told_now = elected.json("groups", "show", "plan.json", "--group", group)
-    assert offsets_of(told_now)[group]["offset"] == READ
+    assert ended.status == 1 and "2 offsets committed and read back" in ended.out, "1: not all are listed"
+    for name in WITH_MEMBER:
+        seen = group_clients.read_on(incident, at_home(name), TOPIC, COMMON + KEPT)
+        assert seen == [f"kept-{number}" for number in range(KEPT)]
+        only = ("--group", at_home(name))
+        undone = elected("groups", "fix", "--undo", *only, *AGREED)
+        assert undone.status == 0 and "1 offset committed and read back" in undone.out, undone
+        _, told = elected.json("groups", "show", "plan.json", *only)
+        assert offsets_of(told)[at_home(name)]["offset"] == READ
 
 
 @pytest.mark.usefixtures("fixed_groups")

@@ -10,7 +10,12 @@ from recovery.plan.election_requests import requests
 from recovery.plan.judgement import RowDecision
 from recovery.plan.plan_review import Summary
 from recovery.plan.values import Plan, PlanRow
-from recovery.wording.group_text import affected_group_lines, internal_loss_lines
+from recovery.wording.group_text import (
+    NAMED_OFFSETS,
+    affected_group_lines,
+    affected_offset_lines,
+    internal_loss_lines,
+)
 from recovery.wording.quantity_text import counted
 from widgets.plan.candidate_choices import choice_lines, choices, in_plan
 from widgets.plan.plan_columns import PlannedRow, note, status
@@ -122,6 +127,9 @@ def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
     lines.append(line(Piece("BROKER  WHAT ELECTING IT WOULD LOSE", Tone.HEAD)))
     for choice in choices(row.row, plan.header.ranking, in_plan(edited=row.edited), native=row.native):
         lines += choice_lines(choice, width, "")
+    here = [group for group in plan.affected if group.tp == row.tp]
+    for text in affected_offset_lines(here, NAMED_OFFSETS):
+        lines += fold(line(Piece("group ", Tone.WARN), Piece(text)), width, "  ")
     for mark in row.row.marks:
         lines += fold(line(Piece(f"{mark}: ", Tone.WARN), Piece(mark.meaning)), width, "  ")
     return lines

@@ -65,7 +65,9 @@ def fix_groups(run: Run, change: FixGroups, path: Path | None, *, ask: bool, row
     run.screen.out(fixed_document(fixed) if run.json else fixed_lines(fixed))
     for failure in fixed.failures:
         run.screen.say(printable(f"not committed: group {failure.group}, {failure.tp}: {failure.why}"))
-    if change.export is not None:
+    if change.export is not None and not (prepared.fixes or prepared.after_stopping):
+        run.screen.say(f"{change.export} was not written: no offset is to be changed")
+    elif change.export is not None:
         run.screen.say(f"the offsets are in {change.export}", _kafkas_command(run, change.export, prepared))
     elif path is not None and ((change.dry_run and prepared.fixes) or prepared.after_stopping):
         names = sorted({fix.group.name for fix in prepared.after_stopping})

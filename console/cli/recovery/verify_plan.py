@@ -59,5 +59,10 @@ def _next(run: Run, states: tuple[RowState, ...], path: Path) -> None:
         )
         run.next("status")
     elif not all(state.complete for state in states):
+        if any(isinstance(state.lost, int) and state.lost for state in states):
+            run.screen.say(
+                "what a leader has not does not come back by waiting: a disk that still holds it can be read"
+                " (ktriage rescue read --from-disk DIR) and written back (ktriage restore)"
+            )
         run.screen.say("the table names what is not done yet; check again when it is:")
         run.next("verify", str(path))

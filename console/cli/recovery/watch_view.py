@@ -31,7 +31,11 @@ class Awaited(NamedTuple):
     def outlook(self, seen: ClusterReading) -> str:
         """What there is now, and what is waited for, in one line."""
         offline = sum(1 for leader in seen.leaders.values() if leader < 0)
-        awaited = [f"broker {broker}" for broker in sorted(self.brokers)]
+        unknown = frozenset() if seen.registered is None else self.brokers - seen.registered
+        awaited = [
+            f"broker {broker}{' (not registered: is the number right?)' if broker in unknown else ''}"
+            for broker in sorted(self.brokers)
+        ]
         if self.online:
             awaited.append("a leader for every partition")
         until = f"waiting for {' and '.join(awaited)}" if awaited else "Ctrl-C ends this"
@@ -44,12 +48,13 @@ def watch_cluster(run: Run, awaited: Awaited, notifications: Notifications, inte
 
     async def job(backend: Backend, stop: StopRequest) -> int:
         cluster_id = (await backend.open()).cluster_id
+        name = run.target.title or cluster_id
         begun = False
         async for report in watch(backend, interval, stop):
             if report.text:
                 _print(run, report)
-                run.screen.ring(f"{cluster_id}: {report.text}")
-                for problem in await notifications.send(_fields(cluster_id, report)):
+                run.screen.ring(f"{name}: {report.text}")
+                for problem in await notifications.send(_fields(name, cluster_id, report)):
                     run.screen.say(printable(problem))
             if report.seen is not None and not begun:
                 begun = True
@@ -73,6 +78,7 @@ def _print(run: Run, report: WatchReport) -> None:
         run.screen.out([f"{at} {printable(report.text)}"])
 
 
-def _fields(cluster_id: str, report: WatchReport) -> dict[str, str]:
+def _fields(name: str, cluster_id: str, report: WatchReport) -> dict[str, str]:
+    """``name`` is the cluster's as the operator gave it: nobody who is woken by a message knows an id."""
     kind = "watch" if report.change is None else str(report.change.kind)
-    return {"text": f"{cluster_id}: {report.text}", "cluster": cluster_id, "kind": kind}
+    return {"text": f"{name}: {report.text}", "cluster": cluster_id, "kind": kind}

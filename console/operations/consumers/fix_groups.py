@@ -89,7 +89,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
 
     ``uncertain``: also where it is not certain which branch the group has read. ``undo``: restores what the newest
     run of this command replaced, or the newest for each group that is named. ``title`` names the cluster in the
-    question. ``export``: nothing is sent, and the offsets are written to this file.
+    question. ``export``: nothing is sent, and the offsets are written to this file, if there are any.
     """
 
     selection: GroupSelection
@@ -115,7 +115,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
             return await _undone(cluster, cluster_id, self.selection.groups)
         offsets = await read_group_offsets(cluster, self.selection, self.seconds, operator.progress)
         prepared = prepared_fix(cluster_id, offsets, uncertain=self.uncertain)
-        if self.export is not None:
+        if self.export is not None and (prepared.fixes or prepared.after_stopping):
             write_new(self.export, reset_file(prepared))
         return prepared
 

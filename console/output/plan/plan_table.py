@@ -20,7 +20,12 @@ from recovery.plan.successors import STAYS_OFFLINE, at_risk, risk_text
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState
 from recovery.strategy import DecisionKind
-from recovery.wording.group_text import affected_group_lines, internal_loss_lines
+from recovery.wording.group_text import (
+    NAMED_OFFSETS,
+    affected_group_lines,
+    affected_offset_lines,
+    internal_loss_lines,
+)
 from recovery.wording.quantity_text import counted, ids, offset, printable
 
 LED_BY = {
@@ -55,6 +60,7 @@ def plan_lines(plan: Plan, limit: int, *, native: bool | None = None) -> Iterato
     yield from summary_lines(summarise(plan), plan, native=native)
     yield from internal_loss_lines(plan.rows)
     yield from affected_group_lines(plan.affected, plan.groups_unread)
+    yield from (f"  {text}" for text in affected_offset_lines(plan.affected, NAMED_OFFSETS))
     rows = shown_rows(plan, limit)
     if rows:
         yield ""

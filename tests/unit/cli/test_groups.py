@@ -93,6 +93,14 @@ def test_exported_for_kafkas_tool_and_never_written_over(elected: Caller, tmp_pa
     assert recorded.count("ended with status 2") == 1, recorded
 
 
+def test_an_export_of_nothing_leaves_no_file_behind(elected: Caller, tmp_path: Path) -> None:
+    """An empty one would stand in the way of the next export."""
+    words = ("groups", "fix", "plan.json", "--group", "reports", "--export", str(tmp_path / "none.csv"))
+    ended = elected("ktriage", *words, *HERE)
+    assert "none.csv was not written: no offset is to be changed" in ended.err, ended
+    assert not (tmp_path / "none.csv").exists()
+
+
 def test_a_line_for_kafkas_tool_names_a_cluster(elected: Caller) -> None:
     ended = elected("ktriage", "groups", "fix", "plan.json", "--export", "offsets.csv", *HERE)
     assert "kafka-consumer-groups --bootstrap-server HOST:PORT --group audit --group billing" in ended.err

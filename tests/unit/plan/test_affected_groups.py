@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recovery.groups.offset_judgement import LastReadPlace
+from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
 from recovery.model import TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import AffectedGroup, Plan
-from recovery.wording.group_text import affected_group_lines, internal_loss_lines
+from recovery.wording.group_text import (
+    affected_group_lines,
+    affected_offset_lines,
+    internal_loss_lines,
+    judgement_text,
+)
 from tests.unit.plan.plans import plan_of, stale_long_tail
 
 
@@ -27,6 +32,27 @@ def test_the_groups_are_named_and_what_is_not_known_is_said() -> None:
     assert unread == "there may be other consumer groups: broker 3 did not list its groups"
     text = markdown(plan, "plan.json", "ktriage apply plan.json")
     assert "billing" in text and len(text.splitlines()) <= 40
+
+
+def test_where_each_offset_is_and_goes_back_to_is_told_as_far_as_there_is_room() -> None:
+    plan = with_groups()
+    place = "last read on the branch that is cut off: back to 1,000"
+    first = f"billing on orders-0: committed 1,450 (no epoch), {place}"
+    assert list(affected_offset_lines(plan.affected, 5)) == [first]
+    lost = plan.affected[0]._replace(group="audit", go_back_to=None)
+    many = replace(plan, groups=(*plan.affected, *(lost._replace(group=f"g{n}") for n in range(30))))
+    *shown, rest = affected_offset_lines(many.affected, 5)
+    assert len(shown) == 5 and rest == "… and 26 more committed offsets (ktriage groups show PLAN)"
+    assert "where to go back to is not known" in shown[1]
+    text = markdown(many, "plan.json", "ktriage apply plan.json")
+    assert first in text and len(text.splitlines()) <= 40
+
+
+def test_a_client_that_checks_the_committed_epoch_skips_nothing_without_an_error() -> None:
+    cut = OffsetJudgement(LastReadPlace.CUT_OFF, 1000, beyond_end=True, gone=450, never_seen=300)
+    blind, checked = judgement_text(cut), judgement_text(cut, 0)
+    assert "would then skip 300 kept offsets without an error" in blind
+    assert "notices, and auto.offset.reset decides" in checked and "without an error" not in checked
 
 
 def test_another_leader_affects_other_groups() -> None:
