@@ -73,7 +73,7 @@ demo-kafka: $(VENV)/.testbed java
 screenshots: $(VENV)/.dev java
 	@$(BIN)/python -m testbed.screenshots.panes screenshots
 	@$(BIN)/python -m testbed.demo </dev/null > $(VENV)/demo.txt
-	@sed -n '/^What each/,/alone had are there/p' $(VENV)/demo.txt \
+	@sed -n '/^What each/,/one of the two logs had are there/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m testbed.screenshots.terminal_svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
 # Four lanes, because the tests on a real Kafka, in terminals and on the network mostly wait. Every file of tests/live

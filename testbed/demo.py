@@ -7,6 +7,7 @@ result. Without a terminal the demo prints its text and ends.
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -52,7 +53,7 @@ class DemoOutput:
 
     def command(self, *words: str, state: Path) -> int:
         """Shows and runs ``ktriage WORDS…`` as a user would; returns its exit status."""
-        print(f"\n$ ktriage {' '.join(words)}", flush=True)
+        print(f"\n$ {shlex.join(('ktriage', *words))}", flush=True)
         program = Path(sys.executable).with_name("ktriage")
         environment = {**os.environ, "XDG_STATE_HOME": str(state)}
         if not self._terminal:

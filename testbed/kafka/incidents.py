@@ -224,7 +224,7 @@ class _Partition:
         if sent.errors:
             took = f"took {len(sent.acknowledged)} of {count} records"
             raise TestbedError(f"{self._name} {took}: {', '.join(sorted(sent.errors))}")
-        self.narrate(f"{count} records acknowledged by {self._name} with acks={acks}: {where}")
+        self.narrate(f"{count:,} records acknowledged by {self._name} with acks={acks}: {where}")
         return sent.acknowledged
 
     def produce_each(
@@ -232,7 +232,7 @@ class _Partition:
     ) -> dict[int, tuple[str, ...]]:
         done = self.cluster.client.produce_each(self.topic, partitions, count, prefix=prefix)
         self.narrate(
-            f"{count} records acknowledged by each of {len(done)} partitions of {self.topic}: {where}"
+            f"{count:,} records acknowledged by each of {len(done)} partitions of {self.topic}: {where}"
         )
         return {partition: sent.acknowledged for partition, sent in done.items()}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from textual.widgets import OptionList
@@ -49,6 +51,25 @@ async def test_a_cluster_that_never_answered_is_not_told_to_be_well() -> None:
         await robot.opens("5")
         await robot.sees("the log dirs are not known yet")
         assert "0 failed" not in robot.screen
+
+
+class HangingDisks(SimulatorBackend):
+    """A cluster whose log dirs are not told: what was acknowledged is judged after them."""
+
+    async def log_dirs(self, brokers: Sequence[int] | None = None) -> NoReturn:  # noqa: ARG002
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_nothing_is_suggested_before_it_was_judged_what_was_acknowledged() -> None:
+    """By the logs alone the return of broker 3 looks harmless; it cuts off what was committed."""
+
+    def hanging(_target: Target, _say: Callable[[str], None]) -> SimulatorBackend:
+        return HangingDisks(scenario("stale-long-tail"))
+
+    async with console("stale-long-tail", make=hanging, looked=False) as robot:
+        await robot.sees("payments-0", "2 of 3", "checking …", "is being checked")
+        assert "bring back" not in robot.screen and "wait for" not in robot.screen
 
 
 async def test_an_empty_line_is_no_answer_and_leaves_the_question_open() -> None:

@@ -7,6 +7,7 @@ from widgets.partitions.partition_row import (
     bare_row,
     leader_unknown_row,
     partition_row,
+    unjudged_row,
 )
 from widgets.partitions.partitions_pane import PartitionsPane, PartitionsView
 
@@ -20,4 +21,5 @@ __all__ = [
     "count_partitions",
     "leader_unknown_row",
     "partition_row",
+    "unjudged_row",
 ]

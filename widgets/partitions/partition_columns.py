@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from recovery.model import Unknown
-from recovery.strategy import DecisionKind
+from recovery.strategy import Decision, DecisionKind
 from recovery.wording.loss_text import harm_text, short_loss
 from recovery.wording.quantity_text import either, ids, lasting_at_least
 from recovery.wording.replica_text import elr_text
@@ -117,10 +117,15 @@ def _answered_tone(row: PartitionRow) -> Tone:
 
 def suggested(row: PartitionRow) -> str:
     """Whom to elect, or whom to wait for."""
-    decision = row.decision
-    if decision is None or decision.verdict is DecisionKind.ALREADY_ONLINE:
-        return ""
+    if row.decision is None:
+        return "" if row.survey is None else "checking …"
+    return _decided(row.decision)
+
+
+def _decided(decision: Decision) -> str:
     match decision.verdict:
+        case DecisionKind.ALREADY_ONLINE:
+            return ""
         case DecisionKind.ELECT:
             return f"elect {decision.leader}"
         case DecisionKind.WAIT:

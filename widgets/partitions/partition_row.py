@@ -124,6 +124,13 @@ def bare_row(
     return PartitionRow(state, None, min_isr, None, None, None, None, since)
 
 
+def unjudged_row(survey: Survey, since: float | None) -> PartitionRow:
+    """The row of an offline partition whose logs have answered, while what was acknowledged is not judged yet: what
+    is suggested then may be the opposite.
+    """
+    return PartitionRow(survey.state, survey, survey.min_isr, None, None, None, None, since)
+
+
 def leader_unknown_row(tp: TopicPartition, why: Unknown) -> PartitionRow:
     """The row of a partition that has a leader which the listener that was asked does not reach."""
     state = PartitionState(tp.topic, tp.partition, "", UNKNOWN_LEADER, NO_EPOCH, (), (), (), (), ())

@@ -20,6 +20,7 @@ from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.unknown_min_isr import unknown_min_isr_lines
 
+_CHECKING = "which records were acknowledged is being checked"
 SHOWN_STEPS = 2
 """So many steps of what to do first stand above the table; a short screen has few lines."""
 
@@ -145,7 +146,10 @@ def _reason(row: PartitionRow) -> str:
     if row.leader_unknown is not None:
         return leader_unknown_text(row.leader_unknown)
     if decision is None or decision.verdict is DecisionKind.ALREADY_ONLINE:
-        led = "OFFLINE, its logs were not asked" if state.offline else f"led by {state.leader}"
+        led = f"led by {state.leader}"
+        if state.offline:
+            asked = decision is None and row.survey is not None
+            led = f"OFFLINE, {_CHECKING if asked else 'its logs were not asked'}"
         return f"{led}, leader epoch {state.leader_epoch}"
     reason = why(row)
     if decision.verdict is DecisionKind.ELECT:

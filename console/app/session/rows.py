@@ -11,7 +11,14 @@ from recovery.broker_load import BrokerLoad, broker_loads
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition
 from recovery.plan.importance import log_size
-from widgets.partitions import PartitionHealth, PartitionRow, bare_row, leader_unknown_row, partition_row
+from widgets.partitions import (
+    PartitionHealth,
+    PartitionRow,
+    bare_row,
+    leader_unknown_row,
+    partition_row,
+    unjudged_row,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,8 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
         same = old is not None and old[0] is survey and old[1].judged is judged
         if old is not None and same:
             row = old[1] if old[1].since == since else old[1]._replace(since=since, exact=exact)
+        elif survey.state.offline and judged is None:
+            row = unjudged_row(survey, since)._replace(exact=exact)
         else:
             row = partition_row(survey, choosing.ranking, choosing.strategy, since, judged)
             row = row._replace(exact=exact)
