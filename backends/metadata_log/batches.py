@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aiokafka.errors import KafkaError
-from aiokafka.record.default_records import DefaultRecordBatch
-
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
@@ -32,6 +29,9 @@ class BatchReader:
         """Every data record, up to the first batch that is cut, damaged, compressed or behind missing ones: that is
         the problem.
         """
+        from aiokafka.errors import KafkaError  # noqa: PLC0415  # slow to import, and not for the first screen
+        from aiokafka.record.default_records import DefaultRecordBatch  # noqa: PLC0415
+
         # aiokafka checks the checksums: to import the package crc32c takes longer than to read a small log.
         batches = SegmentReader(SegmentBytes(self._data), check_from=None)
         for found in batches:

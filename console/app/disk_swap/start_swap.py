@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
 
-from console.app.disk_swap.screen import DiskSwapScreen
-from console.app.disk_swap.swap_state import SwapPicture
 from console.app.main_screen.screen_calls import Ask
 from console.app.session.session import Session
 from console.errors import NotDone
 from recovery.disks.values import LogDirPlace
 from recovery.model import TopicPartition
+
+if TYPE_CHECKING:
+    from console.app.disk_swap.swap_state import SwapPicture
 
 Choose = Callable[[Sequence[TopicPartition]], Awaitable[None]]
 """Puts offline partitions into the plan, and opens it."""
@@ -34,6 +36,8 @@ class StartSwap:
         if not isinstance(key, tuple) or not key[1]:
             raise NotDone("put the cursor on a log dir")
         place = LogDirPlace(key[0], key[1])
+        from console.app.disk_swap.screen import DiskSwapScreen  # noqa: PLC0415  # slow to import, seldom needed
+
         screen = DiskSwapScreen(self._session, place, self._looks.get((cluster_id, place)))
         first = await self._ask(screen)
         if screen.last is not None:

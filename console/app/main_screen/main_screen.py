@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from functools import partial
-from typing import Any, ClassVar, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
 from textual.binding import BindingType
 from textual.worker import Worker
 
-from console.app.controller_replacement.screen import WizardScreen
-from console.app.controller_replacement.start_replacement import StartReplacement
 from console.app.disk_swap.start_swap import StartSwap
 from console.app.main_screen.bars import BarsView, draw_bars
 from console.app.main_screen.copy_and_export import CopyAndExport
@@ -65,6 +63,9 @@ from widgets.plan import PlanPane
 from widgets.table import RowTable
 from widgets.text import Tone
 
+if TYPE_CHECKING:
+    from console.app.controller_replacement.start_replacement import StartReplacement
+
 T = TypeVar("T")
 
 TICK_SECONDS = 1.0
@@ -116,13 +117,6 @@ class MainScreen(PanesScreen):
             RecordRestorer(*shared, progress=self.progress, sender=sender),
             BrokerHealer(*shared, lambda: self.table.cursor_key, progress=self.progress, sender=sender),
         )
-        self._controllers = StartReplacement(
-            session,
-            self.ask,
-            cursor_key=lambda: self.table.cursor_key,
-            wizard_screen=lambda planned: WizardScreen(session, self.tasks, owner.program, self.say, planned),
-            open_screen=self.open_screen,
-        )
         self._disks = StartSwap(
             session, self.ask, cursor_key=lambda: self.table.cursor_key, choose=self._planner.choose_first
         )
@@ -141,6 +135,21 @@ class MainScreen(PanesScreen):
             lambda: context_of(session, self.pane, self.table.counts.shown, self.busy),
             self.say,
             self.clear_message,
+        )
+
+    @cached_property
+    def _controllers(self) -> StartReplacement:
+        from console.app.controller_replacement.screen import WizardScreen  # noqa: PLC0415  # slow, seldom needed
+        from console.app.controller_replacement.start_replacement import StartReplacement  # noqa: PLC0415
+
+        return StartReplacement(
+            self.session,
+            self.ask,
+            cursor_key=lambda: self.table.cursor_key,
+            wizard_screen=lambda planned: WizardScreen(
+                self.session, self.tasks, self.owner.program, self.say, planned
+            ),
+            open_screen=self.open_screen,
         )
 
     def _make_reports(self) -> SessionReports:

@@ -13,7 +13,6 @@ from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestio
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.plan import apply_plan, journal, leader_choice
-from console.app.plan.handover import handover_lines
 from console.app.plan.leader_choice import StrategyOutcome
 from console.app.plan.progress import TaskProgress
 from console.app.plan.sources import load
@@ -339,6 +338,8 @@ class Planner:
         await self._open_screen(journal.RecordScreen("Journal", lines))
 
     async def _handover(self) -> None:
+        from console.app.plan.handover import handover_lines  # noqa: PLC0415  # slow to import, seldom needed
+
         progress = self._progress.begin("reading the cluster and the journal")
         lines = await handover_lines(self._session, progress)
         await self._open_screen(journal.RecordScreen("Hand-over", lines))
