@@ -170,13 +170,22 @@ def _failed(advice: Advice) -> Iterator[str]:
         yield f"{whose} FAILED: choose a leader before {it} {returns} with an empty disk."
 
 
-def _warnings(advice: Advice) -> Iterator[str]:
-    """Whom not to start before the step is done."""
-    others = [one for one in advice.keep_down if not one.failed_disk]
+def kept_down(advice: Advice) -> list[SelfElection]:
+    """Whom not to start before the step is done, beside brokers whose disks failed."""
+    return [one for one in advice.keep_down if not one.failed_disk]
+
+
+def do_not_start(advice: Advice) -> Iterator[str]:
+    """One sentence that says so, and why; nothing where there is nobody."""
+    others = kept_down(advice)
     if others and advice.kind in (AdviceKind.ELECT, AdviceKind.COMPARE):
         yield f"Do not start broker {either([one.broker for one in others])} first: {_why(others)}."
     elif others:
         yield f"Do not start broker {either([one.broker for one in others])} before: {_why(others)}."
+
+
+def _warnings(advice: Advice) -> Iterator[str]:
+    yield from do_not_start(advice)
     if advice.by_elr:
         yield "Do not change min.insync.replicas before: that empties the ELR."
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.advice import Advice
 from recovery.controller.prediction import (
     LeaderWait,
     PartitionView,
@@ -17,6 +18,7 @@ from recovery.controller.prediction import (
 from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
 from recovery.model import Survey, Unknown
 from recovery.strategy import clean_electors
+from recovery.wording.advice_text import kept_down
 
 
 class DiskWord(StrEnum):
@@ -39,11 +41,19 @@ class DiskWord(StrEnum):
 
 
 class EligibleRow(NamedTuple):
-    """One partition; ``rules`` are its controller's, ``disks`` what is known of each broker's disk."""
+    """One partition; ``rules`` are its controller's, ``disks`` what is known of each broker's disk. ``advice`` is
+    what to do first, None where it was not judged.
+    """
 
     survey: Survey
     rules: ControllerRules
     disks: Mapping[int, DiskWord]
+    advice: Advice | None = None
+
+    @property
+    def not_first(self) -> tuple[int, ...]:
+        """The brokers whose return before the first step may lose acknowledged records."""
+        return () if self.advice is None else tuple(one.broker for one in kept_down(self.advice))
 
     @property
     def view(self) -> PartitionView | Unknown:

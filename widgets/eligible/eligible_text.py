@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recovery.model import Unknown
+from recovery.wording.advice_text import do_not_start
 from recovery.wording.quantity_text import both, either, ids, printable
 from recovery.wording.replica_text import elr_text
 from widgets.eligible.eligible_row import DiskWord, EligibleRow
@@ -19,11 +20,14 @@ _WORST_FIRST = (DiskWord.EMPTY, DiskWord.FAILED_DIR, DiskWord.NOT_KNOWN, DiskWor
 
 
 class Return(NamedTuple):
-    """A broker whose return ends so many offline ``partitions`` cleanly; the worst word of its disk."""
+    """A broker whose return gives so many offline ``partitions`` a leader cleanly; the worst word of its disk.
+    ``not_first``: for how many of them it is not to be started before something else is done.
+    """
 
     broker: int
     partitions: int
     disk: DiskWord
+    not_first: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +52,18 @@ def returns(rows: Iterable[EligibleRow]) -> Returns:
     counts: Counter[int] = Counter()
     failed: Counter[int] = Counter()
     words: dict[int, set[DiskWord]] = {}
+    not_first: Counter[int] = Counter()
     nobody = 0
     for row in offline:
         clean = row.clean
         nobody += not clean
         failed.update(row.failed)
+        not_first.update(row.not_first)
         for broker in clean:
             counts[broker] += 1
             words.setdefault(broker, set()).add(row.disk(broker))
     brokers = (
-        Return(broker, count, next(word for word in _WORST_FIRST if word in words[broker]))
+        Return(broker, count, next(word for word in _WORST_FIRST if word in words[broker]), not_first[broker])
         for broker, count in counts.most_common()
     )
     return Returns(len(offline), tuple(brokers), nobody, dict(failed), dict(unknown_min_isr))
@@ -79,10 +85,13 @@ def summary(found: Returns, width: int, doubt: str = "") -> list[Line]:
             f"  Broker {broker}'s disk FAILED under {count:,} of {found.offline:,}: its return does not help"
         )
         lines += fold(line(Piece(text, Tone.BAD)), width, "    ")
-    for broker, count, disk in found.brokers[:SHOWN]:
-        text = f"  The return of {broker} ends {count:,} of {found.offline:,} without an unclean election"
+    for broker, count, disk, not_first in found.brokers[:SHOWN]:
+        text = f"  Broker {broker} back: a leader for {count:,} of {found.offline:,}, no unclean election"
         tone = Tone.BAD if disk is DiskWord.EMPTY else Tone.PLAIN
-        lines += fold(line(Piece(text, Tone.STRONG), Piece(f" ({disk.short})", tone)), width, "    ")
+        warned = Piece(
+            f"; do not start it first (for {not_first:,}, see below)" if not_first else "", Tone.BAD
+        )
+        lines += fold(line(Piece(text, Tone.STRONG), Piece(f" ({disk.short})", tone), warned), width, "    ")
     if found.nobody:
         text = (
             f"  For {found.nobody:,} of {found.offline:,} nobody's return ends it without an unclean election"
@@ -140,6 +149,8 @@ def _clean_return(row: EligibleRow, width: int) -> list[Line]:
     else:
         text = f"The return of broker {either(row.clean)} elects a leader without an unclean election."
         lines = fold(line(Piece(text, Tone.STRONG)), width, "  ")
+    for text in () if row.advice is None else do_not_start(row.advice):
+        lines += fold(line(Piece(text, Tone.BAD)), width, "  ")
     if row.clean and not row.rules.elr:
         text = "The ELR is off: Kafka elects it whatever its log lost, for example when its host lost power."
         lines += fold(line(Piece(text, Tone.WARN)), width, "  ")

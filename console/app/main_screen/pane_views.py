@@ -58,7 +58,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
         case ReplicasPane():
             pane.update(_replicas(session, sources.cursor))
         case EligiblePane():
-            eligible = _eligible(view, doubt(session))
+            eligible = _eligible(session, view)
             nobody = unknown_now(eligible.doubt) if eligible.doubt else _NOBODY
             pane.table.empty = nobody if eligible.known else _NOT_SEEN
             pane.update(eligible)
@@ -101,12 +101,13 @@ def _replicas(session: Session, partition: TopicPartition | None) -> ReplicasVie
     return ReplicasView(survey, session.choosing.ranking, view.brokers, view.calls, ages, verdicts)
 
 
-def _eligible(view: View, caveat: str) -> EligibleView:
-    rules = rules_of(view)
+def _eligible(session: Session, view: View) -> EligibleView:
+    rules, made_of = rules_of(view), session.rows.made_of
     surveys = sorted(view.surveys.values(), key=lambda s: (not s.state.offline, s.tp))
     known = view.partitions is not None and (bool(surveys) or not view.troubled)
-    rows = tuple(EligibleRow(survey, rules, _disks(survey, view)) for survey in surveys)
-    return EligibleView(rows, known, caveat)
+    advice = {tp: row.advice for tp, (_, row) in made_of.items()}
+    rows = tuple(EligibleRow(s, rules, _disks(s, view), advice.get(s.tp)) for s in surveys)
+    return EligibleView(rows, known, doubt(session))
 
 
 def rules_of(view: View) -> ControllerRules:

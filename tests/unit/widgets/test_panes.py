@@ -172,7 +172,7 @@ async def test_the_controller_is_explained_in_plain_words() -> None:
         pane.update(EligibleView((eligible(examples.last_replica_standing(), DiskWord.NOT_KNOWN),)))
         await pilot.pause()
         screen = " ".join(text_of(pilot.app).split())
-        assert "The return of 3 ends 1 of 1 without an unclean election" in screen
+        assert "Broker 3 back: a leader for 1 of 1, no unclean election" in screen
         assert "The controller now: elects 3 as soon as it is unfenced" in screen
         for strategy in ("None", "Balanced", "Aggressive"):
             assert strategy in screen
@@ -188,7 +188,7 @@ async def test_a_broker_that_could_come_back_empty_is_warned_of() -> None:
         await pilot.pause()
         screen = " ".join(text_of(pilot.app).split())
         assert "Broker 3's disk FAILED under 1 of 1: its return does not help" in screen
-        assert "The return of" not in screen
+        assert "back: a leader" not in screen
         assert "its log dir has FAILED" in screen
         assert "Coming back with an EMPTY disk, it is elected all the same" in screen
 
