@@ -97,9 +97,14 @@ async def test_a_partition_that_nobody_can_lead_is_not_offered_to_be_chosen() ->
         await robot.puts_the_cursor_on(TopicPartition("sessions", 1))
         await robot.press("enter")
         await robot.sees("Replica log info: sessions-1", "no replica of sessions-1 can be elected")
-        assert named(robot) == {"3", "1"}
+        assert named(robot) == {"5", "1"}
         await robot.press("c")
         await robot.hears("no other replica is left")
+    async with console("one-sided-cuts", guide=True, size=(80, 24)) as robot:
+        await robot.sees("payments-0")
+        await robot.press("enter")
+        await robot.sees("no replica of payments-0 can be elected")
+        assert named(robot) == {"3"}
 
 
 async def test_what_is_wrong_is_pointed_at_where_nothing_is_offline() -> None:

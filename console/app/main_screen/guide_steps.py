@@ -12,7 +12,7 @@ from console.operations.registry import BROKERS, DIRS, OFFLINE, PLAN, QUORUM, RE
 from recovery.cluster_health import ClusterHealth, QuorumState
 from recovery.model import Survey, TopicPartition
 from recovery.ranking import Ranking
-from recovery.strategy import DecisionKind, Strategy, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide
 from recovery.wording.quantity_text import counted, ids
 from widgets.plan.plan_text import ACKS_REFUSED
 
@@ -159,8 +159,9 @@ def _choosing(now: GuideState) -> str:
         return "Guide: a partition has no leader. Press Enter to see what each replica still has."
     survey = None if now.cursor is None else now.view.surveys.get(now.cursor)
     if now.pane == REPLICAS and survey is not None and survey.state.offline:
-        if not _can_be_elected(now, survey):
-            return _nobody(now.view, survey)
+        decision = _least_careful(now, survey)
+        if decision.verdict is not DecisionKind.ELECT:
+            return _nobody(now.view, survey, decision)
         if not now.why_not("choose"):
             return (
                 "Guide: each replica's log is drawn above; Tab, then End, shows what each choice cuts off. Press c"
@@ -169,16 +170,16 @@ def _choosing(now: GuideState) -> str:
     return "Guide: press 1 for the offline partitions, and Enter there to see one."
 
 
-def _can_be_elected(now: GuideState, survey: Survey) -> bool:
-    """Whether the key that chooses has somebody to offer, however little is known."""
+def _least_careful(now: GuideState, survey: Survey) -> Decision:
+    """What the key that chooses has to offer, however little is known."""
     held = now.view.verdicts.get(survey.tp)
-    verdicts = None if held is None else held.verdicts
-    return decide(survey, now.ranking, Strategy.AGGRESSIVE, verdicts).verdict is DecisionKind.ELECT
+    return decide(survey, now.ranking, Strategy.AGGRESSIVE, None if held is None else held.verdicts)
 
 
-def _nobody(view: View, survey: Survey) -> str:
+def _nobody(view: View, survey: Survey, decision: Decision) -> str:
     others = view.offline - 1
     also = f", 1 for the other {counted(others, 'partition')}" if others else ""
-    return (
-        f"Guide: no replica of {survey.tp} can be elected now. Press 3 to see whose return would help{also}."
-    )
+    press = "Press 3 to see whose return would help"
+    if decision.why_not is WhyNot.FAILED_DISK:
+        press = "Press 5 for the disk that FAILED, and M there"
+    return f"Guide: no replica of {survey.tp} can be elected now. {press}{also}."
