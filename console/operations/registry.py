@@ -211,7 +211,7 @@ ACTIONS = (
     _command("disk", "A dead broker's log dirs, read from its disk."),
     _command("quorum", "Show the metadata quorum, change its voters, replace a controller.", changes=True),
     _command("simulate", "Rehearse incidents on a simulated cluster."),
-    _command("snapshot", "Write a cluster's state as Parquet, once or periodically."),
+    _command("snapshot", "Write a cluster's state into Delta tables, once or periodically."),
     _command("pipeline", "Plan, explain and rehearse over many clusters' snapshots, on Spark."),
     _command("timeline", "Show what happened and when, from the cluster's metadata log."),
     Action(

@@ -16,7 +16,7 @@ class ActionContext(NamedTuple):
     """What decides which actions work: the pane, and the state of the console. ``cluster`` is None before the
     first answer. ``planned`` counts the rows that the plan elects. ``elections`` is how the cluster elects a
     designated leader, or why it cannot. ``busy`` is the running task. ``led``: the metadata quorum had a
-    leader when it was read.
+    leader when it was read; None: it was not read yet.
     """
 
     pane: str
@@ -27,7 +27,7 @@ class ActionContext(NamedTuple):
     rows: int
     busy: str
     elections: str | Unknown | None
-    led: bool
+    led: bool | None
 
     @property
     def connected(self) -> bool:
@@ -103,7 +103,9 @@ def _missing(need: Need, action: Action, now: ActionContext) -> Disabled | None:
             now.pane == QUORUM and not now.led,
             Disabled(
                 Obstacle.NO_QUORUM_LEADER,
-                "the quorum has no leader, as far as is known: without one no controller can be replaced",
+                "the quorum was not read yet"
+                if now.led is None
+                else "the quorum has no leader, as far as is known: without one no controller can be replaced",
             ),
         ),
         Need.ROW: (not now.rows, Disabled(Obstacle.NO_ROW, "there is no row")),

@@ -9,7 +9,7 @@ from console.app.session.draft import Draft, DraftRescue
 from console.app.session.safety import Safety
 from console.app.session.view import View
 from console.operations.registry import BROKERS, DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
-from recovery.cluster_health import ClusterHealth, QuorumState
+from recovery.cluster_health import QuorumState
 from recovery.model import Survey, TopicPartition
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide
@@ -47,11 +47,12 @@ def step(now: GuideState) -> str:
         return _planned(now)
     if view.health is not None and not view.health.current:
         return _no_quorum(now)
-    return _choosing(now) if view.offline else _nothing_offline(view.health, now.pane)
+    return _choosing(now) if view.offline else _nothing_offline(now)
 
 
-def _nothing_offline(health: ClusterHealth | None, pane: str) -> str:
+def _nothing_offline(now: GuideState) -> str:
     """Points at the pane of what is wrong all the same."""
+    health, pane = now.view.health, now.pane
     if health is None or health.well:
         return "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
     none = "Guide: nothing is offline" if health.sees_all else "Guide: no offline partition was seen"
@@ -67,7 +68,9 @@ def _nothing_offline(health: ClusterHealth | None, pane: str) -> str:
     if not wrong:
         return f"{none}. Press 4 for the quorum, 5 for the disks, ? for every key."
     elsewhere = [f"{key} for {what}" for key, what in wrong if key != pane]
-    here = " What is wrong is listed here." if len(elsewhere) < len(wrong) else ""
+    replaces = pane in (QUORUM, DIRS) and not now.why_not("replace")
+    how = "; press M to replace it step by step" if replaces else ""
+    here = f" What is wrong is listed here{how}." if len(elsewhere) < len(wrong) else ""
     press = f" Press {', '.join(elsewhere)}." if elsewhere else " Press ? for every key."
     return f"{none}.{here}{press}"
 

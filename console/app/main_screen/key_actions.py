@@ -27,7 +27,7 @@ def context_of(session: Session, pane: str, rows: int, busy: str) -> ActionConte
         rows,
         busy,
         elections.designated_elections if isinstance(elections, Capabilities) else elections,
-        isinstance(view.quorum, Quorum),
+        None if view.quorum is None else isinstance(view.quorum, Quorum),
     )
 
 
