@@ -74,7 +74,8 @@ class ElectionBatch:
         self._read_back_done = False
         # The orders to restore, by partition.
         self._written = {row.tp: row for row in self.rows if self._sent.may_have_written(row.tp)}
-        self._reordered: set[TopicPartition] = set()
+        # The rows that are elected by our order: it is written now, or stands from an earlier attempt.
+        self._by_our_order: set[TopicPartition] = set()
         self._unanswered: UnansweredReorder | None = None
 
     async def run(self) -> Mapping[TopicPartition, Election]:
@@ -113,6 +114,7 @@ class ElectionBatch:
         self._sent.note_late_orders(stands, self._recorder)
         for row in self.rows:
             self._judge(row, surveys[row.tp], order_is_ours=self._sent.may_have_written(row.tp))
+        self._by_our_order.update(stands)
         return [row for row in self.rows if row.tp not in self._results]
 
     def _judge(self, row: PlanRow, now: Survey | Unknown | None, *, order_is_ours: bool) -> None:
@@ -147,7 +149,7 @@ class ElectionBatch:
             return
         entry = record(self._recorder, "reorder", [row.written_order for row in rows])
         self._written.update((row.tp, row) for row in rows)
-        self._reordered.update(row.tp for row in rows)
+        self._by_our_order.update(row.tp for row in rows)
         try:
             answers = await self._api.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
@@ -285,10 +287,9 @@ class ElectionBatch:
         now = None if state is None else with_state(seen, state)
         self._judge(row, now, order_is_ours=written)
         # An order that an earlier attempt wrote may never come, and this election may not need it.
-        needed = row.tp in self._reordered or seen.state.replicas == row.order
         return (
             written
-            and needed
+            and row.tp in self._by_our_order
             and state is not None
             and row.tp not in self._results
             and state.replicas != row.order

@@ -22,7 +22,9 @@ from recovery.ranking import Ranking
 from tests.unit.live.one_partition import SILENT, TP, NeverStop, replica_log
 from tests.unit.live.other_actor import (
     FAULTS,
+    LATE,
     REPLICAS,
+    WRITE,
     Action,
     Setting,
     State,
@@ -66,6 +68,7 @@ class Interleaved:
         self.journal: list[tuple[str, str, Any]] = []
         self.done: list[str] = []
         self.held: int | None = None
+        self.late_since = 0.0
         self.read_leaders: set[int] = set()
         self.died = self.cancelled = False
         self.task: asyncio.Task[Any] | None = None
@@ -86,8 +89,13 @@ class Interleaved:
             return None
         if action in FAULTS.get(call, ()):
             return self._fault(action)
+        if action == (WRITE,):
+            self.done.append(self._name(self.state.late_order))
         self.state = happened(self.state, action)
         return None
+
+    def _name(self, order: tuple[int, ...]) -> str:
+        return "reorder" if order == self.row.order else "restore"
 
     def _fault(self, action: Action) -> Action | None:
         self._answered(action)
@@ -168,8 +176,12 @@ class Interleaved:
         if told == ("lost",):
             raise BackendError("connection reset")
         self._check_write(order)
+        if told == LATE:
+            self.state = self.state._replace(late_order=order)
+            self.late_since = asyncio.get_running_loop().time()
+            raise BackendError("no answer within 30 s")
         self.state = self.state._replace(replicas=order, writer="ours")
-        self.done.append("reorder" if order == self.row.order else "restore")
+        self.done.append(self._name(order))
         return await self._carried_out(told)
 
     async def elect(
@@ -195,7 +207,7 @@ class Interleaved:
         self._check_election()
         if told == ("lost",):
             raise BackendError("connection reset")
-        if told == ("late",):
+        if told == LATE:
             self.state = self.state._replace(pending=not self.setting.native)
             raise BackendError("no answer within 30 s")
         before = self.state
@@ -237,7 +249,7 @@ class Interleaved:
 
     def _check_write(self, order: tuple[int, ...]) -> None:
         """An order is written only over one of ours, of the same topic, where nobody reassigns: as it was read."""
-        if ("before", "reorder" if order == self.row.order else "restore", None) not in self.journal:
+        if ("before", self._name(order), None) not in self.journal:
             self.wrong.append("an order was written that the journal does not announce")
         read = self.read
         if read.replicas not in (self.row.replicas, self.row.order) or read.topic_id != self.row.topic_id:
@@ -270,7 +282,8 @@ class Interleaved:
         """What is left behind, and whether the result says so."""
         state, row = self.state, self.row
         ours = state.topic_id == row.topic_id and state.writer == "ours" and state.replicas != row.replicas
-        self._check_journal(open_order=ours)
+        late = state.topic_id == row.topic_id and state.late_order == row.order != row.replicas
+        self._check_journal(open_order=ours, late=late)
         if ours and state.pending and state.leader == NO_LEADER:
             later = state.elected().leader
             if row.leader in state.live and later != row.leader:
@@ -283,6 +296,8 @@ class Interleaved:
             return
         if ours and election.restored:
             self.wrong.append(f"the order is left as {state.replicas}, and nobody is told")
+        if late and election.restored:
+            self.wrong.append(f"the order {state.late_order} may still be written, and nobody is told")
         if election.leader != NO_LEADER and election.leader not in self.read_leaders:
             self.wrong.append(f"{election.leader} is told to lead, and was never read as the leader")
         right = {
@@ -299,7 +314,7 @@ class Interleaved:
         ):
             self.wrong.append("our own election is told as stale")
 
-    def _check_journal(self, *, open_order: bool) -> None:
+    def _check_journal(self, *, open_order: bool, late: bool) -> None:
         for kind, action, told in self.journal:
             if kind == "after" and TP in told.get("applied", ()) and action not in self.done:
                 self.wrong.append(f"the journal says that {action} was applied")
@@ -315,8 +330,16 @@ class Interleaved:
                 known = kind == "before" or TP not in told.get("refused", ())
             elif action == "restore" and kind == "after":
                 known = known and TP not in told.get("applied", ())
-        if open_order and not known:
+        if open_order and not known and not self._in_doubt():
             self.wrong.append("an order of ours is left, and the journal does not know it")
+        if late and not self._in_doubt():
+            self.wrong.append("an order of ours may still be written, and the journal does not know it")
+
+    def _in_doubt(self) -> bool:
+        """Whether a write of our order has no end in the journal that says what became of it."""
+        ended = [told for kind, name, told in self.journal if (kind, name) == ("after", "reorder")]
+        settled = sum(TP in told.get("applied", ()) or TP in told.get("refused", ()) for told in ended)
+        return self._begun("reorder") > settled
 
     def _begun(self, action: str) -> int:
         return sum(kind == "before" and name == action for kind, name, _ in self.journal)
@@ -361,11 +384,29 @@ class Explored(NamedTuple):
 
 def explore(setting: Setting, depth: int) -> Explored:
     """Every history of the setting in which at most ``depth`` things happen."""
+    return _explore(setting, depth, [{}])
+
+
+def explore_late(setting: Setting) -> Explored:
+    """Every history of the setting in which one request is not answered in time, and at most one thing happens
+    after it: most of what went wrong between two events began so.
+    """
+    loop = VirtualTimeLoop()
+    try:
+        steps = run(loop, setting, plan(setting), {}).steps
+    finally:
+        loop.close()
+    late = [{number: LATE} for number, step in enumerate(steps) if LATE in FAULTS.get(step.call, ())]
+    return _explore(setting, 2, late)
+
+
+def _explore(setting: Setting, depth: int, begin: Sequence[dict[int, Action]]) -> Explored:
+    """Every history that begins like one of ``begin``, in which at most ``depth`` things happen."""
     loop, row = VirtualTimeLoop(), plan(setting)
     known: dict[Any, int] = {}
     wrong: list[str] = []
     histories = alike = 0
-    waiting: list[dict[int, Action]] = [{}]
+    waiting = list(begin)
     try:
         while waiting:
             script = waiting.pop()

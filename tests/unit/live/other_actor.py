@@ -21,6 +21,9 @@ LOGS = ((1, 10), (1, 20), (2, 15))
 EPOCH = 5
 
 Action = tuple[Any, ...]
+WRITE = "carry out the write"
+LATE: Action = ("late",)
+"""What happens to a request that is not answered, and may be carried out later."""
 
 
 class Setting(NamedTuple):
@@ -34,7 +37,10 @@ class Setting(NamedTuple):
 
 
 class State(NamedTuple):
-    """The cluster's truth. ``pending``: an election of ours that is on its way. ``writer``: who wrote the order."""
+    """The cluster's truth. ``pending``: an election of ours that is on its way; ``late_order``: an order
+    that is to be written.
+    ``writer``: who wrote the order.
+    """
 
     replicas: tuple[int, ...]
     live: frozenset[int]
@@ -47,6 +53,7 @@ class State(NamedTuple):
     topic_id: str = "id"
     busy: bool = False
     pending: bool = False
+    late_order: tuple[int, ...] = ()
     writer: str = "nobody"
 
     def log(self, broker: int) -> tuple[int, int]:
@@ -81,11 +88,14 @@ def actions(state: State, setting: Setting) -> Iterator[Action]:
             yield "restart", broker, 5
     if state.pending:
         yield ("carry out",)
+    if state.late_order:
+        yield (WRITE,)
     if state.topic_id == "id":
         yield ("recreate",)
         yield ("reassign",)
         for order in permutations(REPLICAS):
-            if order != state.replicas:
+            # Another run's write of the same order cannot be told from a late one of ours (README, "Limits").
+            if order not in (state.replicas, state.late_order):
                 yield "reorder", order
         if state.leader == NO_LEADER:
             yield ("elect",)
@@ -94,8 +104,16 @@ def actions(state: State, setting: Setting) -> Iterator[Action]:
 
 
 FAULTS: Mapping[str, tuple[Action, ...]] = {
-    "write_orders": (("no answer",), ("lost",), ("refused",), ("not allowed",), ("die",), ("cancel",)),
-    "elect": (("no answer",), ("lost",), ("late",), ("refused",), ("not allowed",), ("die",), ("cancel",)),
+    "write_orders": (
+        ("no answer",),
+        ("lost",),
+        LATE,
+        ("refused",),
+        ("not allowed",),
+        ("die",),
+        ("cancel",),
+    ),
+    "elect": (("no answer",), ("lost",), LATE, ("refused",), ("not allowed",), ("die",), ("cancel",)),
     "states": (("lost",), ("cancel",)),
     "logs": (("lost",), ("cancel",)),
 }
@@ -116,6 +134,11 @@ def _fenced(state: State, broker: int) -> State:
 def _unfenced(state: State, broker: int) -> State:
     state = state._replace(live=state.live | {broker})
     return state.led_by(broker) if state.leader == NO_LEADER and broker in state.elr else state
+
+
+def _written_late(state: State) -> State:
+    """The topic's name is all that a write goes by."""
+    return state._replace(replicas=state.late_order, late_order=(), writer="ours", busy=False)
 
 
 def _recreated(state: State) -> State:
@@ -139,6 +162,7 @@ _EFFECTS: Mapping[str, Callable[..., State]] = {
     "answer": lambda state, broker: state._replace(answering=state.answering | {broker}),
     "restart": _restarted,
     "carry out": lambda state: state.elected()._replace(pending=False),
+    WRITE: _written_late,
     "recreate": _recreated,
     "reassign": lambda state: state._replace(replicas=(*state.replicas, 4), busy=True, writer="other"),
     "reorder": lambda state, order: state._replace(replicas=order, writer="other"),

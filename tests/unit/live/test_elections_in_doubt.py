@@ -95,6 +95,38 @@ def test_the_next_attempt_goes_on_with_the_order_that_stands() -> None:
     assert (election.outcome, election.restored, cluster.replicas) == (Outcome.FAILED, False, (2, 3, 1))
 
 
+class SlowOnce(Slow):
+    """Its controller answers the second election."""
+
+    async def elect(
+        self, partitions: object, *, preferred: bool
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        if "elect" in self.calls:
+            return await Cluster.elect(self, partitions, preferred=preferred)
+        return await super().elect(partitions, preferred=preferred)
+
+
+def test_where_somebody_puts_the_order_back_before_the_next_attempts_election_it_is_not_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The order of the first attempt still stood when the row was judged; without it Kafka elects 1, which has the
+    oldest log.
+    """
+    monkeypatch.setattr(module, "ORDER_SEEN_FOR", 0.1)
+    cluster = SlowOnce()
+
+    class PutBack(Journal):
+        def before(self, action: str, detail: object) -> str:
+            if action == "elect" and "elect" in cluster.calls:
+                cluster.replicas = cluster.own
+            return super().before(action, detail)
+
+    election = elect(cluster, planned(cluster, (2, 3, 1)), PutBack(), attempts=1)
+    assert (cluster.leader, cluster.calls.count("elect")) == (-1, 1)
+    assert election.outcome is Outcome.FAILED
+    assert "the order that was written is not seen to stand" in election.detail
+
+
 def test_once_it_is_certainly_dead_the_order_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sent_elections, "ELECTION_ALIVE_FOR", 0.0)
     cluster = Slow()

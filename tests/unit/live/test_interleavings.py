@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.live.interleavings import explore
+from tests.unit.live.interleavings import explore, explore_late
 from tests.unit.live.other_actor import REPLICAS, Setting, plan, settings
 
 ALL = frozenset(REPLICAS)
@@ -29,6 +29,14 @@ def test_whatever_happens_between_two_steps(name: str, native: bool) -> None:
     found = explore(CLUSTERS[name]._replace(native=native), depth=1)
     assert not found.wrong, found.wrong[:5]
     assert found.histories > 100
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["by order", "natively"])
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_whatever_happens_after_a_request_that_is_not_answered(name: str, native: bool) -> None:
+    found = explore_late(CLUSTERS[name]._replace(native=native))
+    assert not found.wrong, found.wrong[:5]
+    assert found.histories > 50
 
 
 def test_the_settings_are_all_that_three_replicas_and_two_epochs_can_be() -> None:
