@@ -5,7 +5,7 @@ recorded end.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,6 +79,11 @@ class OpenOrder(NamedTuple):
         sent = [at for at in (self.write_at, self.election_at) if at is not None]
         return max(sent) + timedelta(seconds=ELECTION_ALIVE_FOR) if sent else None
 
+    def none_sent_after(self, now: datetime) -> OpenOrder:
+        """The same, with no request sent after ``now``."""
+        election, write = (None if at is None else min(at, now) for at in (self.election_at, self.write_at))
+        return self._replace(election_at=election, write_at=write)
+
     def may_come_after(self, at: datetime) -> bool:
         """Whether its write may still be carried out after a restore that was sent at that time."""
         return self.write_until is not None and at < self.write_until
@@ -133,6 +138,12 @@ class Unfinished:
     @property
     def nothing(self) -> bool:
         return not (self.orders or self.entries or self.replacements or self.heals or self.restores)
+
+    def none_sent_after(self, now: datetime) -> Unfinished:
+        """The same, with the requests that seem to be sent later counted as sent ``now``: the clock was set back
+        since.
+        """
+        return replace(self, orders=tuple(order.none_sent_after(now) for order in self.orders))
 
     def of_other_runs(self, run_id: str) -> Unfinished:
         """What the other runs left open. The replacement that this run is working on is not counted as

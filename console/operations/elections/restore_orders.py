@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from backends.base.answers import ELECTION_ALIVE_FOR
@@ -66,11 +67,13 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
     ) -> SettledOrders:
         with run.stop.in_flight():
-            found = await self._with_found_orders(cluster, prepared, run)
-            settled = await settle(cluster, found, run.journal)
+            clock = _SteadyClock(run.journal.now())
+            found = (await self._with_found_orders(cluster, prepared, run)).none_sent_after(clock.now())
+            settled = await settle(cluster, found, run.journal, clock.now())
             known = {row.tp for row in settled.rows}
-            others = await restore(cluster, [r for r in self._planned if r.tp not in known], run.journal)
-            done = await _wait_for_requests(cluster, found, settled.then(others), run)
+            planned = [row for row in self._planned if row.tp not in known]
+            others = await restore(cluster, planned, run.journal, now=clock.now())
+            done = await _wait_for_requests(cluster, found, settled.then(others), run, clock)
         restores = _still_possible(prepared.restores, run)
         return replace(done, restores=restores, plan_file=_if_there(prepared.plan_file))
 
@@ -132,8 +135,25 @@ def _stands(row: WrittenOrder, state: PartitionState) -> bool:
     return state.offline and state.topic_id == row.topic_id and state.replicas == row.order
 
 
+class _SteadyClock:
+    """The time of day when it was made, and the seconds since: setting the host's clock does not change it, so a
+    wait ends neither early nor hours later.
+    """
+
+    def __init__(self, now: datetime) -> None:
+        self._from = now
+        self._began = time.monotonic()
+
+    def now(self) -> datetime:
+        return self._from + timedelta(seconds=time.monotonic() - self._began)
+
+
 async def _wait_for_requests(
-    cluster: Backend, found: Unfinished, settled: SettledOrders, run: ChangeRun[Unfinished]
+    cluster: Backend,
+    found: Unfinished,
+    settled: SettledOrders,
+    run: ChangeRun[Unfinished],
+    clock: _SteadyClock,
 ) -> SettledOrders:
     """The orders that stay for an election which may still be carried out are restored as soon as somebody leads,
     or no election can come any more; those that an unanswered write may still change, once it cannot. A signal ends
@@ -142,17 +162,16 @@ async def _wait_for_requests(
     if settled.requests_alive and not run.stop:
         run.operator.says(*_waiting_lines(settled, run.resume_command))
     while settled.requests_alive and not run.stop:
-        await _pause(settled, run)
+        await _pause(settled, run, clock)
         waiting = settled.requests_alive
         # All orders of a partition: what is found out about one of them closes the others too.
         orders = tuple(order for order in found.orders if order.written.tp in waiting)
         try:
-            settled = settled.then(
-                await settle(cluster, replace(found, orders=orders, entries=()), run.journal)
-            )
+            rest = replace(found, orders=orders, entries=())
+            settled = settled.then(await settle(cluster, rest, run.journal, clock.now()))
         except BackendError:
             # The brokers may be out of reach for a moment. The orders that stay are reported, with the command.
-            if run.journal.now() >= max(waiting.values()):
+            if clock.now() >= max(waiting.values()):
                 break
     return settled
 
@@ -168,10 +187,10 @@ def _waiting_lines(settled: SettledOrders, resume: str) -> tuple[str, str]:
     )
 
 
-async def _pause(settled: SettledOrders, run: ChangeRun[Unfinished]) -> None:
+async def _pause(settled: SettledOrders, run: ChangeRun[Unfinished], clock: _SteadyClock) -> None:
     until = max(settled.requests_alive.values())
     for _ in range(LOOKS):
-        left = (until - run.journal.now()) / timedelta(seconds=1)
+        left = (until - clock.now()) / timedelta(seconds=1)
         if run.stop or left <= 0:
             return
         if run.operator.progress is not None:

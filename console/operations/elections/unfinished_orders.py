@@ -173,16 +173,21 @@ def refuse_open(settled: SettledOrders) -> None:
         raise NotDone("the earlier run could not be finished; nothing else was sent")
 
 
-async def settle(backend: Backend, found: Unfinished, journal: Journal) -> SettledOrders:
+async def settle(
+    backend: Backend, found: Unfinished, journal: Journal, now: datetime | None = None
+) -> SettledOrders:
     """Reads every open order and restores it if the assignment is in the order that was written, or seems
-    restored already. Requests without a recorded end are closed: their only effect is in the orders. Raises
-    BackendError where nothing could be asked.
+    restored already. Requests without a recorded end are closed: their only effect is in the orders. ``now`` is
+    the journal's time by default. Raises BackendError where nothing could be asked.
     """
+    now = journal.now() if now is None else now
     in_doubt = {
         order.written.tp: order.election_at for order in found.orders if order.election_at is not None
     }
-    writes = _WritesAlive.of(found.orders, journal.now())
-    settled = await restore(backend, [order.written for order in found.orders], journal, in_doubt, writes)
+    writes = _WritesAlive.of(found.orders, now)
+    settled = await restore(
+        backend, [order.written for order in found.orders], journal, in_doubt, writes, now=now
+    )
     entries = [entry.entry for entry in found.entries]
     rows = [row.tp for row in settled.rows if row.fate is not OrderOutcome.LEFT]
     if entries or rows:
@@ -196,6 +201,8 @@ async def restore(
     journal: Journal,
     in_doubt: Mapping[TopicPartition, datetime] = _NO_DOUBT,
     writes: _WritesAlive | None = None,
+    *,
+    now: datetime,
 ) -> SettledOrders:
     """Restores the orders of those rows that nobody else changed, and tells about the others.
 
@@ -205,7 +212,7 @@ async def restore(
     order may come, a partition stays open.
     """
     writes = _WritesAlive({}) if writes is None else writes
-    alive_since = journal.now() - timedelta(seconds=ELECTION_ALIVE_FOR)
+    alive_since = now - timedelta(seconds=ELECTION_ALIVE_FOR)
     alive = {tp: at for tp, at in in_doubt.items() if at > alive_since}
     fates: dict[TopicPartition, Row] = {}
     for together in _newest_first(rows):

@@ -22,6 +22,7 @@ from console.journal import unfinished_entries
 from console.journal.journal import Journal, JournalRun
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import unfinished
+from console.operations import change
 from console.operations.elections import restore_orders, unfinished_orders
 from recovery.assignment_order import WrittenOrder
 from tests.unit.cli.command_process import Caller, Ended, environment
@@ -227,6 +228,57 @@ def test_killed_before_the_answer_to_the_order_resume_waits_for_the_write(call: 
     assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
     assert ended.status == 0, ended
     assert backend.restored == [reordered(0)], "its own order was not written meanwhile"
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+class NeverLed(MemoryBackend):
+    """Reads its partitions at most so often: a wait of half a second needs some dozens of readings."""
+
+    readings = 0
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        self.readings += 1
+        assert self.readings < 1_000, "the wait goes on by the clock that was set back"
+        return await super().partitions(topics)
+
+
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
+@pytest.mark.parametrize("request_sent", ["election", "order"])
+def test_a_clock_that_was_set_back_since_the_run_does_not_make_the_wait_longer(
+    call: Caller, request_sent: str
+) -> None:
+    """Its requests seem to have been sent in an hour."""
+    backend = NeverLed(cluster_of(1).states)
+    if request_sent == "election":
+        backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+        left_in_doubt(-3600)
+    else:
+        written(-3600, UNANSWERED, restored=1)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert "waiting for it" in ended.err
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+    assert unfinished(CLUSTER_ID).nothing
+
+
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_set_during_the_wait_changes_nothing(
+    call: Caller, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """Set forward, it does not end the wait while the election may still come."""
+    backend = NeverLed({tp(0): offline("orders", 0, (2, 1, 3))})
+
+    def now() -> datetime:
+        return datetime.now(UTC) + timedelta(hours=hours if backend.readings else 0)
+
+    monkeypatch.setattr(change, "now", now)
+    began = time.monotonic()
+    left_in_doubt(0.0)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0, ended
+    assert time.monotonic() - began >= 0.5
     assert backend.states[tp(0)].replicas == (1, 2, 3)
     assert unfinished(CLUSTER_ID).nothing
 
