@@ -9,6 +9,7 @@ from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi, ElectionRefusal
+from backends.live.elections.journal_entries import answered
 from recovery.model import PartitionState, TopicPartition
 
 READ_BACK_FOR = 10.0
@@ -32,7 +33,7 @@ async def hold_elections(
         raise
     refused = {tp: refusal for tp, refusal in answers.items() if refusal is not None}
     held = [tp for tp in answers if tp not in refused]
-    recorder.after(entry, {"applied": held, "refused": {tp: str(why) for tp, why in refused.items()}})
+    recorder.after(entry, answered(answers))
     states = await _read_back(api, list(answers), held, preferred)
     return tuple(_election(tp, refused.get(tp), states.get(tp), preferred) for tp in answers)
 

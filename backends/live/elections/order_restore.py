@@ -9,7 +9,7 @@ from typing import NamedTuple
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi
-from backends.live.elections.journal_entries import failed, may_pass, record, surely_not_done
+from backends.live.elections.journal_entries import answered, failed, may_pass, record, surely_not_done
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition, Unknown
 
@@ -127,8 +127,7 @@ class _Restoring:
             raise
         refused = {tp: answer for tp, answer in answers.items() if answer is not None}
         reported = {tp: str(answer) for tp, answer in refused.items()}
-        applied = [row.tp for row in rows if row.tp not in refused]
-        self._recorder.after(entry, {"applied": applied, "refused": reported})
+        self._recorder.after(entry, answered({row.tp: answers.get(row.tp) for row in rows}))
         passing = next((str(answer) for answer in refused.values() if answer.passing), None)
         if passing is not None:
             raise BackendError(passing)

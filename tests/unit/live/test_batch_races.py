@@ -325,3 +325,36 @@ def test_where_the_connection_to_the_chosen_one_is_another_its_log_is_asked_agai
     election = elect(cluster, planned(cluster, (2, 1, 3)))
     assert (election.outcome, election.reason) == (Outcome.STALE, Reason.CANDIDATE_LOG)
     assert (cluster.leader, cluster.replicas, election.restored) == (-1, (1, 2, 3), True)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_the_chosen_one_that_somebody_else_elected_before_anything_was_sent_is_not_told_as_ours(
+    native: bool,
+) -> None:
+    cluster = Cluster((1, 2, 3), (1, 2), {2: NEWEST, 3: BEHIND, 1: STALE}, native=native)
+    row = planned(cluster, (2, 3, 1))
+    cluster.elects(2)
+    election = elect(cluster, row)
+    assert (election.outcome, election.leader) == (Outcome.ALREADY_ONLINE, 2)
+    assert "elect" not in cluster.calls
+
+
+def test_a_row_whose_order_could_not_be_restored_is_not_tried_again() -> None:
+    """The next attempt would take our own order for somebody else's, and say nothing of the restore."""
+    cluster = Cluster((1, 2, 3), (1, 2), {2: NEWEST, 3: BEHIND, 1: STALE})
+    cluster.at["elect", 1] = lambda: PartitionRefusal(41, "NOT_CONTROLLER", "", passing=True)
+    cluster.elects = lambda leader=None: None  # type: ignore[assignment, misc, method-assign]  # nobody is elected
+
+    async def refused(
+        orders: Mapping[TopicPartition, tuple[int, ...]],
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        if orders[TP] == cluster.own:
+            cluster.called("write_orders")
+            return {TP: PartitionRefusal(39, "INVALID_REPLICA_ASSIGNMENT", "", passing=False)}
+        return await Cluster.write_orders(cluster, orders)
+
+    row = planned(cluster, (2, 3, 1))
+    cluster.write_orders = refused  # type: ignore[assignment, method-assign]
+    election = elect(cluster, row)
+    assert not election.restored and "INVALID_REPLICA_ASSIGNMENT" in election.detail
+    assert cluster.calls.count("elect") == 1

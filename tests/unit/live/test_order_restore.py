@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from backends.base.errors import BackendError
+from backends.live.calls.partition_errors import PartitionRefusal
 from backends.live.elections import order_restore as module
 from backends.live.elections.order_restore import restore_assignments
 from recovery.assignment_order import WrittenOrder
-from recovery.model import TopicPartition
+from recovery.model import PartitionState, TopicPartition
 from tests.unit.live.one_partition import TP, Cluster, Journal
 
 OURS = WrittenOrder(TP, "id", (1, 2, 3), (2, 3, 1))
@@ -73,3 +74,63 @@ def test_a_write_whose_answers_never_come_counts_as_done_once_its_order_is_seen_
     problems, journal = restore(cluster)
     assert (problems, cluster.replicas) == ({}, (1, 2, 3))
     assert journal.told[-1] == ("restore", {"applied": [TP], "unknown": {}})
+
+
+class Mute(Cluster):
+    """Carries every write out and answers none; ``then`` is what happens after each reading of the state, by number."""
+
+    def __init__(self, then: Mapping[int, tuple[int, ...]]) -> None:
+        super().__init__((1, 2, 3), (1, 2, 3))
+        self.replicas = (2, 3, 1)
+        self._then = then
+
+    async def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+        found = await super().states(partitions)
+        self.replicas = self._then.get(self.calls.count("states"), self.replicas)
+        return found
+
+    async def write_orders(
+        self, orders: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        await super().write_orders(orders)
+        raise BackendError("no answer within 30 s")
+
+
+@pytest.mark.parametrize("late", [(2,), (2, 4)])
+def test_our_order_that_comes_late_after_its_own_was_seen_is_put_back_again(
+    monkeypatch: pytest.MonkeyPatch, late: tuple[int, ...]
+) -> None:
+    """One look at its own order is not enough, and what was seen before our order came again does not count."""
+    monkeypatch.setattr(module, "RESTORE_FOR", 5.0)
+    monkeypatch.setattr(module, "SEEN_FOR", 0.2)
+    cluster = Mute(dict.fromkeys(late, (2, 3, 1)))
+    problems, journal = restore(cluster)
+    assert (problems, cluster.replicas) == ({}, (1, 2, 3))
+    assert journal.told[-1] == ("restore", {"applied": [TP], "unknown": {}})
+
+
+def test_a_restore_that_the_controller_refuses_for_a_moment_is_tried_again() -> None:
+    cluster = standing_in((2, 3, 1))
+    busy = PartitionRefusal(41, "NOT_CONTROLLER", "", passing=True)
+
+    async def refused(orders: object) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        cluster.called("write_orders")
+        cluster.write_orders = Cluster.write_orders.__get__(cluster)  # type: ignore[method-assign]
+        return {TP: busy}
+
+    cluster.write_orders = refused  # type: ignore[assignment, method-assign]
+    problems, journal = restore(cluster)
+    assert (problems, cluster.replicas) == ({}, (1, 2, 3))
+    assert [set(told) for _, told in journal.told] == [{"applied", "refused"}] * 2
+    assert journal.told[0][1]["refused"] == {TP: "NOT_CONTROLLER"}
+
+
+def test_a_restore_that_timed_out_at_the_controller_is_not_written_down_as_refused() -> None:
+    cluster = standing_in((2, 3, 1))
+    late = PartitionRefusal(7, "REQUEST_TIMED_OUT", "", passing=True)
+    cluster.at["write_orders", 1] = lambda: late
+    _, journal = restore(cluster)
+    assert journal.told[0] == (
+        "restore",
+        {"applied": [], "refused": {}, "unknown": {TP: "REQUEST_TIMED_OUT"}},
+    )
