@@ -12,11 +12,17 @@ from typing import Any
 
 import pytest
 
-from backends.base.answers import Partitions, SurveyRequest, SurveyResult
+from backends.base.answers import Election, Outcome, Partitions, SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
+from console.errors import NotDone
 from console.journal.journal import _LineFile
 from console.operations.elections import election_batches
+from console.operations.elections.election_batches import Result
+from console.operations.elections.loss_consent import LossConsent
 from recovery.model import TopicPartition, Unknown, Why
+from recovery.plan.values import PlanRow
+from recovery.plan.verify import Leading, Order, RowState
+from tests.plan_rows import row as plan_row
 from tests.unit.cli.command_process import Caller, command_line, invoke, typing
 from tests.unit.cli.memory_backend import ALL, CLUSTER_ID, MemoryBackend, cluster_of, log, offline
 
@@ -361,3 +367,57 @@ def test_a_reassignment_in_progress_is_a_trace_of_somebody_else(call: Caller) ->
     ended = call("ktriage", "apply", *ANY, plan, *AGREED)
     assert ended.status == 4
     assert "somebody else may be at work" in ended.out
+
+
+def test_no_batch_has_more_rows_than_failures_are_left(call: Caller) -> None:
+    """The first batch of two has one failure, so that the next has one row."""
+    backend = cluster_of(5)
+    backend.fails = {tp(number): "NOT_CONTROLLER" for number in (0, 2, 3)}
+    plan = planned(call, backend)
+    call("ktriage", "apply", *ANY, plan, *AGREED, "--stop-after", "2")
+    assert [len(rows) for rows in backend.designated] == [2, 1]
+
+
+def test_another_leader_is_a_failure_that_counts_for_the_limit(call: Caller) -> None:
+    class Others(MemoryBackend):
+        async def designate(self, rows: Sequence[PlanRow], *_: Any, **_options: Any) -> tuple[Election, ...]:
+            self.designated.append(tuple(rows))
+            return tuple(Election(row.tp, Outcome.OTHER_LEADER, 3, 5, "3 leads") for row in rows)
+
+    backend = Others(cluster_of(4).states)
+    plan = planned(call, backend)
+    assert call("ktriage", "apply", *ANY, plan, *AGREED, "--stop-after", "1").status == 1
+    assert sent(backend) == 1
+
+
+def test_a_leader_that_lost_records_of_its_planned_log_is_no_success() -> None:
+    row = plan_row(offline("orders", 0), ALL, {1: (2, 100)})
+    elected = Election(row.tp, Outcome.ELECTED, 1, 5, "")
+    kept = RowState(row.tp, 1, Leading.RIGHT, True, True, Order.RESTORED, 0, ())
+    assert Result(row, elected, kept).succeeded
+    assert not Result(row, elected, kept._replace(gap=5)).succeeded
+
+
+def test_an_unanswered_election_is_done_only_where_the_planned_leader_is_seen(call: Caller) -> None:
+    class Unanswered(MemoryBackend):
+        async def designate(self, rows: Sequence[PlanRow], *_: Any, **_options: Any) -> tuple[Election, ...]:
+            """orders-0 is led by its planned leader, orders-1 by another one."""
+            for row in rows:
+                leader = row.leader if row.tp.partition == 0 else 3
+                self.states[row.tp] = self.states[row.tp]._replace(leader=leader, leader_epoch=5)
+            return tuple(Election(row.tp, Outcome.FAILED, -1, -1, "no answer") for row in rows)
+
+    backend = Unanswered(cluster_of(2).states)
+    plan = planned(call, backend)
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED, "--output", "json")
+    rows = {row["partition"]: row["outcome"] for row in json.loads(ended.out)["elections"]}
+    assert rows == {0: "elected", 1: "failed"}
+    assert ended.status == 1
+
+
+@pytest.mark.parametrize("reason", ["", " ", "\t"])
+def test_a_blank_reason_is_none(reason: str) -> None:
+    consent = LossConsent("orders", "the name of the topic that may lose something", True)
+    with pytest.raises(NotDone, match="give a reason"):
+        consent.refuse_unless("orders", reason)
+    LossConsent("0", "the number of partitions that may lose something", False).refuse_unless("0", reason)

@@ -491,3 +491,35 @@ def test_another_hosts_order_that_stays_is_finished_without_the_plan_and_without
     assert call.on(backend)("ktriage", "resume", *ANY).status == 0
     assert {row.tp for row in backend.restored} == {tp(0), tp(1), tp(2)}
     assert unfinished(CLUSTER_ID).nothing
+
+
+def test_resume_does_not_wait_for_an_election_whose_order_somebody_put_back(call: Caller) -> None:
+    backend = cluster_of(1)
+    left_in_doubt(30)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0 and "waiting" not in ended.err, ended
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_of_two_orders_the_newer_that_is_not_restored_leaves_the_partition_open(call: Caller) -> None:
+    """By the older one the assignment seems to be somebody else's, which is nothing to wait for."""
+
+    class Fails(MemoryBackend):
+        async def restore_orders(
+            self,
+            rows: Sequence[WrittenOrder],
+            recorder: Recorder,  # noqa: ARG002
+        ) -> tuple[Election, ...]:
+            return tuple(
+                Election(row.tp, Outcome.FAILED, -1, -1, "no answer", restored=False) for row in rows
+            )
+
+    backend = Fails(cluster_of(1).states)
+    for name, before, order in (("first", (1, 2, 3), (2, 1, 3)), ("second", (2, 1, 3), (3, 2, 1))):
+        run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
+        with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
+            row = WrittenOrder(tp(0), "orders-id", before, order)
+            journal.after(journal.before("reorder", {"rows": (row,)}), {"applied": [tp(0)]})
+    backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 1
+    assert [order.run_id for order in unfinished(CLUSTER_ID).orders] == ["first", "second"]

@@ -7,9 +7,12 @@ import os
 from datetime import datetime
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from console.journal import unfinished_entries
+from console.journal.errors import JournalError
 from console.journal.journal import Journal
 from console.journal.run_records import SETTLED, EntryBegun, read_runs, read_unsettled_runs, remember_settled
 from console.journal.unfinished_entries import OpenOrder, Unfinished, unfinished
@@ -317,3 +320,48 @@ def test_a_restore_that_is_going_on_is_not_left_by_an_earlier_run(tmp_path: Path
         assert found(tmp_path).of_other_runs("one").nothing
         run.settle("every record of the rescue is written", entries=["one/1"])
         assert found(tmp_path).nothing
+
+
+def test_a_write_without_an_answer_is_in_doubt_from_when_it_failed_not_from_when_it_began(
+    tmp_path: Path,
+) -> None:
+    with journal(tmp_path) as run:
+        entry = run.before("reorder", {"rows": ROWS[:1]})
+        (begun,) = found(tmp_path).orders
+        run.after(entry, {"unknown": {TPS[0]: "timed out"}})
+    (failed,) = found(tmp_path).orders
+    assert begun.write_at is not None and failed.write_at is not None
+    assert failed.write_at > begun.write_at
+
+
+def test_a_restore_that_was_sent_while_the_write_could_still_come_does_not_close_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer came when the write was dead; the write may have come between the two."""
+    monkeypatch.setattr(
+        unfinished_entries, "ELECTION_ALIVE_FOR", 1.5
+    )  # each line is a second after the one before
+    with journal(tmp_path) as run:
+        run.after(run.before("reorder", {"rows": ROWS[:1]}), {"unknown": {TPS[0]: "timed out"}})
+        restore(run, ROWS[:1])
+    assert open_rows(tmp_path) == [ROWS[0]]
+
+
+def test_a_broken_line_is_an_error_also_where_a_half_line_stands_behind_it(tmp_path: Path) -> None:
+    """Only the last line of a file may be broken: a restore may have been written down in another."""
+    with journal(tmp_path) as run:
+        reorder(run)
+    with run.path.open("ab") as file:
+        file.write(b"{broken}\n{half")
+    with pytest.raises(JournalError, match="broken, it is not JSON"):
+        found(tmp_path)
+
+
+def test_runs_stay_in_their_order_where_an_older_file_was_moved_away(tmp_path: Path) -> None:
+    paths = []
+    for name in ("zebra", "yak", "xerus"):
+        with journal(tmp_path, name) as run:
+            paths.append(run.path)
+    paths[0].unlink()
+    with journal(tmp_path, "ant") as run:
+        assert run.path.name > max(path.name for path in paths)

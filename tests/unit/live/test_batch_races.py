@@ -343,7 +343,7 @@ def test_a_row_whose_order_could_not_be_restored_is_not_tried_again() -> None:
     """The next attempt would take our own order for somebody else's, and say nothing of the restore."""
     cluster = Cluster((1, 2, 3), (1, 2), {2: NEWEST, 3: BEHIND, 1: STALE})
     cluster.at["elect", 1] = lambda: PartitionRefusal(41, "NOT_CONTROLLER", "", passing=True)
-    cluster.elects = lambda leader=None: None  # type: ignore[assignment, misc, method-assign]  # nobody is elected
+    cluster.elects = lambda _leader=None: None  # type: ignore[assignment, method-assign]  # nobody is elected
 
     async def refused(
         orders: Mapping[TopicPartition, tuple[int, ...]],
@@ -354,7 +354,7 @@ def test_a_row_whose_order_could_not_be_restored_is_not_tried_again() -> None:
         return await Cluster.write_orders(cluster, orders)
 
     row = planned(cluster, (2, 3, 1))
-    cluster.write_orders = refused  # type: ignore[assignment, method-assign]
+    cluster.write_orders = refused  # type: ignore[method-assign]
     election = elect(cluster, row)
     assert not election.restored and "INVALID_REPLICA_ASSIGNMENT" in election.detail
     assert cluster.calls.count("elect") == 1

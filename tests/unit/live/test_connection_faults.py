@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest, TopicRequest
@@ -19,6 +20,7 @@ from backends.base.errors import Refused
 from backends.live.calls.describe_cluster import describe_cluster
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
+from backends.live.codec.aiokafka_requests import RawAnswer
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
 
@@ -254,4 +256,16 @@ async def test_a_short_throttle_is_waited_out() -> None:
         conn = await BrokerConnection.open(address, SETTINGS)
         for _ in range(3):
             assert (await describe_cluster(conn)).cluster_id == "c"
+        conn.close()
+
+
+async def test_a_throttle_in_an_answer_that_is_read_as_columns_holds_too() -> None:
+    class Columns(NamedTuple):
+        throttle_ms: int
+
+    async with peer(throttled(0)) as address:
+        conn = await BrokerConnection.open(address, SETTINGS)
+        assert conn.columns(RawAnswer(b"", 0), lambda _data, _offset: Columns(600_000)) is not None
+        with pytest.raises(BrokerError, match="throttled for"):
+            await describe_cluster(conn)
         conn.close()

@@ -174,3 +174,17 @@ async def test_a_broker_that_is_not_listed_is_taken_only_where_it_says_who_it_is
     with pytest.raises(BrokerError) as caught:
         await connector(listed=False).connect(7)
     assert caught.value.trouble is ConnectionProblem.NO_ADDRESS and connections[0].closed
+
+
+async def test_a_connection_whose_check_is_not_answered_is_closed(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections = opened({AT: Node(OURS, 7)})
+
+    async def silent(*_: object, **_options: object) -> None:
+        raise BrokerError(ConnectionProblem.NO_ANSWER, "broker 7", "no answer within 20 s", sent=True)
+
+    monkeypatch.setattr(Connection, "send", silent)
+    with pytest.raises(BrokerError, match="no answer"):
+        await connector().connect(7)
+    assert [conn.closed for conn in connections] == [True]

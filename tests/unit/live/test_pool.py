@@ -76,3 +76,20 @@ async def test_a_connection_that_opens_after_the_end_does_not_stay_open() -> Non
     assert [one.closed for one in brokers.opened] == [True]
     with pytest.raises(BrokerError, match="closed here"):
         await pool.get(1)
+
+
+async def test_who_gives_up_waiting_takes_the_connection_from_nobody_else() -> None:
+    begun, may_open = asyncio.Event(), asyncio.Event()
+
+    async def connect(_broker: int) -> BrokerConnection:
+        begun.set()
+        await may_open.wait()
+        return cast("BrokerConnection", Connection("here"))
+
+    pool = Pool(connect, lambda _broker, _connection: True)
+    first, second = asyncio.ensure_future(pool.get(1)), asyncio.ensure_future(pool.get(1))
+    await begun.wait()
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    may_open.set()
+    assert not (await second).closed

@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
+from recovery.loss import Loss
 from recovery.model import PartitionState, Replica, ReplicaLog, Standing, Survey, Unknown
 from recovery.plan.edit import led_by
-from recovery.plan.judgement import NATIVE, ElectionMeans, Reason, RowDecision, judge
+from recovery.plan.judgement import NATIVE, ElectionMeans, Reason, RowDecision, brokers_to_ask, judge
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+from tests.plan_rows import row as planned_row
+from tests.plan_rows import row_of
 from tests.unit.plan.plans import HEADER, plan_of
-from tests.unit.recovery.surveys import NO_READ, SILENT, log
+from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
 
 FILE = yaml.safe_load((Path(__file__).parent / "judgement_cases.yaml").read_text(encoding="utf-8"))
 INCIDENT: Mapping[str, Any] = FILE["incident"]
@@ -94,3 +97,21 @@ def test_a_leader_whose_log_was_never_seen_is_not_elected() -> None:
     back = partition({"standings": {4: "electable"}, "logs": {4: [[2, 0, 1300]]}})
     found = judge(row, Ranking.LAST_RECORD, back)
     assert (found.decision, found.reason) == (RowDecision.NOT_POSSIBLE, Reason.NEVER_ANSWERED)
+
+
+def test_a_fenced_candidates_log_is_read_again_before_the_election() -> None:
+    """It reported its log when the plan was made, and may have another one now."""
+    state = PartitionState("t", 0, "id", -1, 4, (1, 2, 3), (), (), (), (2, 3))
+    row = planned_row(state, (1, 2, 3), {1: (2, 100), 2: (2, 100)})
+    standings = {1: Standing.ELECTABLE, 2: Standing.FENCED, 3: Standing.FENCED}
+    assert brokers_to_ask(row, state, standings) == (1, 2)
+
+
+def test_records_that_compaction_took_are_no_room_for_a_longer_tail() -> None:
+    """The plan's bound of 5 is for compacted records alone: 3 more at the tail are not what was agreed to."""
+    what = survey({1: log((2, 0, 100)), 2: log((2, 0, 103))})
+    row = row_of(what, (1, 2))
+    (chosen, other) = row.candidates
+    bounded = row._replace(candidates=(chosen._replace(loss=Loss(0, 5, (), (), (), compacted=5)), other))
+    found = judge(bounded, Ranking.LAST_RECORD, what)
+    assert (found.decision, found.reason) == (RowDecision.STALE, Reason.LOSS)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.compacted_logs import NOT_READ, CompactedBatch, CompactedLogs, compacted_logs, lacking
-from recovery.loss import loss
+from recovery.loss import compacted_away, fullness, loss
 from recovery.model import EpochSpan, Survey, Unknown, Why
 from recovery.plan.make import make_plan
 from recovery.plan.read import from_json
@@ -129,3 +129,22 @@ def test_no_bound_is_smaller_than_what_is_missing(kept: Mapping[int, tuple[set[i
     assert missing <= lacking(logs[0], logs[1:], 0, 50)
     held = sum(len(two) + len(three) for _, two, three in kept.values())
     assert lacking(logs[0], logs[1:], 0, 50) <= held
+
+
+def test_a_batch_that_begins_below_the_log_start_is_compared_by_what_may_be_above_it() -> None:
+    assert lacking((), [(FIRST,)], 30, 42) == 40
+    assert lacking((), [(FIRST,)], 40, 42) == 0
+
+
+def test_logs_that_share_nothing_are_not_compared() -> None:
+    """The log of 2 begins behind the end of what it has in common with 1: its head is counted as lost elsewhere."""
+    apart = survey({1: log((0, 0, 42)), 2: log((0, 100, 120), start=100)})._replace(
+        compacted=CompactedLogs({}, {})
+    )
+    assert compacted_away(apart, 1) == 0
+
+
+def test_an_unknown_size_is_no_empty_log() -> None:
+    what = survey({1: WITH_HOLES, 2: WHOLE._replace(size=-1)})._replace(compacted=NOT_READ)
+    assert fullness(what) == {}
+    assert fullness(compacted(NOT_READ)) == {1: 200, 2: 900, 3: 900}

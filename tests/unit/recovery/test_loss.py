@@ -19,6 +19,7 @@ from recovery.model import (
     Unknown,
     Why,
 )
+from tests.unit.recovery import surveys
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 from tests.unit.recovery.test_probe import probed
 
@@ -139,3 +140,10 @@ def test_the_smaller_number_is_told_to_be_the_newer_records() -> None:
         replicas=(*survey.replicas[:2], Replica(3, Standing.FENCED, log_of((0, 0, 1400))))
     )
     assert branches(loss(shorter, 3), 0) == {Branch.FURTHER: 100, Branch.NEWER: 300}
+
+
+def test_what_an_interrupted_survey_knows_of_one_epoch_only_is_not_certainly_lost() -> None:
+    """Of the chosen log no more is known than its last epoch: it may hold the same records of it."""
+    chosen = ReplicaLog(4, 150, 0, 0, Lineage(4, (), 150))
+    found = loss(surveys.survey({1: chosen, 2: surveys.log((4, 100, 150), start=100)}), 1)
+    assert found.at_least == 0

@@ -206,3 +206,19 @@ def test_logs_are_asked_down_to_the_epoch_that_they_share() -> None:
     probes, rounds = probed((old, new), 5)
     assert rounds == 1
     assert lineage(probes[1]).spans == (EpochSpan(2, 10, 15), EpochSpan(3, 15, 20))
+
+
+def test_the_newest_epoch_of_an_emptied_log_that_has_a_leader_is_asked_for() -> None:
+    """Every epoch below the newest answers alike there."""
+    log = WholeLog((1, 1, 2, 5), start=4)
+    probe, questions = to_last_epoch(log, 5, offline=False)
+    assert questions[:2] == [4, 5]
+    assert lineage(probe).last_epoch == 5
+
+
+def test_a_lineage_that_was_not_followed_to_its_bottom_begins_where_its_knowledge_does() -> None:
+    log = WholeLog((1,) * 5 + (3,) * 5)
+    probe, _ = to_last_epoch(log, 4)
+    assert probe.settled and not probe.bottom
+    assert lineage(probe).floor == 5
+    assert lineage(probe).spans == (EpochSpan(3, 5, 10),)
