@@ -417,7 +417,9 @@ def test_an_unanswered_election_is_done_only_where_the_planned_leader_is_seen(ca
 
 @pytest.mark.parametrize("reason", ["", " ", "\t"])
 def test_a_blank_reason_is_none(reason: str) -> None:
-    consent = LossConsent("orders", "the name of the topic that may lose something", True)
+    consent = LossConsent("orders", "the name of the topic that may lose something", True, "orders")
     with pytest.raises(NotDone, match="give a reason"):
         consent.refuse_unless("orders", reason)
-    LossConsent("0", "the number of partitions that may lose something", False).refuse_unless("0", reason)
+    LossConsent("0", "the number of partitions that may lose something", False, "0").refuse_unless(
+        "0", reason
+    )
