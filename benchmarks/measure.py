@@ -33,11 +33,14 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. ``check`` raises BenchmarkError if the process did not do its work."""
+    """What to run, for at most ``limit`` seconds. ``check`` raises BenchmarkError if the process did not do its
+    work.
+    """
 
     name: str
     argv: tuple[str, ...]
     check: Callable[[Measured], None]
+    limit: float = LIMIT_SECONDS
 
 
 class Figures(NamedTuple):
@@ -68,11 +71,11 @@ class Side(NamedTuple):
         )
 
 
-def run(argv: Sequence[str], directory: Path) -> Measured:
+def run(argv: Sequence[str], directory: Path, limit: float = LIMIT_SECONDS) -> Measured:
     """Runs the command once. Raises BenchmarkError if it fails or hangs."""
     out, err = directory / "stdout", directory / "stderr"
     launcher = (sys.executable, "-I", "-S", str(LAUNCHER), str(out), str(err), *argv)
-    printed = _launch(launcher, directory, argv[0])
+    printed = _launch(launcher, directory, argv[0], limit)
     seconds, cpu, peak_kib, status = printed.split()
     if int(status) != 0:
         output = (err.read_text(errors="replace") or out.read_text(errors="replace"))[-2000:]
@@ -81,7 +84,7 @@ def run(argv: Sequence[str], directory: Path) -> Measured:
     return Measured(float(seconds), float(cpu), int(peak_kib) * 1024, text, errors)
 
 
-def _launch(launcher: Sequence[str], directory: Path, name: str) -> str:
+def _launch(launcher: Sequence[str], directory: Path, name: str, limit: float) -> str:
     """What the launcher prints. The launcher and its child are always gone afterwards."""
     process = subprocess.Popen(
         launcher,
@@ -93,9 +96,9 @@ def _launch(launcher: Sequence[str], directory: Path, name: str) -> str:
         start_new_session=True,
     )
     try:
-        printed, problem = process.communicate(timeout=LIMIT_SECONDS)
+        printed, problem = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        raise BenchmarkError(f"{name} did not end within {LIMIT_SECONDS} s") from None
+        raise BenchmarkError(f"{name} did not end within {limit:g} s") from None
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -132,7 +135,7 @@ def side_by_side(
     for number in range(0 if warm_up else 1, rounds + 1):
         for command in commands:
             prepare()
-            measured = run(command.argv, directory)
+            measured = run(command.argv, directory, command.limit)
             command.check(measured)
             if number:
                 taken[command.name].append(measured._replace(stdout="", stderr=""))
