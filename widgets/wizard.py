@@ -17,6 +17,9 @@ from widgets.text import BLANK, Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
 BAR = 30
+STEPS_SHARE = 0.45
+"""Of the height, for the list of steps where the current one is long."""
+BORDER = 1
 
 
 class StepState(StrEnum):
@@ -137,7 +140,6 @@ class WizardView(Vertical):
 
     DEFAULT_CSS = """
     WizardView { height: 1fr; padding: 0 1; }
-    WizardView > .steps { max-height: 45%; }
     WizardView > .step { height: 1fr; border-top: solid $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -178,6 +180,18 @@ class WizardView(Vertical):
         number = next((n for n, step in enumerate(wizard.steps) if step is wizard.current), 0)
         steps.scroll_to(y=max(number - 1, 0), animate=False, force=True)
         self.query_one("#wizard-step", Lines).show(self._step)
+        self._divide()
+
+    def on_resize(self) -> None:
+        self._divide()
+
+    def _divide(self) -> None:
+        """The steps get what the current one leaves free, and never less than their share."""
+        size = self.content_region.size
+        wanted = len(self._step(max(size.width, 1))) + BORDER
+        self.query_one("#wizard-steps", Lines).styles.max_height = max(
+            int(size.height * STEPS_SHARE), size.height - wanted, 1
+        )
 
     def action_go(self) -> None:
         if self._wizard.current is not None:

@@ -49,6 +49,23 @@ async def test_the_steps_have_their_state_in_words_and_the_command_word_for_word
     assert " ".join([first.strip(), *(one.strip() for one in rest)]) == COMMAND
 
 
+async def test_steps_are_seen_where_the_current_one_leaves_room_for_them() -> None:
+    steps = (
+        WizardStep("Read the old disk", StepState.CURRENT),
+        *(WizardStep(f"Later {n}", StepState.WAITING) for n in range(12)),
+    )
+    view = WizardView()
+    async with Harness(view, theme_name=theme.PLAIN).run_test(size=(80, 20)) as pilot:
+        view.update(Wizard("Replace the disk", steps, "1 disk failed"))
+        await pilot.pause()
+        assert "Later 11" in text_of(pilot.app)
+        await pilot.resize_terminal(80, 14)
+        await pilot.pause()
+        screen = text_of(pilot.app)
+        assert "Later 5" in screen
+        assert screen.count("Read the old disk") == 2  # in the list, and in full below it
+
+
 def test_catching_up_shows_how_far_and_how_long() -> None:
     step = WizardStep("Catch up", StepState.CURRENT, progress=StepProgress(50, 200, "records", 125.0))
     text = "\n".join(plain(one) for one in step_text(step, 80))
