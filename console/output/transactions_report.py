@@ -67,7 +67,8 @@ def endings_text(rows: Sequence[JudgedTransaction]) -> str:
 
 
 def _summary(found: PartitionsTransactions) -> Iterator[str]:
-    reported = endings_text(found.rows) or "none is open"
+    known = bool(found.partitions) or not found.unread
+    reported = endings_text(found.rows) or ("none is open" if known else "not known")
     yield f"transactions in {counted(len(found.partitions), 'partition')}: {reported}"
     if found.unread:
         tp, why = next(iter(found.unread.items()))

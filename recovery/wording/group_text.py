@@ -32,8 +32,8 @@ def committed_text(committed: CommittedOffset) -> str:
 
 
 def judgement_text(judgement: OffsetJudgement | Unknown, epoch: int = NO_EPOCH) -> str:
-    """What the group does if nothing is done, and where it should go back to. ``epoch`` is the committed one: a
-    client that checks it notices that its records are cut off, and skips none without an error.
+    """What the group does if nothing is done, and where it should go back to. ``epoch`` is the committed one.
+    Java's client checks it (4.3); librdkafka (2.16) does not in partitions that the group has assigned to it.
     """
     if isinstance(judgement, Unknown):
         return f"not known: {judgement}"
@@ -49,14 +49,12 @@ def judgement_text(judgement: OffsetJudgement | Unknown, epoch: int = NO_EPOCH) 
         return _SETTLED.get(place, "")
     words = [f"has read {judgement.gone:,} offsets that are cut off"]
     if epoch != NO_EPOCH:
-        words.append("a client that checks the committed epoch notices, and auto.offset.reset decides")
-    elif judgement.beyond_end:
+        words.append("Java's client notices by the committed epoch and goes back itself, others may not")
+    if judgement.beyond_end:
         words.append("auto.offset.reset decides, until the log has grown past its offset")
-    if judgement.never_seen and epoch == NO_EPOCH:
+    if judgement.never_seen:
         skips = "would then skip" if judgement.beyond_end else "skips"
         words.append(f"{skips} {judgement.never_seen:,} kept offsets without an error")
-    elif judgement.never_seen:
-        words.append(f"a client that does not check it skips {judgement.never_seen:,} kept offsets")
     where = f"go back to {back:,}" if judgement.exact else f"go back to {back:,}, or before it"
     return f"{'; '.join(words)}: {where}"
 

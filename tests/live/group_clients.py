@@ -55,17 +55,27 @@ def read_and_commit(
 
 
 def read_on(
-    cluster: KafkaCluster, group: str, topic: str, end: int, isolation: str = "read_uncommitted"
+    cluster: KafkaCluster,
+    group: str,
+    topic: str,
+    end: int,
+    isolation: str = "read_uncommitted",
+    *,
+    subscribed: bool = False,
 ) -> list[str]:
-    """What a member of the group reads from its committed offset to ``end``; it commits nothing."""
+    """What a member of the group reads from its committed offset to ``end``; it commits nothing. ``subscribed``:
+    the group assigns the partition, and not the application with the committed epoch.
+    """
     more = {"auto.offset.reset": "error", "isolation.level": isolation}
     consumer = _consumer(cluster, group, more)
     where = TopicPartition(topic, 0)
     values: list[str] = []
     deadline = time.monotonic() + SECONDS
     try:
-        (start,) = consumer.committed([where], timeout=SECONDS)
-        consumer.assign([start])
+        if subscribed:
+            consumer.subscribe([topic])
+        else:
+            consumer.assign(consumer.committed([where], timeout=SECONDS))
         while consumer.position([where])[0].offset < end:
             assert time.monotonic() < deadline, (
                 f"{group} read {len(values)} records: {consumer.position([where])}"

@@ -262,7 +262,11 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
         cluster.metadata.wait_isr(VAULT, partition, (1, 2, 3))
     assert left(cluster, VAULT, followed) == {"early": EARLY, "late": LATE}
     assert left(cluster, VAULT, opposite) == {}, "broker 2 led with its empty disk"
+    is_no_success(operator, followed, opposite)
 
+
+def is_no_success(operator: Operator, followed: int, opposite: int) -> None:
+    """What is said of a partition that the empty disk leads: nobody elected it uncleanly."""
     gone = f"the planned log loses at least {EARLY + LATE} offsets"
     emptied = "the leader has no record from before the plan, as after a replaced disk"
     applied = operator.run("apply", "opposite.json", *AGREED)
@@ -276,6 +280,7 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
     assert (ended[opposite]["unclean"], ended[opposite]["otherLogDir"]) == (False, True)
     assert followed not in ended
     assert any("from another log dir than before" in line for line in told["open"]), told["open"]
+    assert any(f"groups show --topic {VAULT}" in line for line in told["next"]), told["next"]
 
 
 CUT = ("cutoff", "cutoff-returned")

@@ -70,7 +70,7 @@ def after(cluster: KafkaCluster) -> Incident:
     incident_steps.kill(cluster, 2, 3)
     incident_steps.wait_all(cluster, topics, lambda state: state.isr == (1,), "with 1 alone in the ISR")
     incident_steps.produce(cluster, TOPIC, TAIL, "tail", acks="1")
-    for group in ("with-epoch", "member", "shaper", "mover"):
+    for group in ("with-epoch", "member", "shaper", "mover", "subscriber"):
         group_clients.read_and_commit(cluster, at_home(group), TOPIC, READ)
     group_clients.read_and_commit(cluster, at_home("modern"), TOPIC, READ, protocol="consumer")
     for group in ("no-epoch", "not-fixed", "exported"):
@@ -300,6 +300,8 @@ def test_left_alone_a_group_skips_records_without_a_word(
     end = COMMON + KEPT + 300
     seen = group_clients.read_on(incident, at_home("not-fixed"), TOPIC, end)
     assert len(seen) == end - READ, "450 records of the kept branch were never seen"
+    seen = group_clients.read_on(incident, at_home("subscriber"), TOPIC, end, subscribed=True)
+    assert len(seen) == end - READ, "librdkafka does not check the committed epoch there"
     _, told = elected.json("groups", "show", "plan.json", "--group", at_home("not-fixed"))
     row = offsets_of(told)[at_home("not-fixed")]
     assert (row["place"], row["neverSeen"]) == ("cut-off", READ - COMMON), "the plan knows it from before"

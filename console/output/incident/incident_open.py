@@ -112,7 +112,7 @@ def _other_log_dirs(incident: Incident) -> Iterator[str]:
         yield (
             f"{counted(len(found), 'partition')} led again by broker {brokers}, from another log dir than before:"
             f" {printable(names)}. If that was empty, every record from before the outage is gone, from the other"
-            " replicas too. Compare the logs with what was read before, and keep the old disk: ktriage rescue read"
+            " replicas too, and consumer groups have read what is gone. Keep the old disk: ktriage rescue read"
             " --from-disk reads it."
         )
 
@@ -226,7 +226,8 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
             yield line("verify", str(file.path))
     for words in _fix_commands(incident):
         yield line(*words)
-    topics = list(dict.fromkeys(tp.topic for tp in _elected_without_plan(incident)))
+    emptied = (outage.tp for outage in incident.outages if outage.other_log_dir)
+    topics = list(dict.fromkeys(tp.topic for tp in (*_elected_without_plan(incident), *emptied)))
     if topics:
         named = (
             [word for topic in topics for word in ("--topic", topic)] if len(topics) <= MOST_TOPICS else []

@@ -54,6 +54,12 @@ def test_each_is_ended_as_it_was_decided_and_stays_so(elected: Caller) -> None:
     assert again.status == 0 and "nothing was sent" in again.out, again
 
 
+def test_without_a_leader_nothing_is_said_to_be_open_or_not(call: Caller) -> None:
+    assert call("ktriage", "plan", "--strategy", "aggressive", "plan.json", *HERE).status == 0
+    ended = call("ktriage", "transactions", "show", "plan.json", *HERE)
+    assert "transactions in 0 partitions: not known" in ended.out, ended
+
+
 def test_a_named_producer_or_topic_that_is_not_there_ends_nothing(elected: Caller) -> None:
     dry = ("--outcome", "abort", "--dry-run", *HERE)
     for words, why in (
