@@ -21,7 +21,7 @@ from recovery.groups.group_values import (
     guessed_use,
 )
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, SurvivingLog, judge_offset
-from recovery.loss import divergence, loss
+from recovery.loss import divergence, loss, without
 from recovery.model import EpochSpan, Survey, TopicPartition, Unknown, Why
 from recovery.plan.values import BarePlan, Plan, PlanRow
 from recovery.wording.quantity_text import printable, some_of
@@ -244,14 +244,16 @@ def staying_log(
         why = log.lineage if log is not None and isinstance(log.lineage, Unknown) else None
         return why or Unknown(Why.NOT_ANSWERED, f"broker {broker} did not report its log")
     now = loss(survey, broker)
-    candidate = None if row is None else row.candidate(broker)
-    planned = () if candidate is None else candidate.loss.tail
-    silent = now.unanswered if row is None else () if candidate is None else candidate.loss.unanswered
     kept = SurvivingLog(log.lineage, log.log_start_offset, log.log_end_offset)
+    as_planned = row is not None and _holds_planned(kept, row)
+    # Kafka moves the leadership to the preferred replica within minutes: what was cut off is what the elected log
+    # lacked, and not what the new leader's log lacked when the plan was made.
+    candidate = None if row is None else row.chosen if as_planned else row.candidate(broker)
+    planned = () if candidate is None else without(candidate.loss.tail, log.lineage.spans)
+    silent = now.unanswered if row is None else () if candidate is None else candidate.loss.unanswered
     forgotten_below = _forgotten_below(survey, broker, kept)
     known = not forgotten_below and (not silent if state.offline or row is not None else True)
     cut_off = tuple(dict.fromkeys((*planned, *now.tail)))
-    as_planned = row is not None and _holds_planned(kept, row)
     return StayingLog(kept, cut_off, known, not state.offline, as_planned, forgotten_below)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from console.operations.consumers.group_offsets import StayingLog, staying_log
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
-from recovery.model import TopicPartition
+from recovery.model import EpochSpan, TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import AffectedGroup, Plan
@@ -16,6 +17,7 @@ from recovery.wording.group_text import (
     judgement_text,
 )
 from tests.unit.plan.plans import plan_of, stale_long_tail
+from tests.unit.recovery.surveys import log
 
 
 def with_groups() -> Plan:
@@ -46,6 +48,20 @@ def test_where_each_offset_is_and_goes_back_to_is_told_as_far_as_there_is_room()
     assert "where to go back to is not known" in shown[1]
     text = markdown(many, "plan.json", "ktriage apply plan.json")
     assert first in text and len(text.splitlines()) <= 40
+
+
+def test_what_was_cut_off_stays_so_when_the_preferred_replica_leads_again() -> None:
+    """Kafka moves the leadership to replica 1 within minutes, which has truncated and follows the elected log."""
+    told = stale_long_tail()
+    (row,) = plan_of(told).rows
+    assert row.leader == 2
+    led_by = [told._replace(state=told.state._replace(leader=leader, leader_epoch=6)) for leader in (2, 1)]
+    now = log((0, 0, 1000), (2, 1000, 1300), (5, 1300, 1340))
+    for survey in led_by:
+        replicas = tuple(one._replace(log=now) for one in survey.replicas)
+        staying = staying_log(survey._replace(replicas=replicas), row, row.leader)
+        assert isinstance(staying, StayingLog) and staying.as_planned
+        assert staying.cut_off == (EpochSpan(0, 1000, 1500),)
 
 
 def test_a_committed_epoch_protects_java_clients_only() -> None:
