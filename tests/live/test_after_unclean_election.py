@@ -28,6 +28,8 @@ CLUSTER = ClusterSpec(
         "transaction.state.log.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
     },
+    # After 300 s it would give the leadership back to broker 1, between two commands of a slow run.
+    controller_config={"auto.leader.rebalance.enable": "false"},
 )
 TOPIC = "orders"
 COMMITTED, ABORTED, ALIVE, SINCE = "payments", "refunds", "transfers", "ledger"
