@@ -18,16 +18,20 @@ from recovery.plan.values import BarePlan, BareRow, Plan, PlanCandidate, PlanRow
 
 
 class Leading(StrEnum):
-    """Who leads, measured against the plan. CLEAN: a member of ISR or ELR when the plan was made."""
+    """Who leads, measured against the plan. CLEAN: a member of ISR or ELR when the plan was made. MOVED: a replica
+    with all of the planned log, which took the leadership over after the election, as Kafka moves it to the
+    preferred replica by itself (``auto.leader.rebalance.enable``).
+    """
 
     RIGHT = "right"
     CLEAN = "clean"
+    MOVED = "moved"
     OTHER = "other"
     OFFLINE = "offline"
     NOT_SEEN = "not seen"
 
 
-_AS_PLANNED = (Leading.RIGHT, Leading.CLEAN)
+_AS_PLANNED = (Leading.RIGHT, Leading.CLEAN, Leading.MOVED)
 
 
 class Order(StrEnum):
@@ -91,7 +95,8 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
     lost = _lost(row, survey, leading)
     usable = _usable(survey)
     order = _order(row, survey)
-    gap = _gap(row, survey)
+    # Of another replica's own branch the election was to leave the common part only.
+    gap = 0 if leading is Leading.MOVED else _gap(row, survey)
     return RowState(
         row.tp,
         survey.state.leader,
@@ -110,8 +115,12 @@ def _leading(row: PlanRow | BareRow, survey: Survey) -> Leading:
         return Leading.OFFLINE
     if survey.state.leader == row.leader:
         return Leading.RIGHT
-    clean = isinstance(row, PlanRow) and survey.state.leader in row.clean_electors
-    return Leading.CLEAN if clean else Leading.OTHER
+    if isinstance(row, BareRow):
+        return Leading.OTHER
+    if survey.state.leader in row.clean_electors:
+        return Leading.CLEAN
+    later = survey.state.leader_epoch > row.leader_epoch + 1
+    return Leading.MOVED if later and lost_of_planned_log(row, survey) == 0 else Leading.OTHER
 
 
 def _lost(row: PlanRow | BareRow, survey: Survey, leading: Leading) -> int | Unknown | None:

@@ -31,6 +31,7 @@ from recovery.wording.quantity_text import counted, ids, offset, printable
 LED_BY = {
     Leading.RIGHT: "the right leader",
     Leading.CLEAN: "a member of ISR or ELR",
+    Leading.MOVED: "took over later, has the planned log",
     Leading.OTHER: "another leader",
     Leading.OFFLINE: "nobody",
     Leading.NOT_SEEN: "not seen",

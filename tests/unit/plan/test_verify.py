@@ -70,6 +70,16 @@ def test_another_leader_is_a_failure_that_is_named() -> None:
     assert row.lost == 0, "3 has all that 2 had"
 
 
+def test_the_preferred_replica_that_took_over_later_with_the_planned_log_is_as_planned() -> None:
+    """Kafka gives the leadership back to the first replica, five minutes after it is in the ISR again."""
+    now = after(leader=1)
+    row = look(now._replace(state=now.state._replace(leader_epoch=6)))
+    assert (row.leading, row.gap, row.good, row.complete, row.missing) == (Leading.MOVED, 0, True, True, ())
+    without = after(leader=1, logs={1: log((0, 0, 1500), (5, 1500, 1510))})
+    row = look(without._replace(state=without.state._replace(leader_epoch=6)))
+    assert (row.leading, row.lost, row.good) == (Leading.OTHER, 300, False)
+
+
 def test_another_leader_is_told_with_what_it_lost_of_the_planned_log() -> None:
     """Replica 1 holds nothing of epoch 2: 300 offsets that were planned to stay are gone."""
     row = look(after(leader=1, logs={1: log((0, 0, 1500), (5, 1500, 1510))}))
