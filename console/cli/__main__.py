@@ -2,6 +2,6 @@
 this.
 """
 
-from console.cli.main import main
+from console.cli.entry import ktriage
 
-main()
+ktriage()

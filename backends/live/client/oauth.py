@@ -8,13 +8,16 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from backends.live.client.daemon_thread import in_daemon_thread
 from backends.live.client.sasl import TokenSource
 from backends.live.client.secret import Secret
 from backends.live.errors import one_line
+
+if TYPE_CHECKING:
+    from urllib.request import BaseHandler
 
 LIFETIME = 3600
 """Seconds that an unsecured token lasts unless the options say otherwise (Kafka's default)."""
@@ -85,8 +88,9 @@ class ClientCredentials:
             return self._kept[0]
 
     def _fetch(self) -> tuple[Secret, float]:
+        from http.client import HTTPException
         from urllib.error import HTTPError, URLError
-        from urllib.request import Request, urlopen
+        from urllib.request import Request, build_opener
 
         form = {"grant_type": "client_credentials"} | ({"scope": self._scope} if self._scope else {})
         request = Request(  # noqa: S310 - only http and https are let through by token_source
@@ -99,16 +103,16 @@ class ClientCredentials:
         )
         where = _without_secrets(self._url)
         try:
-            with urlopen(request, timeout=_HTTP_TIMEOUT) as answer:  # noqa: S310 - as above
+            with build_opener(_no_redirect()).open(request, timeout=_HTTP_TIMEOUT) as answer:
                 reported: Any = json.loads(answer.read(_MAX_ANSWER))
             return Secret(str(reported["access_token"])), float(reported.get("expires_in", 300))
         except HTTPError as error:
-            raise TokenError(f"{where} answered {error.code} {one_line(error.reason)}") from None
+            raise TokenError(f"{where} answered {_status(error.code)}") from None
         except URLError as error:
             raise TokenError(
                 f"{where}: {one_line(getattr(error.reason, 'strerror', None) or error.reason)}"
             ) from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
             raise TokenError(f"{where}: no token in its answer ({type(error).__name__})") from None
 
 
@@ -120,6 +124,27 @@ def file_of(url: str) -> Path | None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise TokenError("expected an http, https or file URL")
     return None
+
+
+def _no_redirect() -> BaseHandler:
+    """urllib would send the client's secret on to whatever address the endpoint names."""
+    from urllib.request import HTTPRedirectHandler
+
+    class NoRedirect(HTTPRedirectHandler):
+        def redirect_request(self, *_: Any) -> None:
+            """The redirect is the answer."""
+
+    return NoRedirect()
+
+
+def _status(code: int) -> str:
+    """The standard's words for it: the endpoint's own may repeat what it was sent."""
+    from http import HTTPStatus
+
+    try:
+        return f"{code} {HTTPStatus(code).phrase}"
+    except ValueError:
+        return str(code)
 
 
 def _basic(user: str, password: Secret) -> str:

@@ -319,7 +319,8 @@ async def _greet(
         ) from None
     except Exception as error:
         transport.drop()
-        raise BrokerError(*_placed(where, explain(error, protocol_hint(settings)))) from None
+        explained = explain(error, protocol_hint(settings), transport.shared)
+        raise BrokerError(*_placed(where, explained)) from None
     except asyncio.CancelledError:
         transport.drop()
         raise

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import socket
 import ssl
+from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
@@ -35,11 +36,14 @@ _AUTHENTICATION = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, Ille
 
 
 class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
-    """A connection to one IP address. ``talking`` is True from the first request on, when TCP and TLS are up."""
+    """A connection to one IP address. ``talking`` is True from the first request on, when TCP and TLS are up.
+    ``shared`` are the secrets that the peer may be told.
+    """
 
     def __init__(self, ip: str, address: Address, settings: ClientSettings, token: Secret | None) -> None:
         sasl = settings.sasl
         self._bearer = Bearer(token, sasl.extensions) if sasl and token else None
+        self.shared = tuple(secret for secret in (token, sasl and sasl.password) if secret)
         super().__init__(
             ip,
             address.port,
@@ -117,16 +121,19 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
             writer.transport.abort()
 
 
-def explain(error: BaseException, hint: str = "") -> tuple[ConnectionProblem, str]:
+def explain(
+    error: BaseException, hint: str = "", shared: Sequence[Secret] = ()
+) -> tuple[ConnectionProblem, str]:
     """What an exception of the transport means, and one line that says so, without any secret.
 
-    ``hint`` is added where the listener may want another security.protocol.
+    ``hint`` is added where the listener may want another security.protocol. ``shared`` are the secrets that the
+    peer was told: it may send them back.
     """
     cause = error.__cause__ if isinstance(error, KafkaConnectionError) else None
     error = cause if isinstance(cause, Exception) else error
     if isinstance(error, _AUTHENTICATION):
         bare = isinstance(error, IllegalSaslStateError)
-        why = f"this listener does not authenticate anybody{hint}" if bare else _broker_message(error)
+        why = f"this listener does not authenticate anybody{hint}" if bare else _broker_message(error, shared)
         if isinstance(error, UnsupportedSaslMechanismError):
             why = "this listener does not offer that sasl.mechanism"
         return ConnectionProblem.AUTHENTICATION, f"authentication failed: {why}"
@@ -168,10 +175,12 @@ def _explain_os(error: OSError, hint: str) -> tuple[ConnectionProblem, str]:
     return reported
 
 
-def _broker_message(error: BaseException) -> str:
+def _broker_message(error: BaseException, shared: Sequence[Secret]) -> str:
     # The broker's own words; aiokafka puts the connection itself there where the broker said nothing.
-    words = [a for a in error.args if isinstance(a, str) and a]
-    return one_line(words[0] if words else type(error).__name__)
+    words = next((a for a in error.args if isinstance(a, str) and a), type(error).__name__)
+    for secret in shared:
+        words = words.replace(secret.reveal(), str(secret))
+    return one_line(words)
 
 
 def _tls_words(error: ssl.SSLError) -> str:

@@ -18,12 +18,13 @@ SECRET = "hunter2"
 
 
 class Endpoint(HTTPServer):
-    """Answers with ``status`` and ``body``; keeps what it was asked."""
+    """Answers with ``status`` and ``body``, or with the bytes of ``raw``; keeps what it was asked."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.status = 200
         self.body = b""
+        self.raw = b""
         self.asked: list[tuple[str, dict[str, list[str]]]] = []
         self.give("token-1", 3600)
 
@@ -41,9 +42,17 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         form = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self.server.asked.append((self.headers["Authorization"], parse_qs(form)))
+        if self.server.raw:
+            self.wfile.write(self.server.raw)
+            return
         self.send_response(self.server.status)
         self.end_headers()
         self.wfile.write(self.server.body)
+
+    def do_GET(self) -> None:
+        """What a followed redirect would send."""
+        self.server.asked.append((self.headers["Authorization"], {}))
+        self.send_error(400)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -92,6 +101,43 @@ async def test_an_endpoint_that_gives_no_token_is_named(
     assert str(caught.value).startswith(f"{endpoint.url}")
     assert what in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\0\1\x1b[2J\r\n\r\n",
+        b"HTTP/1.1 two hundred\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 500_000,
+    ],
+    ids=lambda raw: ascii(raw)[2:40],
+)
+async def test_an_endpoint_that_speaks_no_http_or_no_json_gives_no_token(
+    endpoint: Endpoint, raw: bytes
+) -> None:
+    endpoint.raw = raw
+    with pytest.raises(TokenError, match=f"^{endpoint.url}") as caught:
+        await ClientCredentials(endpoint.url, "me", Secret(SECRET), None)()
+    assert str(caught.value).isprintable()
+
+
+async def test_the_words_of_an_endpoint_that_repeats_what_it_was_sent_are_not_told(
+    endpoint: Endpoint,
+) -> None:
+    endpoint.raw = f"HTTP/1.1 401 who is me:{SECRET}?\x1b[2J\r\n\r\n".encode()
+    with pytest.raises(TokenError) as caught:
+        await ClientCredentials(endpoint.url, "me", Secret(SECRET), None)()
+    assert str(caught.value) == f"{endpoint.url} answered 401 Unauthorized"
+
+
+async def test_a_clients_secret_is_not_sent_on_to_where_an_endpoint_points(endpoint: Endpoint) -> None:
+    endpoint.raw = f"HTTP/1.1 302 Found\r\nLocation: {endpoint.url}/elsewhere\r\n\r\n".encode()
+    with pytest.raises(TokenError, match=r"answered 302 Found$"):
+        await ClientCredentials(endpoint.url, "me", Secret(SECRET), None)()
+    assert len(endpoint.asked) == 1
 
 
 async def test_an_endpoint_that_is_not_there_is_named() -> None:
