@@ -130,7 +130,8 @@ def fit(text: str, width: int) -> str:
         return set_cell_size("…", width)
     keep = width - 1
     tail = min(keep // 2, max(keep // 3, 4))
-    return set_cell_size(text[: keep - tail] + "…" + text[-tail:], width)
+    # A wide character takes two columns: both parts are measured, the end from behind.
+    return f"{set_cell_size(text, keep - tail)}…{set_cell_size(text[::-1], tail)[::-1]}"
 
 
 def cut(text: str, width: int) -> str:

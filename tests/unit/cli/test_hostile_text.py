@@ -113,3 +113,16 @@ def test_no_command_passes_on_what_drives_a_terminal(call: Caller, words: tuple[
     assert not drives_a_terminal(ended.out + ended.err), ended
     assert ended.status in (0, 1, 3), ended
     assert [path.name for path in Path(call.home).glob("*.json")] in ([], ["plan.json"])
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if "json" not in words], ids=" ".join)
+def test_a_name_of_two_lines_takes_no_line_more_than_a_name_of_one(
+    call: Caller, words: tuple[str, ...]
+) -> None:
+    lines = []
+    for text in ("two\nlines", "two lines"):
+        ended = call.on(told_by(text))("ktriage", *words, "--bootstrap-server", "kafka:9092")
+        lines.append(ended.out.splitlines())
+        (call.home / "plan.json").unlink(missing_ok=True)
+    told, plain = lines
+    assert len(told) == len(plain) > 1, told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 
 from recovery.wording.quantity_text import age, human_bytes, lasting, printable
 from widgets.text import Piece, Tone, fit, fold, line, plain
@@ -31,6 +32,12 @@ def test_a_long_partition_keeps_its_number() -> None:
     assert fit("audit.log.of.everything-31", 14).endswith("31")
     assert len(fit("audit.log.of.everything-31", 14)) == 14
     assert fit("short", 8) == "short   "
+
+
+def test_a_long_name_of_wide_characters_keeps_its_number_and_its_width() -> None:
+    for width in range(9, 40):
+        shown = fit("漢字" * 20 + "-31", width)
+        assert shown.endswith("-31") and "…" in shown and cell_len(shown) == width
 
 
 def test_what_a_broker_sends_cannot_move_the_cursor() -> None:
