@@ -308,7 +308,7 @@ async def _greet(
         async with asyncio.timeout(limit):
             await transport.connect()
             raw: RawAnswer = await transport.send(greeting)
-        return greeting.read(raw)
+        hello = greeting.read(raw)
     except TimeoutError:
         transport.drop()
         if transport.talking:
@@ -324,6 +324,8 @@ async def _greet(
     except asyncio.CancelledError:
         transport.drop()
         raise
+    transport.greeted = True
+    return hello
 
 
 def _placed(where: str, reported: tuple[ConnectionProblem, str]) -> tuple[ConnectionProblem, str, str]:

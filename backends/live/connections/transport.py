@@ -30,6 +30,8 @@ _NO_LIMIT_MS = 24 * 3600 * 1000
 
 LARGEST = 256 << 20
 """Largest answer in bytes: a description of 200,000 partitions is a tenth of it."""
+LARGEST_GREETING = 1 << 20
+"""Until the peer has answered as a broker does: a listener that is no Kafka is given no memory."""
 
 _LENGTH = Struct(">i")
 _AUTHENTICATION = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, IllegalSaslStateError)
@@ -37,7 +39,7 @@ _AUTHENTICATION = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, Ille
 
 class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
     """A connection to one IP address. ``talking`` is True from the first request on, when TCP and TLS are up.
-    ``shared`` are the secrets that the peer may be told.
+    ``greeted``: the peer has said which requests it supports. ``shared`` are the secrets that it may be told.
     """
 
     def __init__(self, ip: str, address: Address, settings: ClientSettings, token: Secret | None) -> None:
@@ -57,6 +59,7 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
             sasl_oauth_token_provider=self._bearer,
         )
         self.talking = False
+        self.greeted = False
 
     @staticmethod
     async def _read(self_ref: Any) -> None:
@@ -68,7 +71,12 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
         del transport
         while True:
             (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-            if not _LENGTH.size <= size <= LARGEST:
+            transport = self_ref()
+            if transport is None:
+                return
+            largest = LARGEST if transport.greeted else LARGEST_GREETING
+            del transport
+            if not _LENGTH.size <= size <= largest:
                 raise ValueError(f"a frame of {size} bytes was announced")
             frame = await reader.readexactly(size)
             transport = self_ref()

@@ -132,6 +132,12 @@ async def test_a_peer_that_is_no_kafka(nonsense: bytes) -> None:
     )
 
 
+async def test_a_greeting_of_two_hundred_megabytes_is_not_waited_for() -> None:
+    """A description of a large cluster may be that long, the list of a broker's requests not."""
+    error = await trouble_at_greeting(lambda _number, _id: (200 << 20).to_bytes(4, "big") + _id, HASTY)
+    assert error.trouble is ConnectionProblem.UNDECODABLE
+
+
 async def test_an_answer_to_another_question() -> None:
     error = await trouble_at_greeting(lambda _number, _id: framed(b"\0\0\x7f\xff", VERSIONS_V0))
     assert error.trouble is ConnectionProblem.UNDECODABLE
