@@ -77,7 +77,7 @@ def test_a_library_adds_no_line_of_its_own_however_ktriage_is_started(call: Call
     """aiokafka logs what it does not expect with a traceback."""
     code = "from console.cli.entry import ktriage; ktriage()"
     program = ["-m", "console.cli"] if start == "-m console.cli" else ["-c", code]
-    with listener(ANSWERS["garbage"]) as address:
+    with listener(ANSWERS["a negative length"]) as address:
         ended = subprocess.run(
             [sys.executable, *program, "status", "--bootstrap-server", address],
             env=environment(call.home),
