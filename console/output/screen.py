@@ -87,10 +87,11 @@ class Screen:
 def _fitted(line: str, most: int | None) -> str:
     """A sentence broken between words where ``most`` columns are too few; tables and commands stay as they are.
 
-    Whatever a broker or a file has put into it, no character drives the terminal.
+    Whatever a broker or a file has put into it, no character drives the terminal, and none begins a line that could
+    pass for one of ours.
     """
     if not line.isprintable():
-        line = "\n".join(map(printable, line.split("\n")))
+        line = printable(line)
     if (
         most is None
         or len(line) <= most

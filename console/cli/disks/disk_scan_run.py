@@ -33,7 +33,7 @@ def scan_disks(program: Program, dirs: Sequence[Path], depth: ScanDepth, rows: i
     bad = [found for found in scan.dirs if found.problem is not None]
     problems = [printable(f"{found.path}: {found.problem}") for found in bad]
     if len(bad) == len(scan.dirs):
-        raise InputError("\n".join(problems))
+        raise InputError("; ".join(problems))
     if json:
         screen.out(scan_lines(scan))
     else:

@@ -4,6 +4,7 @@ row, and name no file elsewhere.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ import pytest
 
 from backends.live.errors import one_line as error_line
 from console.journal.journal_lines import encode
+from console.output.screen import Screen
 from console.paths import cluster_name
 from console.rescue.manifest import branch_directory
 from recovery.model import EpochSpan, TopicPartition
@@ -35,6 +37,16 @@ NAMES = pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[1:
 def test_a_text_is_made_one_harmless_line(text: str, surface: Callable[[str], str]) -> None:
     shown = surface(text)
     assert not drives_a_terminal(shown) and "\n" not in shown
+
+
+@NAMES
+def test_a_sentence_of_a_command_is_one_line_whatever_name_is_in_it(text: str) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    screen = Screen(lambda: 0.0, out, err)
+    screen.out([f"cluster {text}: 3 brokers"])
+    screen.say(f"broker {text} does not answer")
+    for printed in (out.getvalue(), err.getvalue()):
+        assert not drives_a_terminal(printed) and printed.count("\n") == 1
 
 
 @NAMES
