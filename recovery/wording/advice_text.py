@@ -170,14 +170,14 @@ def _failed(advice: Advice) -> Iterator[str]:
         yield f"{whose} FAILED: choose a leader before {it} {returns} with an empty disk."
 
 
-def kept_down(advice: Advice) -> list[SelfElection]:
+def not_to_start_first(advice: Advice) -> list[SelfElection]:
     """Whom not to start before the step is done, beside brokers whose disks failed."""
     return [one for one in advice.keep_down if not one.failed_disk]
 
 
 def do_not_start(advice: Advice) -> Iterator[str]:
     """One sentence that says so, and why; nothing where there is nobody."""
-    others = kept_down(advice)
+    others = not_to_start_first(advice)
     if others and advice.kind in (AdviceKind.ELECT, AdviceKind.COMPARE):
         yield f"Do not start broker {either([one.broker for one in others])} first: {_why(others)}."
     elif others:

@@ -18,7 +18,7 @@ from recovery.controller.prediction import (
 from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
 from recovery.model import Survey, Unknown
 from recovery.strategy import clean_electors
-from recovery.wording.advice_text import kept_down
+from recovery.wording.advice_text import not_to_start_first
 
 
 class DiskWord(StrEnum):
@@ -53,7 +53,7 @@ class EligibleRow(NamedTuple):
     @property
     def not_first(self) -> tuple[int, ...]:
         """The brokers whose return before the first step may lose acknowledged records."""
-        return () if self.advice is None else tuple(one.broker for one in kept_down(self.advice))
+        return () if self.advice is None else tuple(one.broker for one in not_to_start_first(self.advice))
 
     @property
     def view(self) -> PartitionView | Unknown:
