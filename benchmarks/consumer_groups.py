@@ -16,13 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from benchmarks.bench_cluster import JVM_FLAGS, TOPIC, WAIT_SECONDS
 from benchmarks.command_lines import javas, ours
 from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_side
 from benchmarks.report import Target, compared
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError
+from testbed.kafka.wait import wait_until
 
 TARGET, AIM = 3.0, 1.0
 COMMITTERS = 4
@@ -99,11 +100,21 @@ def _commit(cluster: KafkaCluster, group: str, partitions: int) -> None:
     consumer = Consumer(cluster.superuser_config() | {"group.id": group, "enable.auto.commit": False})
     offsets = [TopicPartition(TOPIC, number, 1, leader_epoch=0) for number in range(partitions)]
     try:
+        wait_until(lambda: _coordinated(consumer), f"the coordinator of {group}", WAIT_SECONDS)
         ended = consumer.commit(offsets=offsets, asynchronous=False)
         if failed := next((one.error for one in ended if one.error is not None), None):
             raise BenchmarkError(f"{group} could not commit: {failed}")
     finally:
         consumer.close()
+
+
+def _coordinated(consumer: Consumer) -> bool:
+    """Whether its coordinator answers: a new one has yet to load the topic of the offsets."""
+    try:
+        consumer.committed([TopicPartition(TOPIC, 0)], timeout=5.0)
+    except KafkaException:
+        return False
+    return True
 
 
 def _commands(cluster: KafkaCluster, rows: int, rounds: Rounds) -> tuple[Command, Command]:

@@ -33,9 +33,7 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run, for at most ``limit`` seconds. ``check`` raises BenchmarkError if the process did not do its
-    work.
-    """
+    """What to run, for at most ``limit`` seconds. ``check`` raises BenchmarkError if it did not do its work."""
 
     name: str
     argv: tuple[str, ...]
