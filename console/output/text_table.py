@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from recovery.wording.quantity_text import printable
-
 GAP = "  "
 _BELOW = "    "
 _BETWEEN = " · "
@@ -51,10 +49,8 @@ def width() -> int | None:
 def table(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], indent: str = "") -> Iterator[str]:
     """The heading and the rows; columns that are empty in every row are left out.
 
-    One line per row, whatever names it holds. If the terminal is too narrow, columns marked ``below`` follow on
-    their own lines.
+    One line per row. If the terminal is too narrow, columns marked ``below`` follow on their own lines.
     """
-    rows = [[cell if cell.isprintable() else printable(cell) for cell in row] for row in rows]
     used = [i for i in range(len(columns)) if any(row[i] for row in rows)]
     most = width()
     if most is None or _needed(columns, rows, used, indent) <= most:

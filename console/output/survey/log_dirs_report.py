@@ -21,7 +21,7 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
     listed = disks.listed
     replicas = sum(len(d.replicas) for d in listed)
     yield (
-        f"cluster {printable(disks.cluster.cluster_id)}: {counted(len(listed), 'log dir')} of"
+        f"cluster {disks.cluster.cluster_id}: {counted(len(listed), 'log dir')} of"
         f" {counted(len(disks.dirs), 'broker')}: {len(failed):,} failed;"
         f" {counted(replicas, 'replica')} on those that work"
     )

@@ -99,7 +99,7 @@ def count_lines(view: Overview) -> Iterator[str]:
     counts, cluster = overview_counts(view), view.cluster
     release = f", {cluster.release}" if cluster.release else ""
     yield (
-        f"cluster {printable(f'{cluster.cluster_id}{release}')}: {counted(counts['brokers'], 'broker')}:"
+        f"cluster {cluster.cluster_id}{release}: {counted(counts['brokers'], 'broker')}:"
         f" {counts['fenced']:,} fenced, {counts['unreachable']:,} unreachable from here;"
         f" log dirs: {counts['failedLogDirs']:,} failed"
     )

@@ -101,7 +101,7 @@ def contact_lines(contacts: Iterable[Contact]) -> Iterator[str]:
         if contact.problem is not None:
             problem = printable(str(contact.problem))
             named = contact.address in problem
-            yield printable(problem if named else f"broker {contact.broker} at {contact.address}: {problem}")
+            yield problem if named else f"broker {contact.broker} at {contact.address}: {problem}"
 
 
 def known(value: int | bool | Unknown) -> str:

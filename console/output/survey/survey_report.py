@@ -55,7 +55,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
         yield from health_lines(picture.health)
     fenced = sum(1 for broker in cluster.brokers if broker.fenced)
     brokers = counted(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
-    yield f"cluster {printable(cluster.cluster_id)}: {brokers}"
+    yield f"cluster {cluster.cluster_id}: {brokers}"
     if picture.quorum is not None:
         yield _quorum_line(picture.quorum)
     counts = totals(picture.surveys)
@@ -102,7 +102,7 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
     broker which the listener that was asked does not reach.
     """
     if picture.hidden:
-        names = printable(", ".join(picture.hidden[:5])) + (", …" if len(picture.hidden) > 5 else "")
+        names = ", ".join(picture.hidden[:5]) + (", …" if len(picture.hidden) > 5 else "")
         yield f"{counted(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
     if picture.not_compared is not None:
         yield (
