@@ -93,6 +93,8 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
         return RowState(row.tp, NO_LEADER, Leading.NOT_SEEN, unseen, False, Order.NOT_KNOWN, unseen, (what,))
     leading = _leading(row, survey)
     lost = _lost(row, survey, leading)
+    if isinstance(row, PlanRow) and leading is Leading.OTHER and lost == 0:
+        leading = Leading.MOVED if survey.state.leader_epoch > row.leader_epoch + 1 else leading
     usable = _usable(survey)
     order = _order(row, survey)
     # Of another replica's own branch the election was to leave the common part only.
@@ -115,12 +117,8 @@ def _leading(row: PlanRow | BareRow, survey: Survey) -> Leading:
         return Leading.OFFLINE
     if survey.state.leader == row.leader:
         return Leading.RIGHT
-    if isinstance(row, BareRow):
-        return Leading.OTHER
-    if survey.state.leader in row.clean_electors:
-        return Leading.CLEAN
-    later = survey.state.leader_epoch > row.leader_epoch + 1
-    return Leading.MOVED if later and lost_of_planned_log(row, survey) == 0 else Leading.OTHER
+    clean = isinstance(row, PlanRow) and survey.state.leader in row.clean_electors
+    return Leading.CLEAN if clean else Leading.OTHER
 
 
 def _lost(row: PlanRow | BareRow, survey: Survey, leading: Leading) -> int | Unknown | None:
