@@ -105,8 +105,11 @@ def _eligible(session: Session, view: View) -> EligibleView:
     rules, made_of = rules_of(view), session.rows.made_of
     surveys = sorted(view.surveys.values(), key=lambda s: (not s.state.offline, s.tp))
     known = view.partitions is not None and (bool(surveys) or not view.troubled)
-    advice = {tp: row.advice for tp, (_, row) in made_of.items()}
-    rows = tuple(EligibleRow(s, rules, _disks(s, view), advice.get(s.tp)) for s in surveys)
+    advised = ((survey, made_of.get(survey.tp)) for survey in surveys)
+    rows = tuple(
+        EligibleRow(survey, rules, _disks(survey, view), None if made is None else made[1].advice)
+        for survey, made in advised
+    )
     return EligibleView(rows, known, doubt(session))
 
 
