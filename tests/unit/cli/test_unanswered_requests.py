@@ -15,9 +15,8 @@ from types import MappingProxyType
 
 import pytest
 
-from backends.base.answers import Election, Outcome, Partitions, Reassignment
+from backends.base.answers import Partitions, Reassignment
 from backends.base.errors import Unreachable
-from backends.base.protocol import Recorder
 from console.journal import unfinished_entries
 from console.journal.journal import Journal, JournalRun
 from console.journal.run_records import EntryBegun, read_runs
@@ -357,31 +356,6 @@ def test_what_somebody_else_does_meanwhile_is_not_closed_before_the_write_is_dea
     assert unfinished(CLUSTER_ID).nothing
 
 
-def test_of_two_orders_one_that_is_not_restored_leaves_the_partition_open(call: Caller) -> None:
-    """The newer is undone, the older not: nothing may be closed."""
-
-    class SecondFails(MemoryBackend):
-        async def restore_orders(
-            self, rows: Sequence[WrittenOrder], recorder: Recorder
-        ) -> tuple[Election, ...]:
-            if self.restored:
-                return tuple(
-                    Election(row.tp, Outcome.FAILED, -1, -1, "no answer", restored=False) for row in rows
-                )
-            return await super().restore_orders(rows, recorder)
-
-    backend = SecondFails(cluster_of(1).states)
-    for name, before, order in (("first", (1, 2, 3), (2, 1, 3)), ("second", (2, 1, 3), (3, 2, 1))):
-        run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
-        with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
-            row = WrittenOrder(tp(0), "orders-id", before, order)
-            journal.after(journal.before("reorder", {"rows": (row,)}), {"applied": [tp(0)]})
-    backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
-    assert call.on(backend)("ktriage", "resume", *ANY).status == 1
-    assert backend.states[tp(0)].replicas == (2, 1, 3)
-    assert [order.run_id for order in unfinished(CLUSTER_ID).orders] == ["first"]
-
-
 def test_an_unanswered_write_is_forgotten_once_it_is_certainly_dead(
     call: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,27 +473,3 @@ def test_resume_does_not_wait_for_an_election_whose_order_somebody_put_back(call
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 0 and "waiting" not in ended.err, ended
     assert unfinished(CLUSTER_ID).nothing
-
-
-def test_of_two_orders_the_newer_that_is_not_restored_leaves_the_partition_open(call: Caller) -> None:
-    """By the older one the assignment seems to be somebody else's, which is nothing to wait for."""
-
-    class Fails(MemoryBackend):
-        async def restore_orders(
-            self,
-            rows: Sequence[WrittenOrder],
-            recorder: Recorder,  # noqa: ARG002
-        ) -> tuple[Election, ...]:
-            return tuple(
-                Election(row.tp, Outcome.FAILED, -1, -1, "no answer", restored=False) for row in rows
-            )
-
-    backend = Fails(cluster_of(1).states)
-    for name, before, order in (("first", (1, 2, 3), (2, 1, 3)), ("second", (2, 1, 3), (3, 2, 1))):
-        run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
-        with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
-            row = WrittenOrder(tp(0), "orders-id", before, order)
-            journal.after(journal.before("reorder", {"rows": (row,)}), {"applied": [tp(0)]})
-    backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
-    assert call.on(backend)("ktriage", "resume", *ANY).status == 1
-    assert [order.run_id for order in unfinished(CLUSTER_ID).orders] == ["first", "second"]

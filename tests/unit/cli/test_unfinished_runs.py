@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 
-from backends.base.answers import Reassignment
+from backends.base.answers import Election, Outcome, Reassignment
+from backends.base.protocol import Recorder
 from console.journal.journal import Journal, JournalRun
 from console.journal.planned_elections import PLANNED
 from console.journal.unfinished_entries import unfinished
 from recovery.assignment_order import WrittenOrder
 from recovery.model import Unknown, Why
 from tests.unit.cli.command_process import Caller, typing
-from tests.unit.cli.memory_backend import CLUSTER_ID, cluster_of, offline
+from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, offline
 from tests.unit.cli.test_election_failures import AGREED, ANY, planned, sent, tp
 
 
-def interrupted(rows: tuple[WrittenOrder, ...], plan: str = "") -> None:
+def interrupted(rows: tuple[WrittenOrder, ...], plan: str = "", name: str = "killed") -> None:
     """What a run that was killed between reorder and restore leaves in the journal."""
-    run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
     with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
         if plan:
             journal.before(PLANNED, {"file": plan, "elections": {}})
@@ -119,18 +121,47 @@ def test_an_order_in_a_topic_that_was_made_again_is_not_ours_to_restore(call: Ca
     assert backend.restored == [] and unfinished(CLUSTER_ID).nothing
 
 
-def test_of_two_runs_that_reordered_one_partition_the_newer_is_undone_first(call: Caller) -> None:
-    """The second took the first one's order for the original."""
-    backend = cluster_of(1)
+class RestoresFew(MemoryBackend):
+    """It restores so many orders, and then no more."""
+
+    restorable = 2
+
+    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
+        if len(self.restored) < self.restorable:
+            return await super().restore_orders(rows, recorder)
+        return tuple(Election(row.tp, Outcome.FAILED, -1, -1, "no answer", restored=False) for row in rows)
+
+
+def reordered_twice(restorable: int = 2) -> RestoresFew:
+    """The second run took the first one's order for the original."""
+    backend = RestoresFew(cluster_of(1).states)
+    backend.restorable = restorable
     for name, before, order in (("first", (1, 2, 3), (2, 1, 3)), ("second", (2, 1, 3), (3, 2, 1))):
-        run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
-        with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
-            row = WrittenOrder(tp(0), "orders-id", before, order)
-            journal.after(journal.before("reorder", {"rows": (row,)}), {"applied": [tp(0)]})
+        interrupted((WrittenOrder(tp(0), "orders-id", before, order),), name=name)
     backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
+    return backend
+
+
+def test_of_two_runs_that_reordered_one_partition_the_newer_is_undone_first(call: Caller) -> None:
+    backend = reordered_twice()
     assert call.on(backend)("ktriage", "resume", *ANY).status == 0
     assert backend.states[tp(0)].replicas == (1, 2, 3)
     assert unfinished(CLUSTER_ID).nothing
+
+
+def test_of_two_orders_one_that_is_not_restored_leaves_the_partition_open(call: Caller) -> None:
+    """The newer is undone, the older not: nothing may be closed."""
+    backend = reordered_twice(restorable=1)
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 1
+    assert backend.states[tp(0)].replicas == (2, 1, 3)
+    assert [order.run_id for order in unfinished(CLUSTER_ID).orders] == ["first"]
+
+
+def test_of_two_orders_the_newer_that_is_not_restored_leaves_the_partition_open(call: Caller) -> None:
+    """By the older one the assignment seems to be somebody else's, which is nothing to wait for."""
+    backend = reordered_twice(restorable=0)
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 1
+    assert [order.run_id for order in unfinished(CLUSTER_ID).orders] == ["first", "second"]
 
 
 def test_somebody_elses_reassignment_is_left_alone_and_stops_no_other_recovery(call: Caller) -> None:
