@@ -16,27 +16,28 @@ was on at least that many (FEW_SILENT in :mod:`recovery.acknowledged.verdict`); 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf
-from pipeline.nested_arrays import (
-    Array,
-    Items,
-    bounds,
-    expand,
-    fields,
-    items,
-    joined,
-    numbers,
-    truths,
-    valid,
-    within,
+from pipeline.exposure.failure_groups import (
+    Columns,
+    Losses,
+    Names,
+    broker_names,
+    by_name,
+    distinct,
+    each_replica,
+    has_name,
+    log_dir_names,
+    one_name,
+    sorted_names,
 )
+from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf
+from pipeline.nested_arrays import Array, Items, bounds, fields, items, numbers, truths, valid, within
 from pipeline.plan.row_checks import QUARANTINED, flaws
 from pipeline.tables.schemas import EFFECTS
 from recovery.model import Standing
@@ -57,6 +58,9 @@ COUNTS = pa.schema(
 
 Racks = Mapping[str, Mapping[int, str]]
 """The racks of a cluster's brokers."""
+
+COUNT = np.int16
+"""Replicas of a partition: Kafka's replication factor has 16 bits."""
 
 
 class FailureCounts(NamedTuple):
@@ -79,28 +83,27 @@ class FailureCounts(NamedTuple):
 class _Rows(NamedTuple):
     """Partitions and their replicas. ``members``: for each replica whether it is in the ISR, in the ELR and
     alive, alive, alive outside the ISR, and silent (its log or its epochs are unknown), and a 1. ``left``: the sums
-    of each row. ``least``: the effective min ISR, -1 if it is unknown. ``led``: whether it has a leader, also after
-    the drain. ``no_elr``: the controller keeps the last member in the ISR.
+    of each row.
+    ``least``: the effective min ISR, -1 if it is unknown. ``led``: whether it has a leader, also after the drain.
+    ``no_elr``: the controller keeps the last member in the ISR.
     """
 
     cluster: Array
     clusters: Any
     owner: Array
     broker: Array
-    members: Array
-    left: Array
+    members: Columns
+    left: Columns
     least: Array
     led: Array
     no_elr: Array
 
 
-class _Groups(NamedTuple):
-    """What can fail of one kind: in each row the replicas with the same name; in order of rows and names."""
+class _Counted(NamedTuple):
+    """Losses, and which of them have each of :data:`EFFECTS`, as indices."""
 
-    row: Array
-    name: Array
-    names: Any
-    lost: Array
+    losses: Losses
+    effects: Columns
 
 
 def _broken_rows(batch: Any, flaw: Any) -> Any:
@@ -123,42 +126,38 @@ def _broken_rows(batch: Any, flaw: Any) -> Any:
 def _counted(batch: Any, racks: Racks, what_if: WhatIf) -> Iterator[Any]:
     if what_if.drained:
         rows, _ = _rows(batch, what_if._replace(drained=()))
-        drained = pc.if_else(pa.array(np.isin(rows.broker, what_if.drained)), what_if.drain_text, None)
-        yield _by_failure(rows, WHAT_IF, _groups(rows, drained))
+        drained = one_name(np.isin(rows.broker, what_if.drained), what_if.drain_text)
+        yield _by_failure(rows, WHAT_IF, drained, _each_replica(rows))
     rows, replicas = _rows(batch, what_if)
-    names = fields(replicas.values)
-    brokers = pc.cast(pa.array(rows.broker), pa.string())
-    single = _groups(rows, brokers)
-    directory = names["log_dir"]
-    directory = pc.if_else(pc.equal(directory, ""), None, directory)
+    single = _each_replica(rows)
+    brokers = broker_names(rows.broker)
     kinds = {
         "broker": brokers,
-        "rack": _racks_of(rows, racks),
-        "log dir": joined(brokers, ":", directory),
+        "rack": _racks_of(rows, brokers, racks),
+        "log dir": log_dir_names(brokers, fields(replicas.values)["log_dir"]),
     }
-    for kind, names_of_kind in kinds.items():
-        yield _by_failure(rows, kind, _groups(rows, names_of_kind))
+    for kind, names in kinds.items():
+        yield _by_failure(rows, kind, names, single)
     for loss in what_if.losses:
         failed = np.zeros(len(rows.broker), bool)
         for kind, name in loss.parts:
-            failed |= truths(pc.equal(kinds[kind], name))
-        together = pc.if_else(pa.array(failed), loss.text, None)
-        yield _by_failure(rows, WHAT_IF, _groups(rows, together))
-    yield _by_topic(rows, single, batch["topic"])
+            failed |= has_name(kinds[kind], name)
+        yield _by_failure(rows, WHAT_IF, one_name(failed, loss.text), single)
+    yield _by_topic(rows, brokers, single, batch["topic"])
 
 
 def _rows(batch: Any, what_if: WhatIf) -> tuple[_Rows, Items]:
     replicas = items(batch["replicas"])
     columns = fields(replicas.values)
     owner, broker = replicas.owner, numbers(columns["broker"], -1)
-    stays = ~np.isin(broker, what_if.drained)
+    stays = ~np.isin(broker, what_if.drained) if what_if.drained else np.ones(len(owner), bool)
     alive = truths(pc.equal(columns["standing"], Standing.ELECTABLE.value)) & stays
     in_sync = within(owner, broker, items(batch["isr"])) & stays
     eligible = within(owner, broker, items(batch["elr"])) & alive & (what_if.elr is not False)
     silent = valid(columns["unknown"]) | valid(columns["lineage_unknown"])
-    each = [in_sync, eligible, alive, alive & ~in_sync, silent, np.ones(len(owner), bool)]
-    members = np.stack(each, axis=1).astype(np.int64)
-    left = _sums(members, owner, batch.num_rows)
+    each = (in_sync, eligible, alive, alive & ~in_sync, silent, np.ones(len(owner), bool))
+    members = [column.astype(COUNT) for column in each]
+    left = [_sums(column, replicas.first) for column in members]
     least = numbers(batch["min_isr"], -1)
     if what_if.min_isr is not None:
         least = np.full(batch.num_rows, what_if.min_isr, np.int64)
@@ -171,107 +170,111 @@ def _rows(batch: Any, what_if: WhatIf) -> tuple[_Rows, Items]:
         broker,
         members,
         left,
-        np.where(least < 0, -1, np.minimum(least, replicas.sizes)),
-        (left[:, 0] + left[:, 1] > 0) if what_if.drained else np.ones(batch.num_rows, bool),
+        np.where(least < 0, -1, np.minimum(least, replicas.sizes)).astype(COUNT),
+        (left[0] + left[1] > 0) if what_if.drained else np.ones(batch.num_rows, bool),
         no_elr,
     )
     return rows, replicas
 
 
-def _sums(values: Array, owner: Array, count: int) -> Array:
-    total = np.zeros((count, values.shape[1]), np.int64)
-    np.add.at(total, owner, values)
-    return total
+def _sums(column: Array, first: Array) -> Array:
+    """The sum of each row; ``first``: where each row begins, and the end."""
+    total = np.concatenate([[0], np.cumsum(column, dtype=np.int64)])
+    found: Array = np.diff(total[first]).astype(COUNT)
+    return found
 
 
-def _racks_of(rows: _Rows, racks: Racks) -> Any:
-    """The rack of each replica; null if it is unknown."""
-    pairs, place = np.unique((rows.cluster[rows.owner] << 32) | rows.broker, return_inverse=True)
+def _racks_of(rows: _Rows, brokers: Names, racks: Racks) -> Names:
+    """The rack of each replica; none if it is unknown."""
+    size = len(brokers.texts)
+    pairs, place = distinct(rows.cluster[rows.owner] * size + brokers.code, len(rows.clusters) * size)
     known = [racks.get(name, {}) for name in rows.clusters.to_pylist()]
-    found = [known[pair >> 32].get(pair & 0xFFFFFFFF) for pair in pairs.tolist()]
-    return pa.array(found, pa.string()).take(pa.array(place))
+    ids = [int(text) for text in brokers.texts.to_pylist()]
+    found = [known[pair // size].get(ids[pair % size]) for pair in pairs.tolist()]
+    coded = pa.array(found, pa.string()).dictionary_encode()
+    return sorted_names(numbers(coded.indices, -1)[place], coded.dictionary)
 
 
-def _groups(rows: _Rows, names: Any) -> _Groups:
-    """``names``: of each replica, null if it has none."""
-    named = np.flatnonzero(names.is_valid().to_numpy(zero_copy_only=False))
-    coded = names.take(pa.array(named)).dictionary_encode()
-    order = pc.sort_indices(coded.dictionary)
-    rank = np.empty(len(order), np.int64)
-    rank[order.to_numpy()] = np.arange(len(order))
-    size = max(len(order), 1)
-    key = rows.owner[named] * size + rank[numbers(coded.indices, 0)]
-    found, place = np.unique(key, return_inverse=True)
-    lost = _sums(rows.members[named], place, len(found))
-    return _Groups(found // size, found % size, coded.dictionary.take(order), lost)
+def _each_replica(rows: _Rows) -> _Counted:
+    losses = each_replica(rows.owner, rows.members)
+    return _Counted(losses, _effects(rows, losses))
 
 
-def _by_failure(rows: _Rows, kind: str, groups: _Groups) -> Any:
+def _by_failure(rows: _Rows, kind: str, names: Names, single: _Counted) -> Any:
     """The counts of each failure of that kind, and of each two that share a partition."""
-    count = len(groups.row)
-    ends = np.searchsorted(groups.row, groups.row, side="right")
-    first, second = expand(np.arange(count) + 1, ends - np.arange(count) - 1)
-    row = np.concatenate([groups.row, groups.row[first]])
-    one = np.concatenate([groups.name, groups.name[first]])
-    other = np.concatenate([np.full(count, -1), groups.name[second]])
-    lost = np.concatenate([groups.lost, groups.lost[first] + groups.lost[second]])
-    size = len(groups.names) + 1
-    key = (rows.cluster[row] * size + one) * size + other + 1
-    found, effects = _summed(key, _effects(rows, row, lost))
+    losses, name = by_name(rows.owner, rows.members, names, single.losses)
+    effects = single.effects if losses is single.losses else _effects(rows, losses)
+    first, second = name[losses.first], name[losses.second]
+    one = np.concatenate([name, np.minimum(first, second)])
+    other = np.concatenate([np.full(losses.groups, -1), np.maximum(first, second)])
+    size = len(names.texts) + 1
+    key = (rows.cluster[losses.row] * size + one) * size + other + 1
+    found, sums = _summed(key, len(rows.clusters) * size * size, effects)
     other, one, cluster = found % size - 1, found // size % size, found // size // size
     both = np.stack([one, other], axis=1).reshape(-1)
     sizes = bounds(np.where(other < 0, 1, 2)).astype(np.int32)
-    failed = pa.ListArray.from_arrays(pa.array(sizes), groups.names.take(pa.array(both[both >= 0])))
-    names = rows.clusters.take(pa.array(cluster))
-    return _batch(names, kind, pa.nulls(len(found), pa.string()), failed, effects)
+    failed = pa.ListArray.from_arrays(pa.array(sizes), names.texts.take(pa.array(both[both >= 0])))
+    clusters = rows.clusters.take(pa.array(cluster))
+    return _batch(clusters, kind, pa.nulls(len(found), pa.string()), failed, sums)
 
 
-def _by_topic(rows: _Rows, brokers: _Groups, topic: Any) -> Any:
+def _by_topic(rows: _Rows, brokers: Names, single: _Counted, topic: Any) -> Any:
     """The counts of each broker's loss by topic."""
     topics = topic.dictionary_encode()
-    size, names = len(topics.dictionary) + 1, len(brokers.names) + 1
-    key = (rows.cluster[brokers.row] * size + numbers(topics.indices, 0)[brokers.row]) * names + brokers.name
-    found, effects = _summed(key, _effects(rows, brokers.row, brokers.lost))
+    size, names = len(topics.dictionary) + 1, len(brokers.texts) + 1
+    key = (rows.cluster[rows.owner] * size + numbers(topics.indices, 0)[rows.owner]) * names + brokers.code
+    effects = [effect[: np.searchsorted(effect, single.losses.groups)] for effect in single.effects]
+    found, sums = _summed(key, len(rows.clusters) * size * names, effects)
     offsets = pa.array(np.arange(len(found) + 1), pa.int32())
-    failed = pa.ListArray.from_arrays(offsets, brokers.names.take(pa.array(found % names)))
+    failed = pa.ListArray.from_arrays(offsets, brokers.texts.take(pa.array(found % names)))
     named = topics.dictionary.take(pa.array(found // names % size))
     clusters = rows.clusters.take(pa.array(found // names // size))
-    return _batch(clusters, TOPIC, named, failed, effects)
+    return _batch(clusters, TOPIC, named, failed, sums)
 
 
-def _effects(rows: _Rows, row: Array, lost: Array) -> Sequence[Array]:
-    """:data:`EFFECTS` of each loss of replicas of a row."""
-    isr, eligible, alive, behind, silent, _ = (rows.left[row] - lost).T
-    least, before, led = rows.least[row], rows.left[row, 0], rows.led[row]
-    offline = led & (isr == 0) & (eligible == 0)
-    already = led & (least >= 0) & (before < least)
-    under = led & (least >= 0) & ~already & (isr < least)
+def _effects(rows: _Rows, losses: Losses) -> Columns:
+    """Which losses have each of :data:`EFFECTS`: their indices, ascending."""
+    row, taken = losses.row, losses.taken
+    known = rows.led & (rows.least >= 0)
+    already = known & (rows.left[0] < rows.least)
+    isr = rows.left[0][row] - taken[0]
+    under = np.flatnonzero(isr < np.where(known & ~already, rows.least, 0)[row])
+    gone = np.flatnonzero((isr == 0) & rows.led[row])
+    offline = gone[rows.left[1][row[gone]] == taken[1][gone]]
+    writable = under[~np.isin(under, offline, assume_unique=True)]
+    least = rows.least[row[writable]]
+    writable = writable[(isr[writable] >= least - 1) & (least > 1)]
+    of, least = row[offline], rows.least[row[offline]]
+    _, _, alive, behind, silent, _ = (
+        left[of] - lost[offline] for left, lost in zip(rows.left, taken, strict=True)
+    )
     # With fewer unknown logs than min ISR, one of the known logs has each acknowledged record.
-    kept = (least >= 0) & (lost[:, -1] + silent < least)
+    kept = (least >= 0) & (taken[-1][offline] + silent < least)
     return (
-        led,
+        np.flatnonzero(rows.led[row]),
         offline,
         # A replica is left that could be elected, but only uncleanly.
-        offline & (alive > 0),
+        offline[alive > 0],
         under,
-        already,
-        led & (least < 0),
+        np.flatnonzero(already[row]),
+        np.flatnonzero((rows.led & (rows.least < 0))[row]),
         # If one of the lagging replicas had been in sync, it would have been elected.
-        offline & (behind > 0),
-        under & ~offline & (isr >= least - 1) & (least > 1),
-        offline & ~kept,
-        offline & kept,
+        offline[behind > 0],
+        writable,
+        offline[~kept],
+        offline[kept],
         # After a loss of power it may come back without its newest records, and is elected all the same.
-        offline & rows.no_elr[row],
+        offline[rows.no_elr[of]],
     )
 
 
-def _summed(key: Array, effects: Sequence[Array]) -> tuple[Array, list[Array]]:
-    found, place = np.unique(key, return_inverse=True)
+def _summed(key: Array, limit: int, effects: Columns) -> tuple[Array, list[Array]]:
+    """The different keys, and how many of each have each effect; the keys are below ``limit``."""
+    found, place = distinct(key, limit)
     return found, [np.bincount(place[effect], minlength=len(found)) for effect in effects]
 
 
-def _batch(cluster: Any, kind: str, topic: Any, failed: Any, effects: Sequence[Array]) -> Any:
+def _batch(cluster: Any, kind: str, topic: Any, failed: Any, effects: Columns) -> Any:
     columns = [
         cluster,
         pa.array([kind] * len(cluster), pa.string()),
