@@ -21,8 +21,15 @@ from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobOutput, RunTarget
 from pipeline.snapshot.state_sources import Sources
 from pipeline.tables.delta_table import append
-from pipeline.tables.schemas import EFFECTS, EXPOSED_TOPICS, EXPOSURES, FLEET, QUARANTINED_ROWS
-from pipeline.tables.spark_tables import rows_of_run, write_rows
+from pipeline.tables.schemas import (
+    EFFECTS,
+    EXPOSED_TOPICS,
+    EXPOSURES,
+    FLEET,
+    QUARANTINED_ROWS,
+    TableDefinition,
+)
+from pipeline.tables.spark_tables import write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 
 WORST = 10
@@ -49,14 +56,14 @@ def outcome(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = N
     """Runs the job and makes its summary; the same for the command line and spark-submit. Raises PipelineError
     if no cluster can be read, or for a question about something that no cluster has.
     """
-    sources, _ = leaving_out_undecodable(
+    sources, summary = leaving_out_undecodable(
         spark, sources, target.discard, lambda found: run(spark, found, target, what_if)
     )
-    return JobOutput(sources.asked | {"what_if": what_if.asked}, summarise(spark, sources, target, what_if))
+    return JobOutput(sources.asked | {"what_if": what_if.asked}, summary)
 
 
-def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED) -> None:
-    """Writes the counts by failure, by topic and broker, and of broken rows."""
+def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED) -> dict[str, Any]:
+    """Writes the counts by failure, by topic and broker, and of broken rows; returns the summary."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     from pipeline.exposure.exposure_tasks import ExposureTasks  # noqa: PLC0415  # needs an extra
@@ -75,11 +82,22 @@ def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHI
     try:
         failures = total.where(f"kind NOT IN ('{TOPIC}', '{QUARANTINED}')")
         topics = total.where(f"kind = '{TOPIC}'").withColumn("broker", f.expr("cast(failed[0] AS int)"))
-        write_rows(failures, target.root, EXPOSURES, target.run_id)
-        write_rows(topics, target.root, EXPOSED_TOPICS, target.run_id)
         broken = total.where(f"kind = '{QUARANTINED}'")
         broken = broken.selectExpr("cluster_id", "failed[0] AS reason", "partitions AS copies")
-        write_rows(quarantined(broken, twice), target.root, QUARANTINED_ROWS, target.run_id)
+        write_rows(failures, target.root, EXPOSURES, target.run_id)
+        write_rows(topics, target.root, EXPOSED_TOPICS, target.run_id)
+        flaws = [row.asDict() for row in quarantined(broken, twice).orderBy("cluster_id", "reason").collect()]
+        # The few rows of the driver are written without Spark, which takes seconds for any commit.
+        _append(target, QUARANTINED_ROWS, flaws)
+        fleet = fleet_rows(sources, _worst_of_clusters(failures))
+        _append(target, FLEET, fleet)
+        return {
+            "fleet": fleet,
+            **_listed(failures, topics, [row["cluster_id"] for row in fleet[:DETAILED]]),
+            "what_if": _answered(sources, what_if, failures),
+            "refused": [refused._asdict() for refused in sources.refused],
+            "quarantined": flaws,
+        }
     finally:
         total.unpersist()
 
@@ -98,45 +116,32 @@ def quarantined(broken: Any, twice: Any | None) -> Any:
 _ORDER: Sequence[str] = ("acknowledged_at_risk", "offline", "under_min_isr", "partitions")
 
 
-def summarise(
-    spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED
-) -> dict[str, Any]:
-    """A row for each cluster, the worst first; of the first clusters the ten worst failures of each kind, single
-    ones and pairs apart, and the ten worst topics; the answers to the what-if questions. Writes the fleet's table.
+def _listed(failures: Any, topics: Any, clusters: Sequence[str]) -> dict[str, Any]:
+    """Of those clusters the ten worst failures of each kind, single ones and pairs apart, and the ten worst
+    topics.
     """
     from pyspark.sql import Window  # noqa: PLC0415  # an extra
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    found = rows_of_run(spark, target.root, EXPOSURES, target.run_id).drop("run_id")
-    found = found.withColumn("together", f.size("failed"))
+    detailed = f.col("cluster_id").isin(list(clusters))
     order = [f.desc(name) for name in _ORDER]
     place = Window.partitionBy("cluster_id", "kind", "together").orderBy(*order, "failed")
-    fleet = fleet_rows(sources, _worst_of_clusters(found))
-    append(target.root, FLEET, lambda: _as_table(fleet, target.run_id))
-    detailed = f.col("cluster_id").isin([row["cluster_id"] for row in fleet[:DETAILED]])
-    worst = found.where(detailed).withColumn("place", f.row_number().over(place))
-    worst = worst.where(f"place <= {WORST} AND kind <> '{WHAT_IF}'")
-    answers = found.where(f"kind = '{WHAT_IF}'").collect()
-    by_topic = rows_of_run(spark, target.root, EXPOSED_TOPICS, target.run_id).drop("run_id").where(detailed)
+    asked = failures.where(detailed & (f.col("kind") != WHAT_IF)).withColumn("together", f.size("failed"))
+    worst = asked.drop("topic").withColumn("place", f.row_number().over(place)).where(f"place <= {WORST}")
     place = Window.partitionBy("cluster_id").orderBy(*order, "topic", "broker")
-    topic = by_topic.withColumn("place", f.row_number().over(place)).where(f"place <= {WORST}")
-    listed = worst.orderBy("cluster_id", "together", "kind", "place")
-    flaws = rows_of_run(spark, target.root, QUARANTINED_ROWS, target.run_id).drop("run_id")
+    topic = topics.drop("kind", "failed").where(detailed).withColumn("place", f.row_number().over(place))
+    topic = topic.where(f"place <= {WORST}")
     return {
-        "fleet": fleet,
-        "worst": [row.asDict() for row in listed.collect()],
-        "what_if": _answered(sources, what_if, [row.asDict() for row in answers]),
+        "worst": [row.asDict() for row in worst.orderBy("cluster_id", "together", "kind", "place").collect()],
         "topics": [row.asDict() for row in topic.orderBy("cluster_id", "place").collect()],
-        "refused": [refused._asdict() for refused in sources.refused],
-        "quarantined": [row.asDict() for row in flaws.orderBy("cluster_id", "reason").collect()],
     }
 
 
-def _worst_of_clusters(found: Any) -> dict[str, dict[str, Any]]:
+def _worst_of_clusters(failures: Any) -> dict[str, dict[str, Any]]:
     """For :func:`pipeline.exposure.fleet.fleet_rows`."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    single = found.where(f"together = 1 AND kind <> '{WHAT_IF}'")
+    single = failures.where((f.size("failed") == 1) & (f.col("kind") != WHAT_IF))
     worst = single.groupBy("cluster_id").agg(
         f.max(f.struct(*COUNTED, "kind", "failed")).alias("worst"),
         f.count_if(f.col("offline") > 0).alias("failures_offline"),
@@ -146,15 +151,17 @@ def _worst_of_clusters(found: Any) -> dict[str, dict[str, Any]]:
     return {row["cluster_id"]: row.asDict() for row in rows}
 
 
-def _as_table(fleet: Sequence[Mapping[str, Any]], run_id: str) -> pa.Table:
-    return pa.Table.from_pylist([row | {"run_id": run_id} for row in map(dict, fleet)], FLEET.schema)
+def _append(target: RunTarget, definition: TableDefinition, rows: Sequence[Mapping[str, Any]]) -> None:
+    written = pa.Table.from_pylist([dict(row) | {"run_id": target.run_id} for row in rows], definition.schema)
+    append(target.root, definition, lambda: written)
 
 
-def _answered(
-    sources: Sources, what_if: WhatIf, rows: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
+def _answered(sources: Sources, what_if: WhatIf, failures: Any) -> list[Mapping[str, Any]]:
     """The answer for each question and cluster. Without a row, no partition with a leader is on what is lost."""
-    found = {(row["cluster_id"], row["failed"][0]): row for row in rows}
+    if not what_if.questions:
+        return []
+    rows = [row.asDict() for row in failures.where(f"kind = '{WHAT_IF}'").drop("topic").collect()]
+    found = {(row["cluster_id"], row["failed"][0]): row | {"together": 1} for row in rows}
     nothing = {"kind": WHAT_IF, "together": 1} | dict.fromkeys(EFFECTS, 0)
     return [
         found.get((name, text), nothing | {"cluster_id": name, "failed": [text]})
