@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from pipeline.drills import drill_job
 from pipeline.drills.drill_grid import Grid
 from pipeline.errors import PipelineError
-from pipeline.exposure import exposure_job
+from pipeline.exposure import exposure_job, fix_job
+from pipeline.exposure.fix_choice import FixLimits
 from pipeline.history import history_job
 from pipeline.history.history_sources import find_history
 from pipeline.job_run import JobBody, JobRun, carry_out
@@ -28,13 +29,14 @@ from recovery.strategy import Strategy
 ZONE = "spark.sql.session.timeZone"
 
 
-def main(server: str, lake: str, out: str) -> None:
-    """``server``: its URL, ``sc://…``."""
+def main(server: str, lake: str, racks: str, out: str) -> None:
+    """``server``: its URL, ``sc://…``. ``racks``: the snapshots for the fixes."""
     caller: Any = SparkSession.builder.remote(server).getOrCreate()
     caller.conf.set(ZONE, "America/New_York")
     caller.range(3).createOrReplaceTempView("mine")
     found: dict[str, Any] = {
-        name: _summary(name, storage_path(out), job) for name, job in _jobs(storage_path(lake)).items()
+        name: _summary(name, storage_path(out), job)
+        for name, job in _jobs(storage_path(lake), storage_path(racks)).items()
     }
     active: Any = SparkSession.getActiveSession()
     found["caller"] = {
@@ -47,7 +49,7 @@ def main(server: str, lake: str, out: str) -> None:
     sys.stdout.write(json.dumps(found, default=str))
 
 
-def _jobs(lake: StoragePath) -> dict[str, JobBody]:
+def _jobs(lake: StoragePath, racks: StoragePath) -> dict[str, JobBody]:
     grid = Grid(("kills",), ("last-record",), (1,), 0, 4)
 
     def plan(spark: Any, target: RunTarget) -> JobOutput:
@@ -65,6 +67,7 @@ def _jobs(lake: StoragePath) -> dict[str, JobBody]:
     return {
         "plan": plan,
         "exposure": lambda spark, target: exposure_job.outcome(spark, find([lake]), target),
+        "fixes": lambda spark, target: fix_job.outcome(spark, find([racks]), target, FixLimits()),
         "history": lambda spark, target: history_job.outcome(spark, find_history([lake]), (), target),
         "drill": drill,
         "failing": fail,

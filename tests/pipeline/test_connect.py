@@ -19,6 +19,7 @@ from pipeline.snapshot.observation import SnapshotKind
 from pipeline.spark_session import SparkSettings, configuration
 from pipeline.storage import storage_path
 from tests.pipeline.partition_histories import Diary, broker_row, offline, partition
+from tests.pipeline.test_fixes import in_one_rack
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 240
@@ -88,8 +89,13 @@ def found(server: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
         diary.write(0, [*map(offline, range(20)), partition(20)], brokers=brokers)
         if name == "two":
             diary.write(1, [partition(3)], kind=SnapshotKind.CHANGES, brokers=brokers)
+    racks = storage_path(str(home / "racks"))
+    in_one_rack(racks, "near")
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.pipeline.connect_jobs", server, lake.path, str(home / "results")],
+        [
+            *(sys.executable, "-m", "tests.pipeline.connect_jobs"),
+            *(server, lake.path, racks.path, str(home / "results")),
+        ],
         cwd=ROOT,
         env=_environment(),
         capture_output=True,
@@ -105,6 +111,13 @@ def test_plan_and_exposure_are_those_of_any_session(found: Any) -> None:
     assert found["plan"]["partitions"] == {"one": 21, "two": 1} and found["plan"]["refused"] == []
     counts = {(row["cluster_id"], row["kind"], *row["failed"]): row for row in found["exposure"]["worst"]}
     assert counts["one", "broker", "1"]["partitions"] == 1 and counts["two", "rack", "r1"]["partitions"] == 2
+
+
+def test_fixes_are_those_of_any_session(found: Any) -> None:
+    told = [
+        (row["cluster_id"], row["kind"], row["saves"], row["partitions"]) for row in found["fixes"]["kinds"]
+    ]
+    assert told == [("near", "move", "copies", 3)]
 
 
 def test_history_and_drill_are_those_of_any_session(found: Any) -> None:

@@ -12,7 +12,7 @@ from pipeline.exposure.fix_choice import FixLimits
 from pipeline.results import JobResult, RunTarget, commit
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.snapshot.state_sources import find
-from pipeline.storage import storage_path
+from pipeline.storage import StoragePath, storage_path
 from tests.pipeline.partition_histories import Diary, broker_row, partition
 from tests.pipeline.survey_strategies import NOON
 
@@ -24,11 +24,17 @@ def brokers(racks: str) -> list[dict[str, Any]]:
     return [row | {"log_dirs": [row["log_dirs"][0] | ROOM]} for row in rows]
 
 
+def in_one_rack(root: StoragePath, cluster_id: str) -> Diary:
+    """A snapshot of three partitions with both replicas in one rack; a broker in another rack has room."""
+    diary = Diary(root, cluster_id)
+    rows = [partition(n, assignment=(1, 2), min_isr=1) for n in range(3)]
+    diary.write(0, rows, brokers=brokers("aab"))
+    return diary
+
+
 def test_each_cluster_gets_its_fixes_and_a_file_for_kafkas_tool(spark: Any, tmp_path: Path) -> None:
     root = storage_path(str(tmp_path / "lake"))
-    one, other = Diary(root, "one"), Diary(root, "other")
-    rows = [partition(n, assignment=(1, 2), min_isr=1) for n in range(3)]
-    one.write(0, rows, brokers=brokers("aab"))
+    one, other = in_one_rack(root, "one"), Diary(root, "other")
     # What changed since counts: partition 2 was moved already.
     moved = [partition(2, assignment=(1, 3), min_isr=1)]
     one.write(1, moved, kind=SnapshotKind.CHANGES, brokers=brokers("aab"))

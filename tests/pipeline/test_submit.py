@@ -17,10 +17,12 @@ from pipeline.results import read_result
 from pipeline.storage import storage_path
 from tests.pipeline.partition_histories import partition
 from tests.pipeline.survey_strategies import NOON, write
+from tests.pipeline.test_fixes import in_one_rack
 
 ROOT = Path(__file__).parents[2]
 
-# A cluster of three Java processes is started for each job but the history, which has no Python in its tasks.
+# A cluster of three Java processes is started for each job but the history, which has no Python in its tasks, and the
+# fixes, whose tasks reach the workers as those of exposure do.
 pytestmark = pytest.mark.timeout(1200)
 
 
@@ -34,11 +36,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = storage_path(str(home / "lake"))
     write(lake, "c", [partition(n, leader=-1, isr=()) for n in range(50)])
     write(lake, "c", [partition(n) for n in range(50)], NOON + timedelta(hours=1), "later")
+    in_one_rack(storage_path(str(home / "racks")), "near")
     archive, _ = build(storage_path(str(home)))
     asked = ("--in", "lake", "--at", "2026-01-31T12:30:00Z", "--strategy", "aggressive")
     jobs = (
         ("plan", *asked),
         ("exposure", "--in", "lake"),
+        ("fixes", "--in", "racks"),
         ("history", "--in", "lake"),
         ("drill", "--seeds", "1"),
     )
@@ -60,7 +64,7 @@ def _submit(home: Path, archive: str, *words: str) -> None:
             str(Path(sys.executable).with_name("spark-submit")),
             *(
                 "--master",
-                "local[2]" if words[0] == "history" else WORKERS,
+                "local[2]" if words[0] in ("history", "fixes") else WORKERS,
                 "--driver-memory",
                 "1g",
                 "--py-files",
@@ -98,6 +102,11 @@ def test_exposure_and_history_that_were_submitted_are_results_like_any_other(res
     assert [(row["kind"], row["outcome"], row["incidents"]) for row in told["counts"]] == [
         ("offline", "recovered", 50)
     ]
+
+
+def test_fixes_that_were_submitted_are_a_result_like_any_other(results: Path) -> None:
+    told = read_result(storage_path(str(results)), "fixes").summary["kinds"]
+    assert [(row["cluster_id"], row["kind"], row["partitions"]) for row in told] == [("near", "move", 3)]
 
 
 def test_a_drill_that_was_submitted_ran_on_the_workers(results: Path) -> None:
