@@ -21,8 +21,8 @@ from tests.pipeline.test_fixes import in_one_rack
 
 ROOT = Path(__file__).parents[2]
 
-# A cluster of three Java processes is started for each job but the history, which has no Python in its tasks, and the
-# fixes, whose tasks reach the workers as those of exposure do.
+# A cluster of three Java processes is started for each job but the history, which has no Python in its tasks, and
+# the fixes, whose tasks reach the workers as those of exposure do.
 pytestmark = pytest.mark.timeout(1200)
 
 
