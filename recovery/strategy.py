@@ -196,10 +196,15 @@ CLEAN = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER)
 
 def likely_leaders(brokers: Iterable[int], judged: PartitionVerdicts) -> tuple[int, ...]:
     """Those of ``brokers`` that were in a controlled shutdown and whose logs Kafka checks when they return: it is
-    likely to elect no other. All of them where there is none.
+    likely to elect no other. All of them where there is none. A member of the ELR counts also where the topic
+    elects uncleanly by itself: then the others must not return first.
     """
     brokers = tuple(brokers)
-    shut_down = {one.broker for one in judged.self_elections if one.shut_down and one.checks_records}
+    shut_down = {
+        one.broker
+        for one in judged.self_elections
+        if one.shut_down and (one.checks_records or one.kind is SelfElectionKind.ELR_MEMBER)
+    }
     return tuple(broker for broker in brokers if broker in shut_down) or brokers
 
 

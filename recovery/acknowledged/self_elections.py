@@ -19,9 +19,7 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
         answered = not isinstance(replica.log, Unknown)
         kind = None if replica.electable and answered else _kind(facts, replica.broker)
         if kind is not None:
-            checks = kind is SelfElectionKind.ELR_MEMBER or (
-                kind is SelfElectionKind.ISR_MEMBER and facts.elr_enabled is True
-            )
+            checks = _checks_records(facts, kind)
             failed = replica.broker in facts.failed_disks
             verdict = verdicts.get(replica.broker)
             shut_down, cuts_off = _shut_down(facts, replica.broker), _cuts_off(facts, replica.broker)
@@ -29,6 +27,17 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
                 SelfElection(replica.broker, kind, checks, failed, verdict, shut_down, cuts_off=cuts_off)
             )
     return tuple(found)
+
+
+def _checks_records(facts: PartitionFacts, kind: SelfElectionKind) -> bool:
+    """A member that returns uncleanly leaves ISR and ELR. Where the topic elects uncleanly by itself, that election
+    then takes it all the same.
+    """
+    if facts.unclean_elections is True:
+        return False
+    return kind is SelfElectionKind.ELR_MEMBER or (
+        kind is SelfElectionKind.ISR_MEMBER and facts.elr_enabled is True
+    )
 
 
 def _cuts_off(facts: PartitionFacts, broker: int) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from recovery.acknowledged.verdict import ConditionKind, SelfElection, SelfElectionKind
+from recovery.acknowledged.verdict import ConditionKind, DeciderKind, SelfElection, SelfElectionKind
 from recovery.advice import Advice, AdviceKind, FirstStep
 from recovery.strategy import Decision, WhyNot
 from recovery.wording.quantity_text import both, either
@@ -74,10 +74,27 @@ def _unfence(advice: Advice, count: int) -> str:
 
 
 def _ask(advice: Advice, count: int) -> str:
-    return (
+    start = (
         f"Start broker {either(advice.brokers)}, here or with its disk on another host, or read its disk (ktriage"
-        f" disk scan): for {_partitions(count)} its log decides who holds every acknowledged record."
+        " disk scan)"
     )
+    if also := _also_read(advice):
+        disks = f"the disk{'' if len(also) == 1 else 's'} of broker {both(also)}"
+        decide = f"for {_partitions(count)} only all of these logs together decide who holds every acknowledged record"
+        return f"{start}, and read {disks} too: {decide}."
+    return f"{start}: for {_partitions(count)} its log decides who holds every acknowledged record."
+
+
+def _also_read(advice: Advice) -> tuple[int, ...]:
+    """Other brokers whose logs a verdict needs, and that are not started: they led after an unclean election."""
+    needed = {
+        broker
+        for decider in advice.decided_by
+        if decider.kind is DeciderKind.BROKER_DISK and decider.every
+        for broker in decider.brokers
+    }
+    down = {one.broker for one in advice.keep_down if one.cuts_off}
+    return tuple(sorted((needed & down).difference(advice.brokers)))
 
 
 def _choose(advice: Advice, count: int) -> str:

@@ -20,6 +20,7 @@ EARLY, LATE = 60, 540
 CLEAN = ("clean", "clean-forced")
 HANGING = ("hanging", "hanging-changed")
 UNCLEAN = ("unclean", "unclean-forced")
+OBEYED, DISOBEYED = "selfelect-obeyed", "selfelect-disobeyed"
 
 
 @pytest.fixture(scope="module")
@@ -84,26 +85,32 @@ def unclean_return(cluster: KafkaCluster, operator: Operator) -> Night:
     """3 dies, then 2, then 1; 2 returns without its tail, and Kafka takes it out of the ELR; then 1, clean."""
     cluster.bring_all_up()
     create(cluster, UNCLEAN, [1, 2, 3], min_insync_replicas=2)
-    for topic in UNCLEAN:
+    create(cluster, (OBEYED,), [1, 3], unclean_leader_election_enable="true", min_insync_replicas=1)
+    create(cluster, (DISOBEYED,), [1, 2], unclean_leader_election_enable="true", min_insync_replicas=2)
+    every = (*UNCLEAN, OBEYED, DISOBEYED)
+    for topic in every:
         produce(cluster, topic, EARLY, "early")
     kill(cluster, 3)
-    for topic in UNCLEAN:
+    for topic in every:
         produce(cluster, topic, LATE, "late")
     kill(cluster, 2)
-    wait_all(cluster, UNCLEAN, lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    wait_all(cluster, every, lambda state: state.isr == (1,), "with 1 alone in the ISR")
     cluster.node(1).stop()
     cluster.metadata.wait_fenced(1)
-    for topic in UNCLEAN:
+    for topic in (*UNCLEAN, DISOBEYED):
         cut_log(cluster.node(2), topic, 0, EARLY)
+    advice = {topic: operator.advised(topic) for topic in (OBEYED, DISOBEYED)}
     start(cluster, 2)
     wait_offline(cluster, UNCLEAN)
 
-    advice = {UNCLEAN[0]: operator.advised(UNCLEAN[0])}
+    advice[UNCLEAN[0]] = operator.advised(UNCLEAN[0])
     advice[UNCLEAN[1]] = operator.advised(UNCLEAN[1], *AGGRESSIVE)
     operator.elect(UNCLEAN[1])
-    start(cluster, 1, 3)
+    start(cluster, 1)
+    start(cluster, 3)
     wait_all(cluster, UNCLEAN, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
-    return Night(advice, {topic: left(cluster, topic) for topic in UNCLEAN})
+    wait_all(cluster, (OBEYED, DISOBEYED), lambda state: len(state.isr) == 2, "fully replicated")
+    return Night(advice, {topic: left(cluster, topic) for topic in every})
 
 
 def test_a_member_that_returned_uncleanly_is_not_elected_before_the_clean_one(unclean_return: Night) -> None:
@@ -113,3 +120,15 @@ def test_a_member_that_returned_uncleanly_is_not_elected_before_the_clean_one(un
     assert all(one["doubtful"] for one in verdict["conditions"] if one["kind"] == "no unflushed records lost")
     assert unclean_return.left[UNCLEAN[0]] == {"early": EARLY, "late": LATE}
     assert unclean_return.left[UNCLEAN[1]] == {"early": EARLY}, "broker 2 had lost its tail"
+
+
+def test_on_a_topic_that_elects_by_itself_the_elr_protects_nobody(unclean_return: Night) -> None:
+    """Broker 2 is in the ELR, and lost its tail: it leads all the same if it returns first."""
+    obeyed, disobeyed = (unclean_return.advice[topic] for topic in (OBEYED, DISOBEYED))
+    for advice, other in ((obeyed, 3), (disobeyed, 2)):
+        assert (advice.step["kind"], advice.step["brokers"]) == ("bring back", [1])
+        assert advice.step["checkDisk"] == [1]
+        assert list(advice.down) == [other]
+    assert disobeyed.down[2]["electedAs"] == "ELR member" and not disobeyed.down[2]["checksRecords"]
+    assert unclean_return.left[OBEYED] == {"early": EARLY, "late": LATE}
+    assert unclean_return.left[DISOBEYED] == {"early": EARLY}, "broker 2 returned first"

@@ -25,6 +25,7 @@ def test_a_broker_whose_return_cuts_off_acknowledged_records_is_not_to_be_brough
 ) -> None:
     first, shown = advised(call, words, "killed-after-unclean-election")
     assert "Start broker 1, here or with its disk on another host" in first
+    assert "read the disk of broker 3 too: for this partition only all of these logs together decide" in first
     assert "Do not start broker 3 before: it led after an unclean election" in first
     assert "its return cuts off what broker 2 holds from before." in first
     assert "ring broker 3 back" not in shown

@@ -79,6 +79,19 @@ def test_of_the_members_only_the_one_that_was_shut_down_is_to_be_brought_back() 
     assert "(it was in a controlled shutdown when last seen)" in " ".join(advice_lines(told))
 
 
+def test_on_a_topic_that_elects_by_itself_the_members_that_were_not_shut_down_do_not_return_first() -> None:
+    asked = survey({1: SILENT, 2: SILENT, 3: SILENT}, elr=(2, 3))
+    found = partition_verdicts(PartitionFacts(asked, elr_enabled=True, unclean_elections=True))
+    shut = tuple(one._replace(shut_down=one.broker == 3) for one in found.self_elections)
+    told = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, found._replace(self_elections=shut)))
+    assert told is not None
+    assert (told.kind, told.brokers, told.check_disk) == (AdviceKind.BRING_BACK, (3,), (3,))
+    assert [one.broker for one in told.keep_down] == [1, 2]
+    assert "Do not start broker 1 or 2 before: with unclean.leader.election.enable" in " ".join(
+        advice_lines(told)
+    )
+
+
 def test_every_kind_of_advice_has_its_case() -> None:
     assert {case["advice"] for case in CASES if "advice" in case} == {kind.value for kind in AdviceKind}
 
