@@ -169,12 +169,12 @@ class SelfElectionKind(StrEnum):
 class SelfElection(NamedTuple):
     """Kafka elects ``broker`` by itself when it returns, before any other.
 
-    ``checks_records``: Kafka does so only after a clean shutdown (an ELR member; an ISR member with the ELR on; not
-    where the topic elects uncleanly by itself). Otherwise it is elected whatever its log lost. ``shut_down``: it was
-    in a controlled shutdown when it was last seen (metadata log); None: not known. ``failed_disk``: its disk is known
-    to have failed, so that it returns with an empty log or cannot be elected. ``verdict``: what its election loses;
-    None where its log is not known. ``cuts_off``: it is in the ISR since an unclean election (metadata log), and the
-    logs of these brokers hold records from before that its return may cut off.
+    ``checks_records``: Kafka does so only after a clean shutdown (an ELR member; an ISR member with the ELR on;
+    not where the topic elects uncleanly by itself). Otherwise it is elected whatever its log lost. ``shut_down``:
+    it was in a controlled shutdown when it was last seen (metadata log); None: not known. ``failed_disk``: its
+    disk is known to have failed, so that it returns with an empty log or cannot be elected. ``verdict``: what its
+    election loses; None where its log is not known. ``cuts_off``: it is in the ISR since an unclean election
+    (metadata log), and the logs of these brokers hold records from before that its return may cut off.
     """
 
     broker: int
