@@ -81,8 +81,8 @@ def _ask(advice: Advice, count: int) -> str:
     if also := _also_read(advice):
         disks = f"the disk{'' if len(also) == 1 else 's'} of broker {both(also)}"
         return (
-            f"{start}, and read {disks} too: for {_partitions(count)} only all of these logs together decide who holds"
-            " every acknowledged record."
+            f"{start}, and read {disks} too: for {_partitions(count)} only all of these logs together decide who"
+            " holds every acknowledged record."
         )
     return f"{start}: for {_partitions(count)} its log decides who holds every acknowledged record."
 
