@@ -319,16 +319,17 @@ class KafkaCluster:
         return node
 
     def _format_and_start(self) -> None:
-        def bring_up(node: Node) -> None:
-            self._report(f"formatting {node.role} {node.id}")
-            self._formatter.first(node)
-            self._report(f"starting {node.role} {node.id} on port {node.port}")
-            node.start()
+        def bring_up(role: tuple[Node, ...]) -> None:
+            self._report(f"formatting {', '.join(f'{node.role} {node.id}' for node in role)}")
+            self._formatter.first(role)
+            for node in role:
+                self._report(f"starting {node.role} {node.id} on port {node.port}")
+                node.start()
 
-        # Two at a time: formatting is mostly JVM start, and more in parallel would not be faster.
-        with ThreadPoolExecutor(2, thread_name_prefix="testbed-format") as pool:
-            first = [node for node in self._nodes.values() if node.id not in self.spec.spare_ids]
-            for future in [pool.submit(bring_up, node) for node in first]:
+        controllers = tuple(self._nodes[node] for node in self.spec.controller_ids)
+        roles = tuple(role for role in (controllers, tuple(self.brokers.values())) if role)
+        with ThreadPoolExecutor(len(roles), thread_name_prefix="testbed-format") as pool:
+            for future in [pool.submit(bring_up, role) for role in roles]:
                 future.result()
 
     def _report(self, line: str) -> None:

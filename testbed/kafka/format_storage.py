@@ -1,14 +1,24 @@
-"""Formatting a node's storage with ``kafka-storage format`` (KIP-853 for the quorum, KIP-900 for SCRAM users)."""
+"""Formatting a node's storage with ``kafka-storage format`` (KIP-853 for the quorum, KIP-900 for SCRAM users).
+
+The tool writes the same files for every node of a role, except for the ids in ``meta.properties``. So the first
+node of a role is formatted with it, and the others get copies with ids of their own: that saves 0.7 CPU seconds
+of a Java start for each.
+"""
 
 from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from testbed.kafka.config import LOOPBACK, Addresses, ClusterSpec
+from testbed.kafka.errors import TestbedError
 from testbed.kafka.java_tools import MAIN_CLASSES, JavaRunner
 from testbed.kafka.node import Node
+
+_META = "meta.properties"
 
 
 def new_uuid() -> str:
@@ -36,14 +46,24 @@ class StorageFormatter:
         self._voters = voters
         self._runner = runner
 
-    def first(self, node: Node) -> None:
-        """Formats a node of a cluster that is being created."""
+    def first(self, role: Sequence[Node]) -> None:
+        """Formats the controllers, or the brokers, of a cluster that is being created; none of them runs."""
+        node, *others = role
         args: list[str] = []
         if node.role == "controller":
             args += self._feature_args() + self._scram_args()
             if self._spec.quorum == "dynamic":
                 args += ["--initial-controllers", self._initial_controllers()]
         self._format(node, args)
+        node.directory_id = read_directory_id(node)
+        for other in others:
+            self._copy(node, other)
+
+    def _copy(self, formatted: Node, node: Node) -> None:
+        for source, target in zip(formatted.log_dirs, node.log_dirs, strict=True):
+            shutil.copytree(source, target)
+            voter = self._voters.get(node.id) if self._spec.quorum == "dynamic" else None
+            _change(target / _META, {"node.id": str(node.id), "directory.id": voter or new_uuid()})
         node.directory_id = read_directory_id(node)
 
     def again(self, node: Node) -> None:
@@ -81,8 +101,16 @@ class StorageFormatter:
 
 def read_directory_id(node: Node) -> str:
     """The directory id in the first log dir's ``meta.properties``; empty if it is not formatted."""
-    meta = node.log_dirs[0] / "meta.properties"
-    if not meta.is_file():
-        return ""
-    lines = dict(line.partition("=")[::2] for line in meta.read_text().splitlines())
-    return lines.get("directory.id", "")
+    meta = node.log_dirs[0] / _META
+    return _read(meta).get("directory.id", "") if meta.is_file() else ""
+
+
+def _read(meta: Path) -> dict[str, str]:
+    return dict(line.partition("=")[::2] for line in meta.read_text().splitlines())
+
+
+def _change(meta: Path, changed: Mapping[str, str]) -> None:
+    values = _read(meta)
+    if missing := changed.keys() - values.keys():
+        raise TestbedError(f"{meta} has no {', '.join(sorted(missing))}")
+    meta.write_text("".join(f"{key}={value}\n" for key, value in {**values, **changed}.items() if value))
