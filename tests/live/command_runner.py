@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.unit.cli.command_process import ROOT, Ended, command_line, invoke, typing
+from tests.command_server import ROOT, Ended
+from tests.unit.cli.command_process import command_line, invoke, typing
 
 
 class CommandRunner:

@@ -22,7 +22,8 @@ from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, health
 from recovery.membership.replacement_state import STOPPED_MS
 from testbed.kafka import KafkaCluster, wait_until
-from tests.unit.cli.command_process import Ended, command_line, environment
+from tests.command_server import Ended
+from tests.unit.cli.command_process import command_line, environment
 
 T = TypeVar("T")
 _STEP = re.compile(r"^(\d+)\. (.*)$")

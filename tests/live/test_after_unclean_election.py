@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import Producer
 
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from tests.command_server import Ended
 from tests.live import group_clients, incident_steps
 from tests.live.command_runner import CommandRunner
-from tests.unit.cli.command_process import Ended
 
 OFFSETS, DECISIONS = "__consumer_offsets", "__transaction_state"
 CLUSTER = ClusterSpec(

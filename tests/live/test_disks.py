@@ -10,8 +10,8 @@ from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.cluster_metadata import PartitionState
 from testbed.kafka.errors import TimedOut
 from testbed.kafka.incidents import failed_disk
+from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
-from tests.unit.cli.command_process import Ended
 
 CLUSTER = ClusterSpec(controllers=1, brokers=3, log_dirs=2)
 ALL, PAIR, SOLO, EDGE = "all", "pair", "solo", "edge"

@@ -15,9 +15,10 @@ from recovery.plan.make import make_plan
 from recovery.plan.values import Plan, PlanRow
 from recovery.strategy import decide
 from testbed.kafka import ClusterSpec, KafkaCluster
+from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts, stale_long_tails
-from tests.unit.cli.command_process import Ended, command_line, environment, invoke
+from tests.unit.cli.command_process import command_line, environment, invoke
 from tests.unit.pipeline.read_states import state_of
 from tests.unit.pipeline.read_surveys import survey_of
 

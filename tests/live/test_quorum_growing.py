@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
+from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
 from tests.live.quorum_replacement import HostOperator, QuorumWatcher, ReplaceCommand, wait_listening
-from tests.unit.cli.command_process import Ended
 
 CLUSTER = ClusterSpec(controllers=1, brokers=0, spare_controllers=4)
 YES = ("--yes", "--reason", "a test")

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.command_process import Ended, command_line, environment
+from tests.command_server import Ended
+from tests.unit.cli.command_process import command_line, environment
 
 SCENARIO = str(Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml")
 

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -22,21 +21,10 @@ from console.cli.main import run
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import Supervisor
+from tests.command_server import ENTRY_POINTS, ROOT, Ended, run_command
 
-ENTRY_POINTS = {
-    "ktriage": "main",
-    "kafka-unclean-recovery": "kafka_unclean_recovery",
-    "kafka-elect-leaders": "kafka_elect_leaders",
-}
-ROOT = Path(__file__).resolve().parents[3]
-
-
-class Ended(NamedTuple):
-    """What a command came to."""
-
-    status: int
-    out: str
-    err: str
+LIMIT = 120.0
+"""Seconds after which a command that does not end is killed."""
 
 
 def command_line(name: str, *arguments: str) -> list[str]:
@@ -62,16 +50,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 def invoke(home: Path, name: str, *arguments: str, **more: str) -> Ended:
     """Runs the command in a process of its own; ``more`` are environment variables."""
-    ended = subprocess.run(
-        command_line(name, *arguments),
-        env=environment(home, **more),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
+    return run_command(name, arguments, environment(home, **more), home, LIMIT)
 
 
 def typing(home: Path, line: Sequence[str], answer: str) -> Ended:
@@ -92,7 +71,7 @@ def typing(home: Path, line: Sequence[str], answer: str) -> Ended:
             said += more
         with contextlib.suppress(OSError):
             os.write(ours, answer.encode() + b"\n")
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=LIMIT)
         while more := _read(ours):
             said += more
     os.close(ours)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.unit.cli.command_process import Ended, invoke
+from tests.command_server import Ended
+from tests.unit.cli.command_process import invoke
 
 
 def replicas(home: Path, *words: str) -> Ended:

@@ -18,7 +18,8 @@ from backends.simulator.scenario.files import read
 from console.cli.simulation.rehearsals import _write_metadata_log
 from console.output.survey.copied_log_report import copied_log_lines
 from recovery.acknowledged.verdict import ConditionKind, Verdict
-from tests.unit.cli.command_process import Ended, invoke
+from tests.command_server import Ended
+from tests.unit.cli.command_process import invoke
 
 SCENARIO = "last-replica-standing"
 HOUR = 3_600_000

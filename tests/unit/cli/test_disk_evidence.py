@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.command_process import Ended, invoke
+from tests.command_server import Ended
+from tests.unit.cli.command_process import invoke
 from tests.unit.disk_scan.evidence_files import evidence_file, scanned_log
 
 CLUSTER = "simulated.stale-long-tail.1"

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.command_server import ROOT
 from tests.live.command_runner import documented
-from tests.unit.cli.command_process import ROOT, Caller
+from tests.unit.cli.command_process import Caller
 
 TEXT = (ROOT / "docs/output.md").read_text(encoding="utf-8")
 PARTS = frozenset(

@@ -11,7 +11,8 @@ import pytest
 
 from console.cli import command_tree
 from console.operations.registry import COMMANDS
-from tests.unit.cli.command_process import ENTRY_POINTS, ROOT, Caller
+from tests.command_server import ENTRY_POINTS, ROOT
+from tests.unit.cli.command_process import Caller
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 LINE = re.compile(rf"(?:{'|'.join(ENTRY_POINTS)}) .+")

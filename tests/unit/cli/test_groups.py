@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.command_process import ROOT, Caller
+from tests.command_server import ROOT
+from tests.unit.cli.command_process import Caller
 
 AGREED = ("--yes", "--reason", "a test")
 HERE = ("--simulate", "groups-on-the-stale-tail")

@@ -22,8 +22,9 @@ from recovery.membership.quorum import Quorum
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from recovery.model import TopicPartition, Unknown, Why
 from recovery.plan.write import to_json
+from tests.command_server import Ended
 from tests.hostile_text import HOSTILE, HostileBackend, drives_a_terminal, told_by
-from tests.unit.cli.command_process import Caller, Ended
+from tests.unit.cli.command_process import Caller
 from tests.unit.disk_scan.log_dirs import add_partition, log_dir
 from tests.unit.log_segments.segments import batch
 from tests.unit.membership.quorums import key, quorum

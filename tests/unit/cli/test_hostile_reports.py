@@ -50,9 +50,10 @@ from recovery.transactions.transaction_values import (
     PartitionTransactions,
     TransactionState,
 )
+from tests.command_server import Ended
 from tests.hostile_metadata_log import write_hostile_log, write_log
 from tests.hostile_text import HOSTILE, HostileBackend, drives_a_terminal, told_by
-from tests.unit.cli.command_process import Caller, Ended
+from tests.unit.cli.command_process import Caller
 
 NAMES = pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[1:21])
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -25,8 +25,9 @@ from recovery.plan.values import PlanError
 from recovery.plan.write import to_json
 from recovery.rescue_branches import BranchPart, RescueBranch
 from recovery.wording.quantity_text import printable
+from tests.command_server import Ended
 from tests.hostile_text import HOSTILE, drives_a_terminal, told_by
-from tests.unit.cli.command_process import Caller, Ended
+from tests.unit.cli.command_process import Caller
 from tests.unit.plan.plans import story
 
 NAMES = pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[1:21])

@@ -7,7 +7,8 @@ import pytest
 from console.cli.base.run import Run
 from console.journal.run_records import read_runs
 from recovery.model import Unknown, Why
-from tests.unit.cli.command_process import Caller, Ended
+from tests.command_server import Ended
+from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, log
 from tests.unit.cli.test_election_failures import ANY, planned, sent
 

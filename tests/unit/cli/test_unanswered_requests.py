@@ -22,7 +22,8 @@ from console.journal.unfinished_entries import unfinished
 from console.operations import change
 from console.operations.elections import restore_orders, unfinished_orders
 from recovery.assignment_order import WrittenOrder
-from tests.unit.cli.command_process import Caller, Ended, environment
+from tests.command_server import Ended
+from tests.unit.cli.command_process import Caller, environment
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, offline
 from tests.unit.cli.test_election_failures import ANY, sent, tp
 from tests.unit.cli.test_unfinished_runs import reordered

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.command_server import Ended
 from tests.live.command_runner import documented
-from tests.unit.cli.command_process import Caller, Ended
+from tests.unit.cli.command_process import Caller
 
 SCENARIO = """\
 title: A disk fails

@@ -10,8 +10,9 @@ import pytest
 
 from console.last_healthy import recall
 from console.operations.voters.remembered_voters import MEMORY
+from tests.command_server import Ended
 from tests.live.command_runner import documented
-from tests.unit.cli.command_process import Caller, Ended
+from tests.unit.cli.command_process import Caller
 
 YES = ("--yes", "--reason", "a test")
 DISK = ("--simulate", "controller-disk-failure")

@@ -15,7 +15,8 @@ import pytest
 
 from backends.simulator.scenario.files import BUILT_IN
 from testbed.kafka.wait import wait_until
-from tests.unit.cli.command_process import Ended, command_line, environment, invoke
+from tests.command_server import Ended
+from tests.unit.cli.command_process import command_line, environment, invoke
 
 
 def _ktriage(home: Path, *arguments: str) -> Ended:
