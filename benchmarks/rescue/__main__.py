@@ -58,13 +58,15 @@ class RescueSpeed(NamedTuple):
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.rescue", description=__doc__)
-    parser.add_argument("--partitions", type=int, default=PARTITIONS)
-    parser.add_argument("--megabytes", type=int, default=MEGABYTES, help="of values in all topics together")
+    parser.add_argument("--partitions", type=int, default=PARTITIONS, help="of each of the two topics")
+    parser.add_argument(
+        "--megabytes", type=int, default=MEGABYTES, help="of values in each of the two topics"
+    )
     options = parser.parse_args()
     spec = ClusterSpec(controllers=1)
     machine = list(described(spec.version))
     with tempfile.TemporaryDirectory() as home, KafkaCluster(spec) as cluster:
-        _take_offline(cluster, options.partitions // len(CODECS), (options.megabytes << 20) // len(CODECS))
+        _take_offline(cluster, options.partitions, options.megabytes << 20)
         console = CommandRunner(Path(home), cluster.bootstrap(), cluster.metadata.wait_caught_up)
         rescued = {codec: _rescue(console, codec) for codec in CODECS}
         kill(cluster, 2)
@@ -73,7 +75,7 @@ def main() -> int:
         for codec in CODECS:
             size, seconds, memory = rescued[codec]
             found.append(RescueSpeed(codec, size, seconds, _consume(cluster, codec), memory))
-    text = "\n".join(_report(machine, options.partitions, found)) + "\n"
+    text = "\n".join(_report(machine, options, found)) + "\n"
     RESULTS.write_text(text, encoding="utf-8")
     print(text)
     return 0 if all(one.ratio >= AIM for one in found) else 1
@@ -147,10 +149,16 @@ def _consume(cluster: KafkaCluster, codec: str) -> float:
         consumer.close()
 
 
-def _report(machine: Iterable[str], partitions: int, found: Iterable[RescueSpeed]) -> Iterator[str]:
+def _report(
+    machine: Iterable[str], options: argparse.Namespace, found: Iterable[RescueSpeed]
+) -> Iterator[str]:
     yield "# Reading what an election cuts off"
     yield ""
-    yield f"`python -m benchmarks.rescue`, {datetime.now(UTC):%Y-%m-%d}. {partitions} partitions, one broker."
+    command = f"python -m benchmarks.rescue --partitions {options.partitions} --megabytes {options.megabytes}"
+    yield (
+        f"`{command}`, {datetime.now(UTC):%Y-%m-%d}. {options.megabytes:,} MiB of values in"
+        f" {options.partitions} partitions, once for each compression; one broker."
+    )
     yield from machine
     yield ""
     yield "| compression | bytes | rescue read | librdkafka's consumer | of its speed, aim 0.6 | peak memory |"
