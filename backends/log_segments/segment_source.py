@@ -90,8 +90,9 @@ def open_unchanged(path: str) -> int:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         return os.open(path, flags | getattr(os, "O_NOATIME", 0))
-    except PermissionError:
-        return os.open(path, flags)  # only the owner of a file may leave its access time alone
+    except OSError:
+        # Only the owner of a file may leave its access time alone, and some file systems know no such flag.
+        return os.open(path, flags)
 
 
 def reason_of(error: OSError | ValueError) -> str:
