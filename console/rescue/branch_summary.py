@@ -8,8 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from backends.log_segments.segment_source import SegmentError, SegmentFile
 from console.errors import InputError
-from console.rescue.record_fields import CannotUnpack, MalformedRecord, Record, records_of
+from console.rescue.record_fields import (
+    CannotUnpack,
+    MalformedRecord,
+    Record,
+    keys_and_headers,
+    records_of,
+)
 from console.rescue.rescued_branch import Ending, RescuedBranch, TransactionEndings
 
 _CHUNK = 1 << 20
@@ -17,7 +24,8 @@ _CHUNK = 1 << 20
 
 class BranchSummary(NamedTuple):
     """Records of clients by how their transaction ended, and by compression. ``control`` are markers. ``first_ms``
-    and ``last_ms`` are the batches' timestamps (ms since the epoch), None if no batch has one.
+    and ``last_ms`` are the batches' timestamps (ms since the epoch), None if no batch has one. ``keys`` are records
+    with a key, ``headers`` those of all records; None where they were not counted.
     """
 
     batches: int
@@ -27,34 +35,55 @@ class BranchSummary(NamedTuple):
     producers: int
     first_ms: int | None
     last_ms: int | None
+    keys: int | None = None
+    headers: int | None = None
 
     @property
     def records(self) -> int:
         return sum(self.endings.values())
 
 
-def summarise_branch(rescued: RescuedBranch) -> BranchSummary:
-    """Reads the whole branch. Raises InputError where it is damaged."""
+def summarise_branch(rescued: RescuedBranch, *, fields: bool = False) -> BranchSummary:
+    """Reads the whole branch; with ``fields`` it unpacks its records too. Raises InputError where it is damaged."""
     transactions = TransactionEndings.of(rescued)
     endings: Counter[Ending] = Counter()
     codecs: Counter[str] = Counter()
     producers: set[int] = set()
     times: list[int] = []
     batches = control = 0
-    for header, _ in rescued.batches():
+    counted = _FieldCounts() if fields else None
+    for header, data in rescued.batches():
         batches += 1
         if header.is_control:
             control += header.record_count
             continue
         endings[transactions.ending(header)] += header.record_count
         codecs[header.compression] += header.record_count
+        if counted is not None:
+            counted = counted.with_batch(data)
         if header.producer_id >= 0:
             producers.add(header.producer_id)
         first = header.max_timestamp if header.is_log_append_time else header.base_timestamp
         if first >= 0:
             times = [min([first, *times[:1]]), max([header.max_timestamp, *times[1:]])]
     first_ms, last_ms = times or (None, None)
-    return BranchSummary(batches, endings, codecs, control, len(producers), first_ms, last_ms)
+    keys, headers = counted or (None, None)
+    return BranchSummary(
+        batches, endings, codecs, control, len(producers), first_ms, last_ms, keys=keys, headers=headers
+    )
+
+
+class _FieldCounts(NamedTuple):
+    keys: int = 0
+    headers: int = 0
+
+    def with_batch(self, data: bytes) -> _FieldCounts | None:
+        """None where the batch's records cannot be read: then no count is true."""
+        try:
+            keys, headers = keys_and_headers(data)
+        except (CannotUnpack, MalformedRecord):
+            return None
+        return _FieldCounts(self.keys + keys, self.headers + headers)
 
 
 def bytes_there(rescued: RescuedBranch) -> int:
@@ -72,11 +101,11 @@ def check_segments(rescued: RescuedBranch) -> None:
         path = rescued.directory / segment.name
         sha = hashlib.sha256()
         try:
-            with path.open("rb") as file:
-                while chunk := file.read(_CHUNK):
-                    sha.update(chunk)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+            with SegmentFile(path) as file:
+                for at in range(0, file.size, _CHUNK):
+                    sha.update(file.read(at, _CHUNK))
+        except SegmentError as error:
+            raise InputError(str(error)) from None
         if sha.hexdigest() != segment.sha256:
             raise InputError(f"{path}: its SHA-256 is not that of the manifest: it was changed")
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from console.errors import InputError
 from console.paths import topic_name
+from console.rescue.regular_files import read_regular
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import BranchPart, RescueBranch, UnreadReplica
 
@@ -24,10 +25,9 @@ INDEX = "rescue.json"
 MANIFEST = "manifest.json"
 SCHEMA = "ktriage.rescue/1"
 BRANCH_SCHEMA = "ktriage.rescue-branch/1"
-LARGEST = 1 << 28
-"""Bytes of a JSON file that is read at all: 200,000 partitions take less."""
+_INT32, _INT64 = (1 << 31) - 1, (1 << 63) - 1
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-_SEGMENT_NAME = re.compile(r"\d{20}\.log")
+SEGMENT_NAME = re.compile(r"\d{20}\.log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +129,11 @@ def read_manifest(path: Path) -> BranchManifest:
 
 def _read(path: Path, schema: str, parse: Callable[[Mapping[str, Any]], T]) -> T:
     try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path}: too large to be {schema}")
-        fields = json.loads(path.read_bytes())
+        fields = json.loads(read_regular(path))
         if not isinstance(fields, dict) or fields.get("schema") != schema:
             found = fields.get("schema") if isinstance(fields, dict) else None
             raise InputError(f"{path}: its schema is {found!r}, and {schema!r} is read here")
         return parse(fields)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except KeyError as error:
         raise InputError(f"{path}: {error} is missing") from None
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -176,15 +170,15 @@ def _branch_fields(branch: RescueBranch) -> dict[str, object]:
 
 
 def _branch(fields: Mapping[str, Any]) -> RescueBranch:
-    spans = tuple(EpochSpan(*map(_number, span)) for span in fields["epochs"])
+    spans = tuple(EpochSpan(*(_number(one, -1) for one in span)) for span in fields["epochs"])
     branch = RescueBranch(
         _partition(fields),
         _text(fields["topicId"]),
-        _number(fields["chosenLeader"]),
-        _number(fields["broker"]),
+        _number(fields["chosenLeader"], most=_INT32),
+        _number(fields["broker"], most=_INT32),
         BranchPart(fields["part"]),
         spans,
-        _number(fields["estimatedBytes"]),
+        _number(fields["estimatedBytes"], -1),
         # Rescues of earlier versions are all read from brokers.
         _text(fields.get("logDir") or ""),
     )
@@ -200,7 +194,7 @@ def _partition(fields: Mapping[str, Any]) -> TopicPartition:
     topic = _text(fields["topic"])
     if not _TOPIC.fullmatch(topic):
         raise ValueError(f"{topic!r} is no topic name")
-    return TopicPartition(topic, _number(fields["partition"]))
+    return TopicPartition(topic, _number(fields["partition"], most=_INT32))
 
 
 def _segment_fields(segment: SegmentEntry) -> dict[str, object]:
@@ -216,7 +210,7 @@ def _segment_fields(segment: SegmentEntry) -> dict[str, object]:
 
 def _segment(fields: Mapping[str, Any]) -> SegmentEntry:
     name = _text(fields["file"])
-    if not _SEGMENT_NAME.fullmatch(name):
+    if not SEGMENT_NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no segment's name")
     first, after, batches, size = (
         _number(fields[key]) for key in ("firstOffset", "nextOffset", "batches", "bytes")
@@ -226,19 +220,26 @@ def _segment(fields: Mapping[str, Any]) -> SegmentEntry:
 
 def _index(fields: Mapping[str, Any]) -> RescueIndex:
     unread = (
-        UnreadReplica(_partition(one), _number(one["broker"]), _text(one["why"])) for one in fields["unread"]
+        UnreadReplica(_partition(one), _number(one["broker"], most=_INT32), _text(one["why"]))
+        for one in fields["unread"]
     )
-    return RescueIndex(_header(fields), tuple(map(_branch, fields["branches"])), tuple(unread))
+    branches = tuple(map(_branch, fields["branches"]))
+    if len({branch_directory(one) for one in branches}) < len(branches):
+        raise ValueError("a branch stands in it twice")
+    return RescueIndex(_header(fields), branches, tuple(unread))
 
 
 def _manifest(fields: Mapping[str, Any]) -> BranchManifest:
     problem = fields["problem"]
+    segments = tuple(map(_segment, fields["segments"]))
+    if any(one.next_offset > other.first_offset for one, other in pairwise(segments)):
+        raise ValueError("its segments do not follow each other")
     return BranchManifest(
         _header(fields),
         _branch(fields),
         fields["whole"] is True,
         _text(fields["readAt"]),
-        tuple(map(_segment, fields["segments"])),
+        segments,
         None if problem is None else _text(problem),
     )
 
@@ -249,7 +250,9 @@ def _text(value: object) -> str:
     return value
 
 
-def _number(value: object) -> int:
+def _number(value: object, least: int = 0, most: int = _INT64) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{value!r} is no number")
+    if not least <= value <= most:
+        raise ValueError(f"{value} is not between {least} and {most}")
     return value

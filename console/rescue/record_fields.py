@@ -62,6 +62,32 @@ class RecordFieldReader:
         return None if length == -1 else self.take(length)
 
 
+def keys_and_headers(data: bytes) -> tuple[int, int]:
+    """How many records of a whole batch have a key, and how many headers all of them have.
+
+    Raises MalformedRecord, CannotUnpack.
+    """
+    header = parse_header(data)
+    fields = RecordFieldReader(_unpacked(header, data))
+    keys = headers = 0
+    for _ in range(header.record_count):
+        length = fields.varint()
+        end = fields.at + length
+        fields.at += 1
+        fields.varint()
+        fields.varint()
+        for is_key in (True, False):
+            size = fields.varint()
+            keys += is_key and size >= 0
+            fields.at += max(size, 0)
+        count = fields.varint()
+        if not 0 <= count <= length or not fields.at <= end <= len(fields.data):
+            raise MalformedRecord(f"a record that ends at byte {end} does not hold what it says")
+        headers += count
+        fields.at = end
+    return keys, headers
+
+
 def records_of(data: bytes) -> Iterator[Record]:
     """The records of a whole batch. Raises MalformedRecord, CannotUnpack."""
     header = parse_header(data)

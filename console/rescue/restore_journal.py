@@ -6,6 +6,7 @@ broker that has it already does not append it twice.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from urllib.parse import quote
 from backends.base.record_writer import ProducerIdentity
 from console.errors import InputError
 from console.new_files import sync_directory
+from console.rescue.regular_files import read_regular
 from recovery.model import TopicPartition
 
 SCHEMA = "ktriage.restore-journal/1"
@@ -58,6 +60,7 @@ class RestoreJournal:
         self._fd = -1
         self._unsynced = 0
         self._whole = 0
+        """Bytes of the file up to the end of its last whole line."""
         if self.path.exists():
             self._read()
 
@@ -117,7 +120,7 @@ class RestoreJournal:
 
     def _line(self, fields: Mapping[str, object], *, sync: bool = False) -> None:
         try:
-            os.write(self._fd, json.dumps(fields).encode() + b"\n")
+            self._append(json.dumps(fields).encode() + b"\n")
             self._unsynced += 1
             if sync or self._unsynced >= SYNC_EVERY:
                 os.fsync(self._fd)
@@ -125,9 +128,17 @@ class RestoreJournal:
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written: {error.strerror}") from None
 
+    def _append(self, line: bytes) -> None:
+        """Raises OSError. A line behind half of one could not be read: of a line that has no room nothing stays."""
+        written = os.write(self._fd, line)
+        if written < len(line):
+            os.ftruncate(self._fd, self._whole)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._whole += written
+
     def _read(self) -> None:
         try:
-            data = self.path.read_bytes()
+            data = read_regular(self.path)
             lines = data.splitlines(keepends=True)
             whole = [
                 line for line in lines if line.endswith(b"\n")
@@ -141,8 +152,6 @@ class RestoreJournal:
             self.identity = ProducerIdentity(int(head["producerId"]), int(head["producerEpoch"]))
             for line in whole[1:]:
                 self._take(json.loads(line))
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{self.path}: damaged ({error})") from None
 
@@ -161,9 +170,9 @@ def restored_records(directory: Path) -> Iterator[tuple[Path, str, int]]:
     """(journal, target, records) of every run that restored something of the rescue. Raises InputError."""
     for path in sorted(directory.glob("restore-*.jsonl")):
         try:
-            head = json.loads(path.read_bytes().partition(b"\n")[0])
+            head = json.loads(read_regular(path).partition(b"\n")[0])
             told = str(head["clusterId"]), str(head["target"]), str(head.get("selection", ""))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             raise InputError(f"{path}: damaged") from None
         journal = RestoreJournal(directory, *told)
         yield path, told[1], sum(held.records for held in journal.appended().values())

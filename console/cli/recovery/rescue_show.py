@@ -73,10 +73,10 @@ def _shown(rescued: RescuedBranch, records: int, *, check: bool) -> BranchShown:
     try:
         if check:
             check_segments(rescued)
-        summary = summarise_branch(rescued)
+        summary = summarise_branch(rescued, fields=not check)
     except InputError as error:
         rescued = replace(rescued, sound_only=True)
         problem, damaged = str(error), rescued.damaged()
-        summary = summarise_branch(rescued)
+        summary = summarise_branch(rescued, fields=not check)
     first = tuple(first_records(rescued, records)) if records else ()
     return BranchShown(rescued, summary, problem, size, first, damaged)

@@ -15,6 +15,7 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 from backends.log_segments.batch_header import CHECKED_FROM, parse_header
 from backends.log_segments.checksum import crc32c
 from console.errors import InputError
+from console.rescue.branch_summary import summarise_branch
 from console.rescue.branch_writer import BranchWriter
 from console.rescue.manifest import BranchManifest, RescueHeader
 from console.rescue.record_batches import producible
@@ -231,3 +232,18 @@ def test_of_transactions_only_what_was_committed_goes_back(tmp_path: Path) -> No
     for transactions, expected in ((RestoredTransactions.ABORTED, [15]), (RestoredTransactions.OPEN, [20])):
         apart = RestoreSelection(transactions)
         assert [one.next_offset for one in sent(branch, apart)] == expected
+
+
+@pytest.mark.parametrize("compression", [0, GZIP])
+def test_keys_and_headers_of_a_branch_are_counted(tmp_path: Path, compression: int) -> None:
+    """Ten records with a key, and three without one that have two headers each."""
+    builder = DefaultRecordBatchBuilder(2, compression, False, -1, -1, -1, 1 << 16)
+    for number in range(3):
+        assert builder.append(number, 1_700_000_000_000, None, b"v", [("a", b"1"), ("b", None)])
+    without_keys = bytearray(builder.build())
+    pack_into(">q", without_keys, 0, 510)
+    pack_into(">i", without_keys, 12, 7)
+    branch = rescued(tmp_path, batch(500, 10, 7, compression=compression), bytes(without_keys))
+    counted = summarise_branch(branch, fields=True)
+    assert (counted.records, counted.keys, counted.headers) == (13, 10, 6)
+    assert summarise_branch(branch).keys is None, "nothing is unpacked where nobody asks for it"
