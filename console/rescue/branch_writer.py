@@ -15,7 +15,7 @@ from backends.log_segments.batch_header import BatchHeader
 from backends.log_segments.segment_reader import DefectKind, SegmentReader
 from backends.log_segments.segment_source import SegmentBytes, SegmentError, SegmentFile, reason_of
 from console.new_files import sync_directory
-from console.rescue.manifest import SegmentEntry
+from console.rescue.manifest import SEGMENT_NAME, SegmentEntry
 from recovery.model import NO_EPOCH
 from recovery.rescue_branches import RescueBranch
 
@@ -56,7 +56,9 @@ class BranchWriter:
         self._open: SegmentEntry | None = None
         self._sha = hashlib.sha256()
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # A mode is for the last directory only, not for its parents.
+            directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, exist_ok=True)
             self._go_on()
         except OSError as error:
             raise RescueDiskError(f"{directory}: cannot be written: {reason_of(error)}") from None
@@ -183,10 +185,10 @@ class BranchWriter:
         """Takes what an earlier run left: every batch is checked again, and a torn end is cut off."""
         names = sorted(path.name for path in self._directory.iterdir())
         for name in names:
-            if name.endswith(".log"):
+            if SEGMENT_NAME.fullmatch(name):
                 self._done.append(self._checked(self._directory / name))
         for name in names:
-            if name.endswith(f".log{PARTIAL}"):
+            if name.endswith(PARTIAL) and SEGMENT_NAME.fullmatch(name.removesuffix(PARTIAL)):
                 self._go_on_in(self._directory / name)
 
     def _go_on_in(self, path: Path) -> None:
@@ -194,7 +196,7 @@ class BranchWriter:
         if not entry.batches:
             path.unlink()
             return
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         os.ftruncate(self._fd, entry.size)
         self._open = entry._replace(name=path.name.removesuffix(PARTIAL))
 

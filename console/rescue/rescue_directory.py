@@ -11,6 +11,7 @@ from pathlib import Path
 from console.errors import InputError
 from console.journal.journal_lines import moment
 from console.new_files import replace_own, write_new
+from console.rescue.branch_summary import check_segments
 from console.rescue.branch_writer import SPARE_BYTES, BranchWriter
 from console.rescue.manifest import (
     INDEX,
@@ -24,6 +25,7 @@ from console.rescue.manifest import (
     read_index,
     read_manifest,
 )
+from console.rescue.rescued_branch import RescuedBranch
 from recovery.rescue_branches import RescueBranch, UnreadReplica
 from recovery.wording.quantity_text import human_bytes
 
@@ -51,7 +53,11 @@ class RescueDirectory:
         self.path = path
         self._header = header
         self._clock = clock
-        self._lock = _locked(path)
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be used: {error.strerror}") from None
+        self._lock = locked(path)
         try:
             known = self._known()
             self._require_room(branches)
@@ -67,12 +73,21 @@ class RescueDirectory:
             self._lock = -1
 
     def read_before(self, branch: RescueBranch) -> BranchManifest | None:
-        """The manifest of a branch that an earlier run has read as a whole. Raises InputError."""
+        """The manifest of a branch that an earlier run has read as a whole.
+
+        Reads its files, and raises InputError where one is no longer as it was written.
+        """
         path = self._place(branch) / MANIFEST
         if not path.exists():
             return None
         manifest = read_manifest(path)
-        return manifest if manifest.whole and manifest.branch.spans == branch.spans else None
+        if not manifest.whole or manifest.branch.spans != branch.spans:
+            return None
+        try:
+            check_segments(RescuedBranch(path.parent, branch, manifest))
+        except InputError as error:
+            raise InputError(f"{error}; give a new directory, and it is read again") from None
+        return manifest
 
     def writer(self, branch: RescueBranch) -> BranchWriter:
         """Raises BranchError."""
@@ -138,10 +153,9 @@ class RescueDirectory:
         )
 
 
-def _locked(path: Path) -> int:
-    """A descriptor that holds the directory's lock. Raises InputError."""
+def locked(path: Path) -> int:
+    """A descriptor that holds the directory's lock until it is closed. Raises InputError: another run has it."""
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(f"{path}: cannot be used: {error.strerror}") from None

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -78,6 +79,32 @@ class RestoreSelection:
             return ""
         chosen = repr((*self.only, self.mark)).encode()
         return f"{self.transactions}-{hashlib.sha256(chosen).hexdigest()[:8]}"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options of ``ktriage restore`` that choose the same."""
+        only = self.only
+        words = [word for topic in self.topics for word in ("--topic", topic)]
+        if self.transactions is not RestoredTransactions.COMMITTED:
+            words += ["--transactions", str(self.transactions)]
+        if only.after_offset is not None:
+            words += ["--after-offset", str(only.after_offset)]
+        if only.before_offset is not None:
+            words += ["--before-offset", str(only.before_offset)]
+        words += [
+            word
+            for option, ms in (("--from", only.from_ms), ("--to", only.to_ms))
+            if ms is not None
+            for word in (option, datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds"))
+        ]
+        if only.key is not None:
+            words += ["--key", only.key]
+        flags = (
+            ("--only-keys-missing", only.missing_keys),
+            ("--mark", self.mark),
+            ("--incomplete", self.incomplete),
+        )
+        return (*words, *(word for word, given in flags if given))
 
     @property
     def selects_records(self) -> bool:

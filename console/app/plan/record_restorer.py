@@ -115,7 +115,7 @@ def _request(prepared: PreparedRestore, title: str) -> ConfirmRequest:
     rows = [restore_row_text(row) for row in prepared.rows[:SHOWN]]
     if len(prepared.rows) > SHOWN:
         rows.append(f"… and {len(prepared.rows) - SHOWN:,} more branches")
-    creates = () if prepared.creates is None else (f"topic {prepared.creates} is created first",)
+    creates = () if prepared.creates is None else (prepared.to.created_text,)
     return ConfirmRequest(
         title=f"Write {counted(prepared.records, 'record')} back?",
         target=(f"{title}, cluster {prepared.contents.index.header.cluster_id}", *rows, *creates),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from backends.base.answers import LogPosition, RawBatches
 from backends.base.errors import BackendError, NotAllowed
 from backends.base.protocol import Progress
-from console.errors import ConsoleError
+from console.errors import ConsoleError, InputError
 from console.operations.rescue.byte_rate import ByteRate
 from console.rescue.branch_writer import BranchError, BranchWriter, RescueDiskError
 from console.rescue.manifest import BranchManifest
@@ -79,12 +79,17 @@ class RescueRun:
             for source in self._sources:
                 pending: deque[RescueBranch] = deque()
                 for branch in source.branches:
-                    manifest = await asyncio.to_thread(self._directory.read_before, branch)
+                    try:
+                        manifest = await asyncio.to_thread(self._directory.read_before, branch)
+                    except InputError as error:
+                        self._failed(branch, str(error))
+                        continue
                     if manifest is None:
                         pending.append(branch)
-                    else:
-                        before += 1
-                        self._ended(branch, manifest)
+                        continue
+                    before += 1
+                    self._progress.advanced(branch.end - branch.start, 0)
+                    self._ended(branch, manifest)
                 readers.create_task(self._read_source(source.read, pending))
         results = tuple(self._results[branch] for source in self._sources for branch in source.branches)
         return BranchResults(results, before, time.monotonic() - began)

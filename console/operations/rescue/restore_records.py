@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from backends.base.protocol import Backend, Progress
@@ -22,12 +22,12 @@ from console.operations.rescue.newer_keys import newer_keys
 from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, TargetPartition, key_of
 from console.operations.rescue.restore_target import RestoreTarget, TopicAges, source_target, topic_target
 from console.provenance import now
+from console.rescue.rescue_directory import locked
 from console.rescue.rescued_branch import DamagedRescue, RescueContents, RescuedBranch, open_rescue
 from console.rescue.restore_journal import RestoreJournal, restored_records
 from console.rescue.restore_selection import (
     LARGEST_BY_DEFAULT,
     BranchCounts,
-    RestoredTransactions,
     RestoreSelection,
     TargetLimits,
     chosen_spans,
@@ -126,7 +126,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     def words(self) -> tuple[str, ...]:
         """The target and the selection, as options of the command."""
         target = ("--to-source",) if self.to_topic is None else ("--to-topic", self.to_topic)
-        return (*target, *_selection_words(self.selection))
+        return (*target, *self.selection.words)
 
     def without_lock(self, cluster_id: str) -> None:
         index = open_rescue(self.directory).index
@@ -268,6 +268,15 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     async def carry_out(
         self, cluster: Backend, prepared: PreparedRestore, run: ChangeRun[PreparedRestore]
     ) -> RestoredRecords:
+        lock = locked(self.directory)
+        try:
+            return await self._write_back(cluster, prepared, run)
+        finally:
+            os.close(lock)
+
+    async def _write_back(
+        self, cluster: Backend, prepared: PreparedRestore, run: ChangeRun[PreparedRestore]
+    ) -> RestoredRecords:
         entry = run.journal.before(RESTORE_RECORDS, self._recorded(prepared))
         writer = cluster.record_writer()
         to = prepared.to
@@ -371,28 +380,3 @@ def _repeated(
                 f"{counted(same, 'offset')} of this rescue were written to the same target before, from"
                 f" {restore.directory} ({restore.at}): records that both select will stand there twice"
             )
-
-
-def _selection_words(selection: RestoreSelection) -> tuple[str, ...]:
-    only = selection.only
-    words = [word for topic in selection.topics for word in ("--topic", topic)]
-    if selection.transactions is not RestoredTransactions.COMMITTED:
-        words += ["--transactions", str(selection.transactions)]
-    if only.after_offset is not None:
-        words += ["--after-offset", str(only.after_offset)]
-    if only.before_offset is not None:
-        words += ["--before-offset", str(only.before_offset)]
-    words += [
-        word
-        for option, ms in (("--from", only.from_ms), ("--to", only.to_ms))
-        if ms is not None
-        for word in (option, datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds"))
-    ]
-    if only.key is not None:
-        words += ["--key", only.key]
-    flags = (
-        ("--only-keys-missing", only.missing_keys),
-        ("--mark", selection.mark),
-        ("--incomplete", selection.incomplete),
-    )
-    return (*words, *(word for word, given in flags if given))

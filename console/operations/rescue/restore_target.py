@@ -10,6 +10,7 @@ from console.errors import InputError
 from console.rescue.rescued_branch import RescuedBranch
 from console.rescue.restore_selection import LARGEST_BY_DEFAULT
 from recovery.model import PartitionState, TopicPartition, Unknown
+from recovery.wording.quantity_text import counted
 
 COMPACTED = "compact"
 INTERNAL = "__"
@@ -53,6 +54,15 @@ class RestoreTarget:
     @property
     def name(self) -> str:
         return self.topic or "source"
+
+    @property
+    def created_text(self) -> str:
+        """What is made first, in one line."""
+        replicas = (
+            "the cluster's default of replicas" if self.replicas < 0 else counted(self.replicas, "replica")
+        )
+        partitions = counted(self.partitions, "partition")
+        return f"topic {self.topic} is created first, with {partitions} and {replicas} of each"
 
     @property
     def configs(self) -> Mapping[str, str]:
@@ -116,6 +126,12 @@ async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topi
         raise InputError(f"{topic}: this is the source; give --to-source for that; nothing was sent")
     wanted = 1 + max((one.branch.tp.partition for one in branches), default=0)
     states = await _states(cluster, [topic, *sources])
+    source = [state for tp, state in states.items() if tp.topic in sources]
+    if source and wanted > len(source):
+        raise InputError(
+            f"{sources[0]}: has {counted(len(source), 'partition')}, and the rescue holds partition {wanted - 1} of"
+            " it; nothing was sent"
+        )
     there = [state for tp, state in states.items() if tp.topic == topic]
     if there and len(there) < wanted:
         raise InputError(f"{topic}: has {len(there)} partitions, {wanted} are needed; nothing was sent")
@@ -124,7 +140,6 @@ async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topi
     known: Mapping[str, str] = {} if config is None or isinstance(config, Unknown) else config
     if there:
         return RestoreTarget(topic, states, {topic: _largest(known)}, ages={topic: _ages(known)})
-    source = [state for tp, state in states.items() if tp.topic in sources]
     return RestoreTarget(
         topic,
         states,

@@ -37,7 +37,7 @@ def prepared_restore_lines(prepared: PreparedRestore, rows: int) -> Iterator[str
     branches = counted(len(prepared.rows), "branch", "branches")
     yield f"{counted(prepared.records, 'record')} of {branches} to be written back{before}"
     if prepared.creates is not None:
-        yield f"topic {prepared.creates} is created first: it keeps its records until it is deleted"
+        yield f"{prepared.to.created_text}: it keeps its records until it is deleted"
     yield from prepared.notes
     yield ""
     shown = prepared.rows[: rows or None]

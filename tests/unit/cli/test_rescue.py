@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from console.cli.base.run import Run
 from console.operations.rescue.restore_run import RestoreRun
+from console.rescue.rescue_directory import locked
 from console.signals import Stopped
 from tests.unit.cli.command_process import Caller
 
@@ -104,6 +106,33 @@ def test_a_partition_whose_rescue_is_not_whole_is_not_elected(planned: Caller, t
     assert told.status == 1 and "1 elected" in told.out
 
 
+@pytest.mark.parametrize("damage", ["changed", "missing"])
+def test_an_earlier_rescue_that_is_no_longer_whole_elects_nobody(
+    planned: Caller, tmp_path: Path, damage: str
+) -> None:
+    """Its manifest still says that all of it was read."""
+    assert planned("ktriage", "rescue", "read", "plan.json", "--to", "saved", *TAIL).status == 0
+    (segment,) = (tmp_path / "saved").glob("*/*/*.log")
+    if damage == "missing":
+        segment.unlink()
+    else:
+        segment.write_bytes(segment.read_bytes()[:-1] + b"x")
+    read = planned("ktriage", "rescue", "read", "plan.json", "--to", "saved", *TAIL)
+    assert read.status == 1 and f"saved/{segment.relative_to(tmp_path / 'saved')}" in read.err, read
+    ended = planned("ktriage", "apply", "plan.json", "--rescue", "saved", *AGREED, *TAIL)
+    assert ended.status == 1 and "its rescue is not whole" in ended.err and "nothing was sent" in ended.out
+    assert "give a new directory" in ended.err
+    again = planned("ktriage", "apply", "plan.json", "--rescue", "anew", *AGREED, *TAIL)
+    assert again.status == 0 and "1 elected" in again.out
+
+
+def test_a_rescue_is_nobody_elses_to_read(planned: Caller, tmp_path: Path) -> None:
+    assert planned("ktriage", "rescue", "read", "plan.json", "--to", "saved", *TAIL).status == 0
+    made = [tmp_path / "saved", *(tmp_path / "saved").rglob("*")]
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o600}
+
+
 def test_without_a_rescue_the_journal_says_so(planned: Caller) -> None:
     assert planned("ktriage", "apply", "plan.json", *AGREED, *TAIL).status == 0
     assert "Z no-rescue" in planned("ktriage", "journal", *TAIL).out
@@ -173,6 +202,18 @@ def test_a_killed_write_back_goes_on_and_nothing_stands_twice(elected: Caller, t
     journal.write_bytes(b"".join(lines[:-2]) + lines[-2][:20])
     again = elected("ktriage", *words)
     assert again.status == 0 and "500 records written back; 500 counted" in again.out, again
+    assert max(log_ends(elected, "payments")) == 1800
+
+
+def test_two_runs_do_not_write_the_same_rescue_back_at_once(elected: Caller, tmp_path: Path) -> None:
+    """The other one has another state directory, so its lock of the cluster is another."""
+    words = ("restore", "saved", "--to-source", *AGREED, *TAIL)
+    other = locked(tmp_path / "saved")
+    ended = elected("ktriage", *words)
+    assert ended.status == 2 and "saved: another run is writing to it" in ended.err, ended
+    assert max(log_ends(elected, "payments")) == 1300
+    os.close(other)
+    assert elected("ktriage", *words).status == 0
     assert max(log_ends(elected, "payments")) == 1800
 
 
@@ -368,6 +409,20 @@ def test_of_a_damaged_file_the_sound_records_are_told_and_written_back_when_aske
     assert rest.status == 0 and "100 records written back; 100 counted" in rest.out, rest
     everything = elected("ktriage", "restore", "another", "--to-source", *AGREED, *TAIL)
     assert everything.status == 1 and "400 offsets of this rescue were written" in everything.err
+
+
+@pytest.mark.parametrize("name", ["rescue.json", "*/*/manifest.json", "*/*/*.log", "restore-source.jsonl"])
+def test_a_file_of_a_rescue_that_is_a_device_is_not_read(elected: Caller, tmp_path: Path, name: str) -> None:
+    """A pipe would block the command, and a device may never end."""
+    (tmp_path / "saved/restore-source.jsonl").touch()
+    (path,) = (tmp_path / "saved").glob(name)
+    path.unlink()
+    path.symlink_to("/dev/null")
+    words = ("restore", "saved", "--to-source", "--dry-run", *TAIL)
+    ended = (
+        elected("ktriage", *words) if "restore" in name else elected("ktriage", "rescue", "verify", "saved")
+    )
+    assert ended.status in (1, 2) and f"{path.name}: is no regular file" in ended.err, ended
 
 
 @pytest.mark.parametrize("changed", ["segment", "manifest", "missing"])

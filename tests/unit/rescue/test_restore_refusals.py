@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from console.errors import InputError
 from console.operations.rescue import restore_run as restore_run_module
 from console.operations.rescue.restore_records import PreparedRestore, RestoreRecords
 from console.operations.rescue.restore_run import RestoreRun
+from console.operations.rescue.restore_target import topic_target
 from console.rescue.manifest import INDEX, MANIFEST, RescueIndex, branch_directory, index_json, manifest_json
 from console.rescue.restore_journal import RestoreJournal
 from console.rescue.restore_selection import RestoreSelection
@@ -94,6 +96,33 @@ def test_another_cluster_is_refused(tmp_path: Path) -> None:
     change = RestoreRecords(saved(tmp_path), None, RestoreSelection(), "here", "a test")
     with pytest.raises(InputError, match="rescued from cluster c, and this is d"):
         change.without_lock("d")
+
+
+def test_a_partition_that_the_source_does_not_have_makes_no_topic(tmp_path: Path) -> None:
+    """A topic of a billion partitions would follow from one number of a manifest."""
+    branch = rescued(tmp_path, batch(500, 10, 0))
+    far = replace(branch, branch=branch.branch._replace(tp=TopicPartition("t", 10**9)))
+    with pytest.raises(InputError, match="has 1 partition, and the rescue holds partition 1000000000"):
+        asyncio.run(topic_target(Source({TP: LED}), [far], "kept"))
+    target = asyncio.run(topic_target(Source({TP: LED}), [branch], "kept"))
+    assert target.created_text == "topic kept is created first, with 1 partition and 2 replicas of each"
+
+
+def test_on_a_full_disk_the_record_keeps_whole_lines_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = RestoreJournal(tmp_path, CLUSTER_ID, "source")
+    journal.begin(ProducerIdentity(4000, 0))
+    journal.note("b", TP, 510, 10, 100)
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda fd, data: write(fd, data[:20]))
+        with pytest.raises(InputError, match="No space left"):
+            journal.note("b", TP, 520, 10, 110)
+    journal.note("b", TP, 530, 20, 110)
+    journal.close()
+    again = RestoreJournal(tmp_path, CLUSTER_ID, "source")
+    assert again.position("b") == (530, 30)
 
 
 def test_after_a_kill_the_record_goes_on_behind_its_last_whole_line(tmp_path: Path) -> None:
