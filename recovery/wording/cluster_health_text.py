@@ -18,12 +18,11 @@ _STALE = {
     QuorumState.UNREACHABLE: "no controller that leads can be reached",
 }
 _MEND = (
-    "nobody can be elected, and leaders and ISRs are shown as they were before. Mend the quorum first"
-    " (ktriage quorum status)."
+    "nobody can be elected, and leaders and ISRs are shown as they were before. Mend the quorum first ({where})."
 )
 _LOOK = (
     "nobody leads, or the brokers that answer are cut off from the controllers. Leaders and ISRs are shown as these"
-    " brokers last knew them, and may have changed. Look first (ktriage quorum status)."
+    " brokers last knew them, and may have changed. Look first ({where})."
 )
 _OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (--bootstrap-server)."
 
@@ -65,7 +64,7 @@ def health_lines(health: ClusterHealth) -> Iterator[str]:
     yield health_line(health)
     why = stale_reason(health)
     if why:
-        yield f"{why[0].upper()}{why[1:]}: {_consequence(health)}"
+        yield f"{why[0].upper()}{why[1:]}: {stale_advice(health, 'ktriage quorum status')}"
 
 
 def stale_reason(health: ClusterHealth) -> str:
@@ -75,10 +74,16 @@ def stale_reason(health: ClusterHealth) -> str:
     return _STALE.get(health.quorum.state, "")
 
 
-def _consequence(health: ClusterHealth) -> str:
+def stale_advice(health: ClusterHealth, where: str) -> str:
+    """What old partition states mean, and what to do first; "" if they are not known to be old. ``where``: what
+    shows the quorum.
+    """
+    if not stale_reason(health):
+        return ""
     if health.cut_off is not None:
         return _OTHERS
-    return _LOOK if health.quorum.state is QuorumState.UNREACHABLE else _MEND
+    text = _LOOK if health.quorum.state is QuorumState.UNREACHABLE else _MEND
+    return text.format(where=where)
 
 
 def leader_unknown_text(why: Unknown) -> str:
@@ -91,6 +96,20 @@ def quorum_badge(quorum: QuorumFinding) -> str:
     if quorum.state is QuorumState.LED:
         return f"{len(quorum.dead_voters)} down" if quorum.dead_voters else ""
     return _QUORUM[quorum.state]
+
+
+def brokers_badge(health: ClusterHealth) -> str:
+    """How many brokers are not up, in a word or two, "" where none is."""
+    found = {
+        "down": health.brokers_down,
+        "fenced": health.brokers_fenced,
+        "not reached": health.brokers_unreached,
+    }
+    counts = {how: len(brokers) for how, brokers in found.items() if brokers}
+    if not counts:
+        return ""
+    how = next(iter(counts)) if len(counts) == 1 else "not up"
+    return f"{sum(counts.values()):,} {how}"
 
 
 def _within(parts: list[_Part], width: int) -> str:

@@ -44,12 +44,16 @@ async def in_every_pane(robot: Robot, text: str) -> None:
 @pytest.mark.parametrize(
     ("scenario", "text", "tabs"),
     [
-        ("last-replica-standing", "broker 2 down · 1 offline", ("1 Offline partitions 1",)),
+        (
+            "last-replica-standing",
+            "broker 2 down · 1 offline",
+            ("1 Offline partitions 1", "8 Brokers 1 down"),
+        ),
         ("disk-failure", "1 disk failed · 4 offline", ("1 Offline partitions 4", "5 Log dirs 1 failed")),
         (
             "two-of-three-voters-lost",
             "quorum NO LEADER · controller 102 down · broker 3 down",
-            ("4 Quorum NO LEADER",),
+            ("4 Quorum NO LEADER", "8 Brokers 1 down"),
         ),
     ],
 )
@@ -63,6 +67,15 @@ async def test_what_is_wrong_stands_above_every_pane(scenario: str, text: str, t
 async def test_tabs_too_narrow_for_badges_mark_the_panes_of_trouble() -> None:
     async with console("disk-failure", size=(80, 24)) as robot:
         await robot.sees("[1 Offline partitions!] 2  3  4  5!  6")
+    async with console("last-replica-standing", size=(80, 24)) as robot:
+        await robot.sees("[1 Offline partitions!] 2  3  4  5  6  7  8!")
+
+
+async def test_without_a_quorum_the_first_pane_says_what_to_do_first() -> None:
+    async with console("two-of-three-voters-lost", size=(80, 24)) as robot:
+        await robot.sees("As before, no controller leads: 0 offline", "Nobody can be elected")
+        shown = " ".join(robot.screen.split())
+        assert "leaders and ISRs are shown as they were before. Mend the quorum first (pane 4)." in shown
 
 
 async def test_without_a_quorum_nothing_is_said_to_be_well() -> None:

@@ -31,7 +31,7 @@ class PartitionsView:
     ("offline and under min ISR", "all partitions"), and what is in the plan. ``counts`` are those of ``rows``
     where the caller has counted them already. ``known`` False: the partitions have not been read yet, so no rows is
     not good news. ``first`` is the time of the first view (same unit as ``now``). ``doubt`` says why the rows may
-    not be those of now ("no controller leads"), "" where they are.
+    not be those of now ("no controller leads"), "" where they are; ``doubt_advice`` is what to do about that first.
     """
 
     rows: Sequence[PartitionRow]
@@ -42,6 +42,7 @@ class PartitionsView:
     known: bool = True
     first: float = 0.0
     doubt: str = ""
+    doubt_advice: str = ""
 
 
 class PartitionsPane(TablePane):
@@ -112,7 +113,8 @@ class PartitionsPane(TablePane):
 
     def _steps(self, width: int, shown: int) -> list[Line]:
         """What to do first, in order; of an old picture only what it was then."""
-        lines = []
+        advice = self._view.doubt_advice
+        lines = fold(line(Piece(f"{advice[:1].upper()}{advice[1:]}", Tone.STRONG)), width, "  ") if advice else []
         old = bool(self._view.doubt)
         for text in steps_lines(self._counts.steps, shown):
             piece = Piece(f"As of then. {text}", Tone.DIM) if old else Piece(text, Tone.STRONG)
@@ -136,7 +138,8 @@ class PartitionsPane(TablePane):
         steps = self._counts.steps
         reported = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
         first = "" if row.advice is None or reported else f"{' '.join(advice_lines(row.advice))} "
-        reason = line(Piece(f"{row.state.tp}: {first}", Tone.STRONG), Piece(_reason(row)))
+        why = f"{row.decision.verdict.value.capitalize()}: " if first and row.decision is not None else ""
+        reason = line(Piece(f"{row.state.tp}: {first}", Tone.STRONG), Piece(f"{why}{_reason(row)}"))
         return [*fold(reason, width, "  "), *self.left_out(width)]
 
 

@@ -11,8 +11,8 @@ from console.app.main_screen.key_footer import KeyFooter
 from console.app.main_screen.title_view import title
 from console.app.session.session import Session
 from console.app.session.view import View
-from console.operations.registry import DIRS, OFFLINE, PANES, PLAN, QUORUM, Action
-from recovery.wording.cluster_health_text import quorum_badge
+from console.operations.registry import BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, Action
+from recovery.wording.cluster_health_text import brokers_badge, quorum_badge
 from widgets.bars.message_bars import CommandBar
 from widgets.bars.pane_tabs import Crumbs, PaneTabs, Tab
 from widgets.bars.title_bar import TitleBar
@@ -61,4 +61,5 @@ def _badges(view: View) -> dict[str, str]:
     badges = {QUORUM: quorum_badge(found.quorum)}
     badges[OFFLINE] = f"{found.offline:,}" if found.offline else ""
     badges[DIRS] = f"{found.failed_dirs:,} failed" if found.failed_dirs else ""
+    badges[BROKERS] = brokers_badge(found)
     return {pane: badge for pane, badge in badges.items() if badge}

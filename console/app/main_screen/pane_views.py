@@ -13,8 +13,10 @@ from console.app.plan.progress import Batches
 from console.app.plan.view import plan_view
 from console.app.session.session import Session
 from console.app.session.view import View
+from console.operations.registry import QUORUM
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
+from recovery.wording.cluster_health_text import stale_advice
 from widgets.base_pane import Pane
 from widgets.brokers import BrokersPane
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
@@ -84,6 +86,7 @@ def _partitions(session: Session) -> PartitionsView:
         known=view.partitions is not None,
         first=view.first or 0.0,
         doubt=doubt(session),
+        doubt_advice="" if view.health is None else stale_advice(view.health, f"pane {QUORUM}"),
     )
 
 

@@ -18,7 +18,7 @@ from recovery.membership.quorum import QuorumReplica, described
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, Unknown, Why
-from recovery.wording.cluster_health_text import health_line, health_lines, quorum_badge
+from recovery.wording.cluster_health_text import brokers_badge, health_line, health_lines, quorum_badge
 from tests.unit.recovery.surveys import SILENT, log, survey
 
 LED = QuorumFinding(QuorumState.LED)
@@ -229,3 +229,17 @@ def test_a_broker_that_refuses_is_not_said_to_be_out_of_reach() -> None:
     silent = Unknown(Why.NOT_ANSWERED, "timed out")
     found = troubled_brokers(brokers, {1: REFUSED, 2: silent, 3: None}, {1: REFUSED})
     assert (found.down, found.fenced, found.unreached) == ((), (), (2,))
+
+
+@pytest.mark.parametrize(
+    ("health", "badge"),
+    [
+        (WELL, ""),
+        (WELL._replace(brokers_down=(2,)), "1 down"),
+        (WELL._replace(brokers_fenced=(2, 3)), "2 fenced"),
+        (WELL._replace(brokers_unreached=(2,)), "1 not reached"),
+        (WELL._replace(brokers_down=(1,), brokers_fenced=(2,), brokers_unreached=(3,)), "3 not up"),
+    ],
+)
+def test_the_tab_of_the_brokers_says_how_many_are_not_up(health: ClusterHealth, badge: str) -> None:
+    assert brokers_badge(health) == badge
