@@ -114,7 +114,9 @@ class PartitionsPane(TablePane):
     def _steps(self, width: int, shown: int) -> list[Line]:
         """What to do first, in order; of an old picture only what it was then."""
         advice = self._view.doubt_advice
-        lines = fold(line(Piece(f"{advice[:1].upper()}{advice[1:]}", Tone.STRONG)), width, "  ") if advice else []
+        lines = (
+            fold(line(Piece(f"{advice[:1].upper()}{advice[1:]}", Tone.STRONG)), width, "  ") if advice else []
+        )
         old = bool(self._view.doubt)
         for text in steps_lines(self._counts.steps, shown):
             piece = Piece(f"As of then. {text}", Tone.DIM) if old else Piece(text, Tone.STRONG)
