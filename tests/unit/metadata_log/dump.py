@@ -43,11 +43,12 @@ def read_dump(text: str) -> list[Dumped]:
     for line in text.splitlines():
         match = _LINE.match(line)
         if match:
-            found.append(Dumped(int(match[1]), int(match[2]), _record(json.loads(match[3]))))
+            found.append(Dumped(int(match[1]), int(match[2]), record_shown(json.loads(match[3]))))
     return found
 
 
-def _record(payload: Mapping[str, Any]) -> MetadataRecord:
+def record_shown(payload: Mapping[str, Any]) -> MetadataRecord:
+    """The record of which ``payload`` is the JSON text: its type, version and data."""
     kind = RecordType[payload["type"].removesuffix("_RECORD")]
     read = _READERS.get(kind)
     return Skipped(kind, payload["version"]) if read is None else read(payload["data"])
@@ -72,6 +73,12 @@ _READERS: Mapping[RecordType, Callable[[Mapping[str, Any]], MetadataRecord]] = {
         True if data.get("inControlledShutdown") == 1 else None,
         _tuple(data, "logDirs"),
         _tuple(data, "cordonedLogDirs"),
+    ),
+    RecordType.FENCE_BROKER: lambda data: BrokerRegistrationChangeRecord(
+        data["id"], data["epoch"], True, None, None
+    ),
+    RecordType.UNFENCE_BROKER: lambda data: BrokerRegistrationChangeRecord(
+        data["id"], data["epoch"], False, None, None
     ),
     RecordType.REGISTER_CONTROLLER: lambda data: RegisterControllerRecord(
         data["controllerId"], data["incarnationId"], _endpoints(data)
