@@ -17,7 +17,10 @@ _STALE = {
     QuorumState.CANNOT_COMMIT: "a majority of the voters is down",
     QuorumState.UNREACHABLE: "no controller that leads can be reached",
 }
-_MEND = "nobody can be elected, and leaders and ISRs are shown as they were before. Mend the quorum first ({where})."
+_MEND = (
+    "nobody can be elected, and leaders and ISRs are shown as they were before. Mend the quorum first"
+    " ({where})."
+)
 _LOOK = (
     "nobody leads, or the brokers that answer are cut off from the controllers. Leaders and ISRs are shown as these"
     " brokers last knew them, and may have changed. Look first ({where})."
