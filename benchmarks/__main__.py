@@ -15,7 +15,7 @@ from benchmarks import bench_cluster, offline_recovery, plan_speed, status_comma
 from benchmarks.machine_info import described
 from benchmarks.measure import BenchmarkError, Side, run
 from benchmarks.profiler import imports, profile
-from benchmarks.report import Target, compared, growth, planned, ratio_of
+from benchmarks.report import RatioTarget, compared, growth, planned, ratio_of
 from testbed.kafka import KafkaCluster, TestbedError
 from testbed.kafka.jars import DEFAULT_VERSION
 
@@ -97,7 +97,7 @@ def _picture(cluster: KafkaCluster, rounds: int, directory: Path, say: Say) -> I
         _method(rounds),
         "",
     )
-    target = Target(status_command.TARGET)
+    target = RatioTarget(status_command.TARGET)
     yield from compared(sides, target)
     arguments = ("status", "--bootstrap-server", cluster.bootstrap(), "--output", "json")
     yield from _why_missed(sides, target, "ktriage", arguments, directory)
@@ -119,7 +119,7 @@ def _recovery(cluster: KafkaCluster, rounds: int, directory: Path, say: Say) -> 
         _method(rounds),
         "",
     )
-    target = Target(offline_recovery.TARGET, offline_recovery.AIM)
+    target = RatioTarget(offline_recovery.TARGET, offline_recovery.AIM)
     yield from compared(sides, target)
     if ratio_of(sides) > target.ratio:
         bench_cluster.take_offline(cluster)
@@ -128,7 +128,7 @@ def _recovery(cluster: KafkaCluster, rounds: int, directory: Path, say: Say) -> 
 
 
 def _why_missed(
-    sides: Sequence[Side], target: Target, command: str, arguments: Sequence[str], directory: Path
+    sides: Sequence[Side], target: RatioTarget, command: str, arguments: Sequence[str], directory: Path
 ) -> Iterator[str]:
     if ratio_of(sides) <= target.ratio:
         return

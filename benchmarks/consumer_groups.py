@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from benchmarks.bench_cluster import JVM_FLAGS, TOPIC, WAIT_SECONDS
 from benchmarks.command_lines import javas, ours
 from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_side
-from benchmarks.report import Target, compared
+from benchmarks.report import RatioTarget, compared
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError
 from testbed.kafka.wait import wait_until
 
@@ -56,7 +56,7 @@ def main() -> int:
         return 1
     print(
         f"{options.groups:,} groups, {options.partitions:,} partitions",
-        *compared(sides, Target(TARGET, AIM)),
+        *compared(sides, RatioTarget(TARGET, AIM)),
         sep="\n",
     )
     return 0

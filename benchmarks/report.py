@@ -10,7 +10,7 @@ from benchmarks.measure import Side
 MIB = 2**20
 
 
-class Target(NamedTuple):
+class RatioTarget(NamedTuple):
     """At most ``ratio`` times the other side's wall time; ``aim`` is a better value that we want to reach."""
 
     ratio: float
@@ -31,7 +31,7 @@ def ratio_of(sides: Sequence[Side]) -> float:
     return ours.figures.seconds / theirs.figures.seconds
 
 
-def compared(sides: Sequence[Side], target: Target) -> Iterator[str]:
+def compared(sides: Sequence[Side], target: RatioTarget) -> Iterator[str]:
     """A table of all sides, and the sentence about the target: the first side over the second."""
     yield "| | median | fastest to slowest | CPU time | peak memory |"
     yield "|---|---:|---:|---:|---:|"

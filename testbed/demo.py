@@ -17,7 +17,7 @@ from pathlib import Path
 
 from recovery.model import NO_LEADER
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError
-from testbed.kafka.incidents import Incident, stale_long_tail
+from testbed.kafka.incidents import OfflineIncident, stale_long_tail
 
 TOPIC = "orders"
 WIDTH = 88
@@ -116,7 +116,7 @@ def recover(cluster: KafkaCluster, connection: tuple[str, ...], output: DemoOutp
     return 0
 
 
-def proof(cluster: KafkaCluster, incident: Incident, output: DemoOutput) -> int:
+def proof(cluster: KafkaCluster, incident: OfflineIncident, output: DemoOutput) -> int:
     """Compares the readable with the acknowledged records; returns 1 if an acknowledged one is missing."""
     values = {record.value for record in cluster.client.consume(TOPIC, 0)}
     present = sum(1 for value in incident.acks_all if value in values)

@@ -17,7 +17,7 @@ from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import Unknown
 
 if TYPE_CHECKING:
-    from backends.base.metadata_log import MetadataLogReader
+    from backends.base.metadata_log_reader import MetadataLogReader
 
 KRAFT_VERSION = "kraft.version"
 CHANGE_TIMEOUT = 30.0

@@ -1,12 +1,12 @@
-"""The cluster's metadata log as a backend offers it, and one reading of it for all who need it."""
+"""One reading of the cluster's metadata log, shared by all who need it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from backends.base.errors import BackendError, NotOffered
+from backends.base.metadata_log_reader import MetadataLogReader, ReadProgress
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import Unknown, Why
 
@@ -16,34 +16,6 @@ if TYPE_CHECKING:
 
 SECONDS = 5.0
 """A log is read for so long at a time; the next reading goes on from there."""
-
-ReadProgress = Callable[[int, int], None]
-"""Called with (next offset, high watermark) while the log is read."""
-
-
-class MetadataLogReader(Protocol):
-    """Reads what is committed, the oldest first. ``history`` grows with every reading."""
-
-    @property
-    def history(self) -> MetadataHistory: ...
-
-    @property
-    def snapshot_offset(self) -> int:
-        """The offset at which the log continues after a snapshot; earlier changes are unknown. 0: the log is
-        complete.
-        """
-        ...
-
-    async def probe(self) -> None:
-        """Asks for the log once and keeps nothing of it. Raises what :meth:`read` would raise."""
-        ...
-
-    async def read(self, *, wait: float = 0.0, progress: ReadProgress | None = None) -> int:
-        """Reads everything committed so far and returns the number of new changes. If nothing is new, waits
-        up to ``wait`` seconds for it. Raises BackendError; records read before the error stay in ``history``.
-        """
-        ...
-
 
 _NOT_READ = Unknown(Why.NOT_ANSWERED, "the metadata log was not read")
 _NOT_IN_TIME = (

@@ -45,7 +45,7 @@ from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
     from backends.base.check_report import CheckReport
-    from backends.base.metadata_log import MetadataLogReader
+    from backends.base.metadata_log_reader import MetadataLogReader
 
 READ_ONLY = "the cluster is only read here; nothing was sent"
 

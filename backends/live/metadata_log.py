@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from backends.base.errors import BackendError, NoLeader
-from backends.base.metadata_log import ReadProgress
+from backends.base.metadata_log_reader import ReadProgress
 from backends.live.calls.fetch_metadata_log import LogPart, SnapshotId, fetch_metadata_log, fetch_snapshot
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError

@@ -14,7 +14,7 @@ from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
 from backends.simulator.invariants.verdict_soundness import VerdictCounts, VerdictSoundness
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import ElectLeaders, Reassign, SetConfig, UpdateFeature
-from backends.simulator.network import Weather, broker, controller
+from backends.simulator.network import NetworkConditions, broker, controller
 from backends.simulator.quorum_faults import QUORUM_FAULTS, Fault
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
@@ -159,7 +159,7 @@ def topology(seed: int) -> Topology:
         (TopicSpec(TOPIC, PARTITIONS, assignments, records=100),),
         min_isr=random.choice((1, 2, 2, 3)),
         config=config,
-        weather=Weather(loss=random.choice((0.0, 0.0, 0.01))),
+        weather=NetworkConditions(loss=random.choice((0.0, 0.0, 0.01))),
         producers=(
             ProducerSpec(TOPIC, tuple(range(PARTITIONS)), acks, 5, 200 * MILLISECOND),
             ProducerSpec(TOPIC, (0,), -1, 5, 300 * MILLISECOND),

@@ -46,7 +46,7 @@ def controller(node_id: int) -> NetworkNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class NetworkConditions:
     """The conditions of the whole network: each message takes ``latency`` plus up to ``jitter`` µs, and is lost
     with probability ``loss``.
     """
@@ -82,9 +82,9 @@ class _Stream:
 class Network:
     """Carries messages between attached nodes. Links are directed; ``cut`` and ``heal`` take both directions."""
 
-    def __init__(self, loop: Loop, weather: Weather | None = None) -> None:
+    def __init__(self, loop: Loop, weather: NetworkConditions | None = None) -> None:
         self.loop = loop
-        self.weather = weather or Weather()
+        self.weather = weather or NetworkConditions()
         self._attached: dict[NetworkNode, _Attached] = {}
         self._incarnations = 0
         self._cut: set[tuple[NetworkNode, NetworkNode]] = set()

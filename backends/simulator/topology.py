@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from backends.base.simulated_clusters import simulated_id
 from backends.simulator.config import Config
-from backends.simulator.network import Weather
+from backends.simulator.network import NetworkConditions
 from recovery.controller.rules import UncleanRecoveryStrategy
 
 
@@ -93,7 +93,7 @@ class Topology:
     controllers: tuple[int, ...] = (100, 101, 102)
     min_isr: int = 1
     config: Config = field(default_factory=Config)
-    weather: Weather = field(default_factory=Weather)
+    weather: NetworkConditions = field(default_factory=NetworkConditions)
     producers: tuple[ProducerSpec, ...] = ()
     spare_controllers: tuple[int, ...] = ()
     consumers: tuple[ConsumerSpec, ...] = ()

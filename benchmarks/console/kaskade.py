@@ -36,7 +36,7 @@ class Peer(NamedTuple):
     whole: str
 
 
-class Figures(NamedTuple):
+class ConsoleFigures(NamedTuple):
     """Seconds from process start, latencies, and the most memory in bytes."""
 
     frame: float
@@ -67,14 +67,14 @@ def served(home: Path) -> Iterator[str]:
             server.wait(30)
 
 
-def measured(peer: Peer, home: Path) -> Figures:
+def measured(peer: Peer, home: Path) -> ConsoleFigures:
     """One round."""
     with ConsoleProcess(peer.argv, home) as console:
         frame = console.until(peer.frame)
         shown = console.until(peer.shown)
         whole = console.until(peer.whole)
         console.quiet(1.0)
-        return Figures(frame, shown, whole, arrow_latencies(console), console.peak())
+        return ConsoleFigures(frame, shown, whole, arrow_latencies(console), console.peak())
 
 
 def arrow_latencies(console: ConsoleProcess) -> Latencies:
@@ -128,7 +128,7 @@ def lines(kaskade: str, rounds: int) -> Iterator[str]:
     yield _row("most memory, MB", rounds_of, lambda r: r.peak / 1e6)
 
 
-def _row(what: str, rounds_of: Sequence[Sequence[Figures]], value: object) -> str:
+def _row(what: str, rounds_of: Sequence[Sequence[ConsoleFigures]], value: object) -> str:
     assert callable(value)
     cells = [sorted(value(one) for one in rounds)[len(rounds) // 2] for rounds in rounds_of]
     return f"| {what} | {' | '.join(f'{cell:,.2f}' for cell in cells)} |"

@@ -20,7 +20,7 @@ from benchmarks.ground_truth.disk_records import DiskReplica, read_disk
 from benchmarks.ground_truth.promises import TopicHistory
 from benchmarks.ground_truth.writers import Writers
 from testbed.kafka import KafkaCluster, wait_until
-from testbed.kafka.cluster_metadata import PartitionState
+from testbed.kafka.cluster_metadata import DescribedPartition
 from testbed.kafka.connection import NoAnswer
 from testbed.kafka.errors import TestbedError
 from tests.live.incident_steps import assign, delete_records, kill, start
@@ -29,7 +29,7 @@ UNCLEAN = i8(1)
 COMPACT = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
 
 
-class History:
+class IncidentHistory:
     """Topics of one partition each, and what happens to them and to the brokers. ``steps`` lists it in words."""
 
     def __init__(self, cluster: KafkaCluster, seed: int, topics: int) -> None:
@@ -46,7 +46,7 @@ class History:
     def running(self) -> list[int]:
         return [id for id, node in self.cluster.brokers.items() if node.is_running and id not in self._paused]
 
-    def states(self) -> dict[str, PartitionState]:
+    def states(self) -> dict[str, DescribedPartition]:
         """Of each topic that is known."""
         found = self.cluster.metadata.partitions_of(topic.name for topic in self.topics)
         return {name: partitions[0] for name, partitions in found.items() if 0 in partitions}

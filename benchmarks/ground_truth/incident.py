@@ -20,7 +20,7 @@ from backends.base.answers import Outcome
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import scan_lines
 from benchmarks.ground_truth.disk_records import DiskReplica, read_disk
-from benchmarks.ground_truth.history import History, elect_whoever_is_alive
+from benchmarks.ground_truth.history import IncidentHistory, elect_whoever_is_alive
 from benchmarks.ground_truth.promises import PromiseCounts, TopicHistory, broken_promises, lost_records
 from console.disk_evidence_files import read_disk_evidence
 from console.operations.elections.leader_choice import Choices, LeaderChoice
@@ -77,7 +77,7 @@ def incident_result(line: str) -> IncidentResult:
 def run_incident(cluster: KafkaCluster, seed: int, topics: int) -> IncidentResult:
     """All brokers run before and after it; its topics are deleted."""
     began = time.monotonic()
-    history = History(cluster, seed, topics)
+    history = IncidentHistory(cluster, seed, topics)
     history.run()
     found = IncidentResult(seed, history.steps)
     asyncio.run(_recover(history, found))
@@ -87,7 +87,7 @@ def run_incident(cluster: KafkaCluster, seed: int, topics: int) -> IncidentResul
     return found
 
 
-async def _recover(history: History, found: IncidentResult) -> None:
+async def _recover(history: IncidentHistory, found: IncidentResult) -> None:
     by_name = {topic.name: topic for topic in history.topics}
     before = _disks(history)
     options = ChoiceOptions(Selection(topics=tuple(by_name)), strategy=Strategy.AGGRESSIVE)
@@ -139,7 +139,7 @@ def _offline(choices: Choices, settled: Sequence[str]) -> list[LeaderChoice]:
     return [row for row in choices.rows if row.survey.state.offline and row.tp.topic in settled]
 
 
-def _any_leader(history: History, offline: Sequence[LeaderChoice]) -> list[PlanRow]:
+def _any_leader(history: IncidentHistory, offline: Sequence[LeaderChoice]) -> list[PlanRow]:
     """Plans that elect each electable replica, also the worst."""
     rows = []
     for survey, decision in offline:
@@ -194,7 +194,7 @@ def _broken_decisions(
     return wrong
 
 
-def _disks(history: History) -> dict[str, dict[int, DiskReplica]]:
+def _disks(history: IncidentHistory) -> dict[str, dict[int, DiskReplica]]:
     """Every replica's disk, by topic and broker; of a running broker from the log start that it serves."""
     states = history.states()
     found: dict[str, dict[int, DiskReplica]] = {name: {} for name in states}
@@ -224,7 +224,7 @@ def _log_starts(port: int, topics: Sequence[str]) -> dict[str, int]:
     return {str(topic.name): one.offset for topic in told for one in topic.partitions if not one.error_code}
 
 
-def _return(history: History) -> None:
+def _return(history: IncidentHistory) -> None:
     """Starts every broker; waits until its replicas follow."""
     cluster = history.cluster
     cluster.bring_all_up()

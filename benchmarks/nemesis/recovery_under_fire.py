@@ -26,7 +26,7 @@ from benchmarks.bench_cluster import LAST, SURVIVORS, TOPIC, assignment
 from benchmarks.nemesis.recovery_tool import TOOL_SECONDS, RecoveryTool, elections_of
 from benchmarks.nemesis.request_moments import ProxiedBrokers, random_moment
 from testbed.kafka import KafkaCluster
-from testbed.kafka.cluster_metadata import PartitionState
+from testbed.kafka.cluster_metadata import DescribedPartition
 from testbed.kafka.errors import TimedOut
 from testbed.kafka.wait import wait_until
 
@@ -232,7 +232,7 @@ class RecoveryUnderFire:
         if strangers & self.result.led.keys():
             self.result.wrong.append(f"led by {strangers}, which nobody started")
 
-    def _verified_states(self) -> tuple[Mapping[int, PartitionState], Mapping[int, Mapping[str, Any]]]:
+    def _verified_states(self) -> tuple[Mapping[int, DescribedPartition], Mapping[int, Mapping[str, Any]]]:
         """The partitions, and what ``verify`` says of them. If they changed while it ran, both are read again: on
         a busy machine a broker may lose its session, and get it back.
         """
@@ -253,7 +253,7 @@ class RecoveryUnderFire:
         return {row["partition"]: row for row in json.loads(out)["partitions"]}
 
 
-def _broken_report(state: PartitionState, row: Mapping[str, Any] | None, designated: int) -> str | None:
+def _broken_report(state: DescribedPartition, row: Mapping[str, Any] | None, designated: int) -> str | None:
     """What the tool reported of the partition that is not so, or did not report."""
     if row is None:
         return None
@@ -269,7 +269,7 @@ def _broken_report(state: PartitionState, row: Mapping[str, Any] | None, designa
     return None
 
 
-def _broken_verify(state: PartitionState, row: Mapping[str, Any] | None) -> str | None:
+def _broken_verify(state: DescribedPartition, row: Mapping[str, Any] | None) -> str | None:
     """A leader that was not designated must be told in the end, whatever became of the tool that elected."""
     if row is None:
         return "not verified"

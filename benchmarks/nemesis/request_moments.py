@@ -16,7 +16,7 @@ from tests.live.request_proxy import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADER
 _NAMES = {ALTER_PARTITION_REASSIGNMENTS: "AlterPartitionReassignments", ELECT_LEADERS: "ElectLeaders"}
 
 
-class Moment(NamedTuple):
+class RequestMoment(NamedTuple):
     """Before the ``number``-th request of a kind reaches its broker or, if ``answered``, before its response
     reaches the tool. Numbers begin at 1 and count the requests to all brokers.
     """
@@ -30,11 +30,11 @@ class Moment(NamedTuple):
         return " ".join(filter(None, ("before", what, _NAMES[self.api_key], str(self.number))))
 
 
-def random_moment(random: Random, parts: int) -> Moment:
+def random_moment(random: Random, parts: int) -> RequestMoment:
     """Of a recovery of so many parts: each part writes the orders, elects its leaders, and restores the orders."""
     api_key = random.choice(sorted(_NAMES))
     requests = parts if api_key == ELECT_LEADERS else 2 * parts
-    return Moment(api_key, random.random() < 0.5, random.randrange(requests) + 1)
+    return RequestMoment(api_key, random.random() < 0.5, random.randrange(requests) + 1)
 
 
 class ProxiedBrokers:
@@ -47,7 +47,7 @@ class ProxiedBrokers:
         self._stack = ExitStack()
         self._lock = threading.Lock()
         self._counts: Counter[tuple[int, bool]] = Counter()
-        self._moment: Moment | None = None
+        self._moment: RequestMoment | None = None
         self._strike: Callable[[], object] | None = None
 
     def __enter__(self) -> Self:
@@ -65,7 +65,7 @@ class ProxiedBrokers:
         for id, address in addresses.items():
             yield from ("--broker", f"{id}={address}")
 
-    def strike_at(self, moment: Moment, strike: Callable[[], object]) -> None:
+    def strike_at(self, moment: RequestMoment, strike: Callable[[], object]) -> None:
         """Calls ``strike`` once, at that moment."""
         self._moment, self._strike = moment, strike
 

@@ -64,7 +64,7 @@ def main() -> int:
         stages = _run("watch-stages", str(STAGE_RECORDS), f"{directory}/stages")
     missed = [*_missed(jobs), *_watch_missed(watched)]
     RESULTS.parent.mkdir(exist_ok=True)
-    measured = Measured(jobs, drills, taken, watched, stages, asked.rounds, load, missed)
+    measured = MeasuredJob(jobs, drills, taken, watched, stages, asked.rounds, load, missed)
     RESULTS.write_text("\n".join(_lines(measured)) + "\n")
     _say(f"results: {RESULTS}")
     for line in missed:
@@ -148,7 +148,7 @@ def _memory(figures: Figures) -> str:
     return f"{figures['peak_java'] / MIB:,.0f} + {figures['peak_workers'] / MIB:,.0f} MiB"
 
 
-class Measured(NamedTuple):
+class MeasuredJob(NamedTuple):
     """Figures by millions and job, of the drills by workers, of the snapshot, and of the watch and its stages."""
 
     jobs: Mapping[int, Mapping[str, Figures]]
@@ -161,7 +161,7 @@ class Measured(NamedTuple):
     missed: list[str]
 
 
-def _lines(measured: Measured) -> Iterator[str]:
+def _lines(measured: MeasuredJob) -> Iterator[str]:
     jobs, drills, taken, watched, stages, rounds, load, missed = measured
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("pyspark", "pyarrow", "duckdb"))
     yield "# The pipeline"

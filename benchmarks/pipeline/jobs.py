@@ -18,7 +18,7 @@ from backends.simulator.scenario.files import read
 from benchmarks.pipeline.duckdb_exposure import exposure as duckdb_exposure
 from benchmarks.pipeline.generated_fleet import BROKERS, rack_of
 from benchmarks.pipeline.watch_speed import run_watch, stages, watched_clusters
-from console.operations.history.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.drill_job import run_grid
 from pipeline.drills.incident import IncidentShape
@@ -134,7 +134,7 @@ def drill(workers: int, out: StoragePath, seeds: int) -> dict[str, float]:
 def snapshot(scenario: str, out: StoragePath) -> dict[str, float]:
     """A full snapshot of a simulated cluster: memory before it (the simulation alone), and at the peak."""
     backend = SimulatorBackend(read(scenario), 1)
-    taking = Taking(out, 30.0, lambda: datetime.now(UTC), lambda: "bench", "0.1.0")
+    taking = SnapshotSettings(out, 30.0, lambda: datetime.now(UTC), lambda: "bench", "0.1.0")
 
     async def take() -> tuple[int, float, int]:
         await backend.open()

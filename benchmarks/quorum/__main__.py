@@ -18,13 +18,13 @@ from benchmarks.bench_cluster import PARTITIONS, TOPIC, WAIT_SECONDS, assignment
 from benchmarks.command_lines import javas, ours
 from benchmarks.machine_info import described
 from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_side
-from benchmarks.report import Target, compared, ratio_of
+from benchmarks.report import RatioTarget, compared, ratio_of
 from testbed.kafka import KafkaCluster
 
 RESULTS = Path(__file__).parent.parent / "results" / "quorum.md"
 ROUNDS = 7
-STATUS = Target(0.7)
-DIRS = Target(0.5)
+STATUS = RatioTarget(0.7)
+DIRS = RatioTarget(0.5)
 
 
 def main() -> int:
@@ -90,7 +90,7 @@ def dirs_commands(cluster: KafkaCluster) -> tuple[Command, ...]:
 
 
 def report(
-    machine: tuple[str, ...], rounds: int, parts: tuple[tuple[str, tuple[Side, ...], Target], ...]
+    machine: tuple[str, ...], rounds: int, parts: tuple[tuple[str, tuple[Side, ...], RatioTarget], ...]
 ) -> Iterator[str]:
     """The Markdown file."""
     yield "# The quorum and the log dirs against Kafka's own tools"

@@ -41,7 +41,7 @@ class Mutant(NamedTuple):
     tests: tuple[str, ...]
 
 
-class Verdict(StrEnum):
+class MutantOutcome(StrEnum):
     """The result of the tests."""
 
     NOTICED = "noticed"
@@ -53,7 +53,7 @@ class MutantResult(NamedTuple):
     """``by`` is the first test that failed, or what was wrong."""
 
     mutant: Mutant
-    verdict: Verdict
+    verdict: MutantOutcome
     by: str
     seconds: float
 
@@ -105,7 +105,7 @@ def run(options: SoakOptions) -> int:
         with ThreadPoolExecutor(jobs) as pool:
             tried = pool.map(lambda mutant: _tried(mutant, copies, failures), selected)
             results = [_print_result(result) for result in tried]
-    bad = [result for result in results if result.verdict is not Verdict.NOTICED]
+    bad = [result for result in results if result.verdict is not MutantOutcome.NOTICED]
     took = time.monotonic() - began
     print(f"mutants: {len(results)} changes in {took:.0f} s, {jobs} at a time: {len(bad)} not noticed")
     return 1 if bad else 0
@@ -160,7 +160,7 @@ def _tried(mutant: Mutant, copies: Queue[Path], failures: Sequence[str]) -> Muta
     began = time.monotonic()
     broken = failing_test(mutant, failures)
     if broken is not None:
-        return MutantResult(mutant, Verdict.ERROR, f"fails without any change: {broken}", 0.0)
+        return MutantResult(mutant, MutantOutcome.ERROR, f"fails without any change: {broken}", 0.0)
     copy = copies.get()
     path = copy / mutant.file
     try:
@@ -172,7 +172,7 @@ def _tried(mutant: Mutant, copies: Queue[Path], failures: Sequence[str]) -> Muta
             path.write_text(source)
         verdict, by = _verdict(ended), _first_failure(ended)
     except (BadChange, OSError) as error:
-        verdict, by = Verdict.ERROR, str(error)
+        verdict, by = MutantOutcome.ERROR, str(error)
     finally:
         copies.put(copy)
     return MutantResult(mutant, verdict, by, time.monotonic() - began)
@@ -208,10 +208,10 @@ def _pytest(
         return None
 
 
-def _verdict(ended: subprocess.CompletedProcess[str] | None) -> Verdict:
+def _verdict(ended: subprocess.CompletedProcess[str] | None) -> MutantOutcome:
     if ended is None or ended.returncode == _NOTICED:
-        return Verdict.NOTICED
-    return Verdict.SURVIVED if ended.returncode == 0 else Verdict.ERROR
+        return MutantOutcome.NOTICED
+    return MutantOutcome.SURVIVED if ended.returncode == 0 else MutantOutcome.ERROR
 
 
 def _first_failure(ended: subprocess.CompletedProcess[str] | None) -> str:

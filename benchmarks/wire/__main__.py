@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.machine_info import described
 from benchmarks.measure import BenchmarkError
-from benchmarks.wire.measured_runs import Picture, Recovery, picture, recovery
+from benchmarks.wire.measured_runs import PictureRun, RecoveryRun, picture, recovery
 from benchmarks.wire.served_cluster import BROKERS
 
 RESULTS = Path(__file__).parent.parent / "results" / "wire.md"
@@ -28,8 +28,8 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     machine = list(described("4.3.1"))
-    pictures: list[Picture] = []
-    recoveries: list[Recovery] = []
+    pictures: list[PictureRun] = []
+    recoveries: list[RecoveryRun] = []
     with tempfile.TemporaryDirectory() as made:
         directory = Path(made)
         try:
@@ -59,13 +59,13 @@ def _calls(native: bool) -> str:
 
 
 def report(
-    machine: Sequence[str], rounds: int, pictures: Sequence[Picture], recoveries: Sequence[Recovery]
+    machine: Sequence[str], rounds: int, pictures: Sequence[PictureRun], recoveries: Sequence[RecoveryRun]
 ) -> list[str]:
     return list(_report(machine, rounds, pictures, recoveries))
 
 
 def _report(
-    machine: Sequence[str], rounds: int, pictures: Sequence[Picture], recoveries: Sequence[Recovery]
+    machine: Sequence[str], rounds: int, pictures: Sequence[PictureRun], recoveries: Sequence[RecoveryRun]
 ) -> Iterator[str]:
     yield "# The live adapter against served brokers"
     yield ""

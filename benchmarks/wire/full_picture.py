@@ -29,7 +29,7 @@ ROWS = 10
 """Partitions that ``ktriage status`` shows."""
 
 
-class Recorder:
+class AnswerRecorder:
     """Writes every response frame of a connection, with its request."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -77,7 +77,7 @@ def main(bootstrap: str, partitions: int, recording: str = "") -> int:
     collect_seldom()
     with ExitStack() as stack:
         if recording:
-            Recorder(stack.enter_context(Path(recording).open("wb"))).install()
+            AnswerRecorder(stack.enter_context(Path(recording).open("wb"))).install()
         began = time.monotonic()
         overviews: list[Overview] = []
         asyncio.run(take_overview(bootstrap, overviews))

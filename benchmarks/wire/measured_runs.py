@@ -17,7 +17,7 @@ from benchmarks.wire.served_cluster import offline, served, whole
 Say = Callable[[str], None]
 
 
-class Picture(NamedTuple):
+class PictureRun(NamedTuple):
     """Medians: seconds and peak bytes of the process, seconds of the lower limit, bytes and responses."""
 
     partitions: int
@@ -40,7 +40,7 @@ class Picture(NamedTuple):
         return self.replayed / self.limit
 
 
-class Recovery(NamedTuple):
+class RecoveryRun(NamedTuple):
     """Medians of ``kafka-unclean-recovery``: elected, verified, restored."""
 
     partitions: int
@@ -49,7 +49,7 @@ class Recovery(NamedTuple):
     peak: int
 
 
-def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Say) -> Picture:
+def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Say) -> PictureRun:
     """One recorded full picture of a served cluster, then ``rounds`` measured ones and as many replays."""
     with served(whole(partitions), directory, native=native) as bootstrap:
         argv = (sys.executable, "-m", "benchmarks.wire.full_picture", bootstrap, str(partitions))
@@ -67,7 +67,7 @@ def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Sa
     say(f"  replayed: {limits[0][0]:.2f} s for {size / 2**20:.1f} MiB")
     recording.unlink()
     limit = median(seconds for seconds, _, _ in limits)
-    return Picture(
+    return PictureRun(
         partitions,
         native,
         median(seconds for seconds, _, _ in taken),
@@ -111,7 +111,7 @@ def _decode_limit(recording: Path, directory: Path) -> tuple[float, int, int]:
     return float(seconds), int(size), int(answers)
 
 
-def recovery(partitions: int, native: bool, rounds: int, directory: Path, say: Say) -> Recovery:
+def recovery(partitions: int, native: bool, rounds: int, directory: Path, say: Say) -> RecoveryRun:
     """Each round has its own cluster, because recovered partitions are no longer offline."""
     taken = []
     for number in range(1, rounds + 1):
@@ -127,7 +127,7 @@ def recovery(partitions: int, native: bool, rounds: int, directory: Path, say: S
                 raise BenchmarkError(f"{_elected(result)} of {partitions} were elected")
             taken.append(measured)
             say(f"  round {number}: {measured.seconds:.2f} s, {measured.peak / 2**20:.0f} MiB")
-    return Recovery(
+    return RecoveryRun(
         partitions,
         native,
         median(measured.seconds for measured in taken),

@@ -25,7 +25,7 @@ PATIENCE = 0.5
 LAST_LOOKS = 20
 
 
-class Forgiving:
+class DetachableTerminal:
     """The terminal as a file that never fails: if the terminal is gone, text is dropped and ``lost`` is
     called once.
     """
@@ -67,7 +67,7 @@ class ConsoleDriver(LinuxDriver):
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         assert sys.__stderr__ is not None
-        self._file: Any = Forgiving(sys.__stderr__, self._tell)
+        self._file: Any = DetachableTerminal(sys.__stderr__, self._tell)
         self._stopped = False
 
     def write(self, data: str) -> None:

@@ -9,7 +9,7 @@ from time import monotonic
 from backends.base.membership import Membership
 
 
-class Waited:
+class ElapsedWait:
     """Counts from its creation. Reading a quorum without a leader takes seconds too, so counting only the
     pauses is not enough; in a simulation only the pauses count.
     """

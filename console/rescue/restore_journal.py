@@ -32,7 +32,7 @@ class BranchPosition(NamedTuple):
     records: int
 
 
-class Appended(NamedTuple):
+class AppendedRange(NamedTuple):
     """A partition's records that were appended: the first offset of the first batch and of the last one."""
 
     first: int
@@ -56,7 +56,7 @@ class RestoreJournal:
         if selection:
             self._about["selection"] = selection
         self._positions: dict[str, BranchPosition] = {}
-        self._appended: dict[TopicPartition, Appended] = {}
+        self._appended: dict[TopicPartition, AppendedRange] = {}
         self._fd = -1
         self._unsynced = 0
         self._whole = 0
@@ -68,7 +68,7 @@ class RestoreJournal:
         """How far that branch was written back, None if nothing of it was."""
         return self._positions.get(branch)
 
-    def appended(self) -> Mapping[TopicPartition, Appended]:
+    def appended(self) -> Mapping[TopicPartition, AppendedRange]:
         """Where the records are, by partition of the target."""
         return self._appended
 
@@ -163,7 +163,7 @@ class RestoreJournal:
         if records:
             held = self._appended.get(tp)
             first = at if held is None else min(held.first, at)
-            self._appended[tp] = Appended(first, at, (0 if held is None else held.records) + records)
+            self._appended[tp] = AppendedRange(first, at, (0 if held is None else held.records) + records)
 
 
 def restored_records(directory: Path) -> Iterator[tuple[Path, str, int]]:

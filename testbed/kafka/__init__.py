@@ -35,13 +35,13 @@ coroutine, call them in a thread.
 from testbed.kafka.cluster import KafkaCluster
 from testbed.kafka.config import ClusterSpec
 from testbed.kafka.errors import NodeDied, TestbedError, TimedOut, ToolFailed
-from testbed.kafka.listeners import Listener
+from testbed.kafka.listeners import ClientListener
 from testbed.kafka.wait import wait_until
 
 __all__ = [
+    "ClientListener",
     "ClusterSpec",
     "KafkaCluster",
-    "Listener",
     "NodeDied",
     "TestbedError",
     "TimedOut",

@@ -56,7 +56,7 @@ class Produced(NamedTuple):
         return frozenset(sent.error for sent in self.records if sent.error is not None)
 
 
-class Record(NamedTuple):
+class ConsumedRecord(NamedTuple):
     """One consumed record; ``timestamp`` is milliseconds since the epoch."""
 
     offset: int
@@ -170,7 +170,7 @@ class Client:
         *,
         isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
         timeout: float = 30.0,
-    ) -> tuple[Record, ...]:
+    ) -> tuple[ConsumedRecord, ...]:
         """All records of a partition from the log start to the high watermark. Raises TimedOut or KafkaError."""
         reading = _read(self._reader, TopicPartition(topic, partition), isolation)
         return _in_own_loop(reading, timeout, f"{topic}-{partition} to be read to its end")
@@ -209,9 +209,11 @@ async def _write_each(
     }
 
 
-async def _read(config: Mapping[str, object], where: TopicPartition, isolation: str) -> tuple[Record, ...]:
+async def _read(
+    config: Mapping[str, object], where: TopicPartition, isolation: str
+) -> tuple[ConsumedRecord, ...]:
     consumer = AIOKafkaConsumer(**config, isolation_level=isolation, auto_offset_reset="earliest")
-    records: list[Record] = []
+    records: list[ConsumedRecord] = []
     await consumer.start()
     try:
         consumer.assign([where])
@@ -219,7 +221,9 @@ async def _read(config: Mapping[str, object], where: TopicPartition, isolation: 
         end = (await consumer.end_offsets([where]))[where]
         while await consumer.position(where) < end:
             for record in (await consumer.getmany(where, timeout_ms=200)).get(where, ()):
-                records.append(Record(record.offset, (record.value or b"").decode(), record.timestamp))
+                records.append(
+                    ConsumedRecord(record.offset, (record.value or b"").decode(), record.timestamp)
+                )
     finally:
         await consumer.stop()
     return tuple(records)

@@ -8,7 +8,7 @@ from typing import Literal
 from testbed.kafka.certificates import STORE_PASSWORD, Authority
 from testbed.kafka.config import CONTROLLER_LISTENER, INTERNAL_LISTENER, Addresses, ClusterSpec, as_text
 from testbed.kafka.errors import TestbedError
-from testbed.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, Listener, Mechanism, client_jaas
+from testbed.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, ClientListener, Mechanism, client_jaas
 
 Store = Literal["PEM", "PKCS12"]
 
@@ -122,9 +122,13 @@ class ClientConfigs:
             "ssl.key.password": STORE_PASSWORD,
         }
 
-    def _listener(self, name: str | None) -> Listener:
+    def _listener(self, name: str | None) -> ClientListener:
         if name == CONTROLLER_LISTENER:
-            return Listener(name, "SASL_PLAINTEXT", ("PLAIN",)) if self._spec.secured else Listener(name)
+            return (
+                ClientListener(name, "SASL_PLAINTEXT", ("PLAIN",))
+                if self._spec.secured
+                else ClientListener(name)
+            )
         for listener in self._spec.listeners:
             if name is None or listener.name == name:
                 return listener

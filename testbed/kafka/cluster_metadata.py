@@ -32,7 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=ResponsePayload)
 
 
-class PartitionState(NamedTuple):
+class DescribedPartition(NamedTuple):
     """One partition as DescribeTopicPartitions shows it; ``leader`` is -1 when there is none.
 
     ``replicas`` are in assignment order; ``offline`` are those whose broker is fenced or whose log dir failed.
@@ -69,13 +69,13 @@ class ClusterMetadata:
         """Ids of the brokers that all answering brokers see unfenced. Raises NoAnswer if no broker answers."""
         return frozenset.intersection(*self._views().values())
 
-    def partitions(self, topic: str) -> dict[int, PartitionState]:
+    def partitions(self, topic: str) -> dict[int, DescribedPartition]:
         """The topic's partitions by number; empty while the topic is not known. Raises NoAnswer."""
         return self.partitions_of([topic])[topic]
 
-    def partitions_of(self, topics: Iterable[str]) -> dict[str, dict[int, PartitionState]]:
+    def partitions_of(self, topics: Iterable[str]) -> dict[str, dict[int, DescribedPartition]]:
         """The partitions of each topic by number; empty for one that is not known. Raises NoAnswer."""
-        states: dict[str, dict[int, PartitionState]] = {topic: {} for topic in topics}
+        states: dict[str, dict[int, DescribedPartition]] = {topic: {} for topic in topics}
         asked = tuple(TopicRequest(name=TopicName(topic)) for topic in sorted(states))
         cursor: Cursor | None = None
         while True:
@@ -90,7 +90,7 @@ class ClusterMetadata:
                 topic_name=page.next_cursor.topic_name, partition_index=page.next_cursor.partition_index
             )
 
-    def partition(self, topic: str, partition: int) -> PartitionState:
+    def partition(self, topic: str, partition: int) -> DescribedPartition:
         """One partition. Raises KeyError while it is not known."""
         return self.partitions(topic)[partition]
 
@@ -151,7 +151,7 @@ class ClusterMetadata:
             self._describe_live,
         )
 
-    def distinct_states(self, topic: str, partition: int) -> frozenset[PartitionState]:
+    def distinct_states(self, topic: str, partition: int) -> frozenset[DescribedPartition]:
         """The states that the answering brokers show: a single one when all have applied the last change."""
         request = DescribeTopicPartitionsRequest(topics=(TopicRequest(name=TopicName(topic)),), cursor=None)
         answers = self.ask_all(request, DescribeTopicPartitionsResponse).values()
@@ -162,13 +162,13 @@ class ClusterMetadata:
         self,
         topic: str,
         partition: int,
-        condition: Callable[[PartitionState], bool],
+        condition: Callable[[DescribedPartition], bool],
         what: str,
         timeout: float = 30.0,
-    ) -> PartitionState:
+    ) -> DescribedPartition:
         """Until the partition's state fulfils the condition; returns that state."""
 
-        def fulfilled() -> PartitionState | None:
+        def fulfilled() -> DescribedPartition | None:
             state = self.partition(topic, partition)
             return state if condition(state) else None
 
@@ -176,19 +176,21 @@ class ClusterMetadata:
             fulfilled, f"{topic}-{partition} {what}", timeout, lambda: self.partition(topic, partition)
         )
 
-    def wait_leader(self, topic: str, partition: int, leader: int, timeout: float = 30.0) -> PartitionState:
+    def wait_leader(
+        self, topic: str, partition: int, leader: int, timeout: float = 30.0
+    ) -> DescribedPartition:
         return self.wait_partition(
             topic, partition, lambda state: state.leader == leader, f"to be led by {leader}", timeout
         )
 
-    def wait_offline(self, topic: str, partition: int, timeout: float = 30.0) -> PartitionState:
+    def wait_offline(self, topic: str, partition: int, timeout: float = 30.0) -> DescribedPartition:
         return self.wait_partition(
             topic, partition, lambda state: state.leader == -1, "to be offline", timeout
         )
 
     def wait_isr(
         self, topic: str, partition: int, isr: Iterable[int], timeout: float = 60.0
-    ) -> PartitionState:
+    ) -> DescribedPartition:
         """Until the ISR is exactly that set."""
         expected = set(isr)
         return self.wait_partition(
@@ -205,12 +207,12 @@ class ClusterMetadata:
         count: int,
         timeout: float = 60.0,
         *,
-        each: Callable[[PartitionState], bool] = lambda state: state.leader != -1,
+        each: Callable[[DescribedPartition], bool] = lambda state: state.leader != -1,
         what: str = "with a leader",
-    ) -> dict[int, PartitionState]:
+    ) -> dict[int, DescribedPartition]:
         """Until the topic has ``count`` partitions and each fulfils the condition (by default: has a leader)."""
 
-        def fulfilled() -> dict[int, PartitionState] | None:
+        def fulfilled() -> dict[int, DescribedPartition] | None:
             states = self.partitions(topic)
             return states if len(states) == count and all(map(each, states.values())) else None
 
@@ -305,8 +307,8 @@ class ClusterMetadata:
         return f"unfenced are {_ids(self.live_brokers())}"
 
 
-def _state(found: DescribeTopicPartitionsResponsePartition) -> PartitionState:
-    return PartitionState(
+def _state(found: DescribeTopicPartitionsResponsePartition) -> DescribedPartition:
+    return DescribedPartition(
         found.leader_id,
         found.leader_epoch,
         tuple(found.replica_nodes),

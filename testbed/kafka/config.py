@@ -13,7 +13,7 @@ from typing import Literal
 
 from testbed.kafka.errors import TestbedError
 from testbed.kafka.jars import DEFAULT_VERSION
-from testbed.kafka.listeners import Listener, SecurityFiles, internal_properties, listener_properties
+from testbed.kafka.listeners import ClientListener, SecurityFiles, internal_properties, listener_properties
 
 FIRST_CONTROLLER = 100
 FIRST_BROKER = 1
@@ -50,7 +50,7 @@ class ClusterSpec:
     controller_config: Mapping[str, str] = field(default_factory=dict)
     node_config: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     jvm: tuple[str, ...] = JVM_FLAGS
-    listeners: tuple[Listener, ...] = (Listener(),)
+    listeners: tuple[ClientListener, ...] = (ClientListener(),)
     users: Mapping[str, str] = field(default_factory=dict)
     super_users: tuple[str, ...] = ("admin",)
     authorizer: bool = False

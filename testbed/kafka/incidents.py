@@ -19,7 +19,7 @@ from kio.static.primitive import i8, i32
 
 from testbed.kafka.client import Acks
 from testbed.kafka.cluster import KafkaCluster
-from testbed.kafka.cluster_metadata import PartitionState
+from testbed.kafka.cluster_metadata import DescribedPartition
 from testbed.kafka.connection import NoAnswer
 from testbed.kafka.errors import TestbedError
 from testbed.kafka.wait import wait_until
@@ -32,7 +32,7 @@ def silent(_line: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class OfflineIncident:
     """The state an incident ends in: ``topic-partition`` is offline.
 
     ``alive`` and ``dead`` are its replicas' brokers. ``acks_all`` are the values acknowledged with acks=all, in
@@ -57,14 +57,14 @@ class Turn(NamedTuple):
 
 def stale_long_tail(
     cluster: KafkaCluster, topic: str, partition: int = 0, narrate: Narrate = silent
-) -> Incident:
+) -> OfflineIncident:
     """The longest log has a divergent tail: a choice by length would destroy acknowledged records.
 
     Of the replicas [a, b, c], all with the same 1,000 records, a takes 500 alone and dies (log end 1500, last
     epoch 0); b is elected uncleanly and takes 300 with acks=all that c has too (log end 1300, last epoch 2); b
     and c die, a and b come back. Both report the same current leader epoch.
     """
-    stage = _Partition(cluster, topic, partition, narrate)
+    stage = _IncidentSteps(cluster, topic, partition, narrate)
     first, second, third = stage.replicas(3)
     acks_all = stage.produce(1000, "all", "common", f"brokers {first}, {second} and {third} hold it all")
     stage.kill(second, third)
@@ -80,7 +80,7 @@ def stale_long_tail(
     stage.kill(third)
     stage.start(first, second)
     stage.wait_offline(f"{first} has the longer log, {second} the newer records, {third} stays dead")
-    return Incident(topic, partition, (first, second), (third,), acks_all, tail)
+    return OfflineIncident(topic, partition, (first, second), (third,), acks_all, tail)
 
 
 def isr_dead(
@@ -91,7 +91,7 @@ def isr_dead(
     survivor: int = 3,
     records: int = 100,
     narrate: Narrate = silent,
-) -> tuple[Incident, ...]:
+) -> tuple[OfflineIncident, ...]:
     """Every ISR member is dead; ``survivor``, which fell out of the ISR before, is alive with an older log.
 
     ``records`` are written to each partition before, and again after it fell out. All partitions must have the
@@ -104,7 +104,7 @@ def isr_dead(
             f"broker {survivor} must be one of at least two replicas of each partition of {topic}"
         )
     dead = tuple(sorted({broker for replicas in members.values() for broker in replicas} - {survivor}))
-    stage = _Partition(cluster, topic, min(members), narrate)
+    stage = _IncidentSteps(cluster, topic, min(members), narrate)
     before = stage.produce_each(members, records, "common", "all replicas hold them")
     stage.kill(survivor)
     stage.wait_each(
@@ -118,7 +118,7 @@ def isr_dead(
         f"{len(members)} partitions of {topic} are offline: only broker {survivor}'s older logs are alive"
     )
     return tuple(
-        Incident(
+        OfflineIncident(
             topic,
             partition,
             (survivor,),
@@ -131,13 +131,13 @@ def isr_dead(
 
 def logs_in_turn(
     cluster: KafkaCluster, topic: str, turns: Sequence[Turn], partition: int = 0, narrate: Narrate = silent
-) -> Incident:
+) -> OfflineIncident:
     """Replicas whose logs all diverge after the same 1,000 records: each broker of ``turns`` led alone once.
 
     The last leader stays dead (alive, Kafka would elect it by itself); the others come back. So three turns leave
     two different logs alive, four turns three.
     """
-    stage = _Partition(cluster, topic, partition, narrate)
+    stage = _IncidentSteps(cluster, topic, partition, narrate)
     replicas = stage.replicas(None)
     order = [turn.broker for turn in turns]
     if len(order) < 2 or set(order) != set(replicas) or len(set(order)) != len(order):
@@ -156,7 +156,7 @@ def logs_in_turn(
         stage.kill(broker)
     stage.start(*order[:-1])
     stage.wait_offline(f"the logs of {order[:-1]} all differ, {order[-1]} stays dead")
-    return Incident(topic, partition, tuple(order[:-1]), (order[-1],), acks_all, acks_one)
+    return OfflineIncident(topic, partition, tuple(order[:-1]), (order[-1],), acks_all, acks_one)
 
 
 def failed_disk(
@@ -203,7 +203,7 @@ def _unclean(topic: str, partition: int) -> ElectLeadersRequest:
     return ElectLeadersRequest(election_type=i8(1), topic_partitions=(asked,))
 
 
-class _Partition:
+class _IncidentSteps:
     """One partition. Each method makes a step, waits until it has taken effect, and reports it."""
 
     def __init__(self, cluster: KafkaCluster, topic: str, partition: int, narrate: Narrate) -> None:
@@ -237,7 +237,7 @@ class _Partition:
         return {partition: sent.acknowledged for partition, sent in done.items()}
 
     def wait_each(
-        self, partitions: Iterable[int], condition: Callable[[PartitionState], bool], what: str
+        self, partitions: Iterable[int], condition: Callable[[DescribedPartition], bool], what: str
     ) -> None:
         expected = frozenset(partitions)
 

@@ -24,7 +24,7 @@ OAUTH_MODULE = f"{_MODULES}.oauthbearer.OAuthBearerLoginModule"
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ClientListener:
     """One client listener of every broker. ``client_certificates`` asks for mutual TLS (SSL and SASL_SSL)."""
 
     name: str = "CLIENT"
@@ -46,7 +46,7 @@ class SecurityFiles:
 
 
 def listener_properties(
-    listener: Listener, users: Mapping[str, str], files: SecurityFiles | None
+    listener: ClientListener, users: Mapping[str, str], files: SecurityFiles | None
 ) -> dict[str, str]:
     """What a broker needs for one client listener."""
     prefix = f"listener.name.{listener.name.lower()}."

@@ -20,7 +20,7 @@ _BATCH = struct.Struct(">qiibIhi")
 _BEFORE_LENGTH_ENDS = 12
 
 
-class DiskLog(NamedTuple):
+class ReplicaLogFiles(NamedTuple):
     """One replica's log: ``start`` is the log start offset, ``end`` the log end offset, ``spans`` ascending."""
 
     start: int
@@ -42,7 +42,7 @@ def replica_directory(node: Node, topic: str, partition: int) -> Path:
     raise TestbedError(f"broker {node.id} has no replica of {topic}-{partition}")
 
 
-def read_log(node: Node, topic: str, partition: int) -> DiskLog:
+def read_log(node: Node, topic: str, partition: int) -> ReplicaLogFiles:
     """The log as it is on the disk now. Raises TestbedError if there is none."""
     directory = replica_directory(node, topic, partition)
     segments = sorted(directory.glob("[0-9]*.log"))
@@ -59,7 +59,7 @@ def read_log(node: Node, topic: str, partition: int) -> DiskLog:
                 spans.append(EpochSpan(epoch, first, after))
     start = max(int(segments[0].stem), _checkpointed_start(directory, topic, partition))
     visible = (EpochSpan(epoch, max(first, start), after) for epoch, first, after in spans if after > start)
-    return DiskLog(start, end, tuple(visible))
+    return ReplicaLogFiles(start, end, tuple(visible))
 
 
 def cut_log(node: Node, topic: str, partition: int, end: int) -> None:

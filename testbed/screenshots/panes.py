@@ -45,7 +45,7 @@ LIMIT = 120.0
 MOMENT = 1_767_225_600.0
 
 
-class Picture(NamedTuple):
+class Screenshot(NamedTuple):
     """A scenario on a terminal of ``size``, after ``keys``. ``later``: seconds that the clock advances before the
     first key. ``lost``: the cluster answers only the first read.
     """
@@ -63,7 +63,7 @@ _CHOOSE = ("enter", "c", "down", "enter")
 _STORY = (*_CHOOSE, "enter", "6")
 PICTURES = (
     *(
-        Picture(f"{name}-{width}", where, size, keys)
+        Screenshot(f"{name}-{width}", where, size, keys)
         for name, where, keys in (
             ("1-offline-partitions", "zone-power-loss", ()),
             ("2-replica-log-info", "stale-long-tail", ("enter",)),
@@ -76,15 +76,15 @@ PICTURES = (
         )
         for width, size in (("narrow", NARROW), ("wide", WIDE))
     ),
-    Picture("confirmation", "last-replica-standing", NARROW, ("enter", "c", "6", "A", "X")),
-    Picture("advice", "stale-long-tail", NARROW, ("enter", "c")),
-    Picture("candidates", "stale-long-tail", NARROW, _CHOOSE),
-    Picture("strategies", "offline-2000", NARROW, ("T",)),
-    Picture("glossary", "last-replica-standing", NARROW, ("W",)),
-    Picture("armed", "last-replica-standing", NARROW, ("A",)),
-    Picture("read-only", "last-replica-standing", NARROW, read_only=True),
-    Picture("disconnected", "last-replica-standing", NARROW, ("r",), lost=True, later=40.0),
-    Picture("help", "last-replica-standing", WIDE, ("question_mark",)),
+    Screenshot("confirmation", "last-replica-standing", NARROW, ("enter", "c", "6", "A", "X")),
+    Screenshot("advice", "stale-long-tail", NARROW, ("enter", "c")),
+    Screenshot("candidates", "stale-long-tail", NARROW, _CHOOSE),
+    Screenshot("strategies", "offline-2000", NARROW, ("T",)),
+    Screenshot("glossary", "last-replica-standing", NARROW, ("W",)),
+    Screenshot("armed", "last-replica-standing", NARROW, ("A",)),
+    Screenshot("read-only", "last-replica-standing", NARROW, read_only=True),
+    Screenshot("disconnected", "last-replica-standing", NARROW, ("r",), lost=True, later=40.0),
+    Screenshot("help", "last-replica-standing", WIDE, ("question_mark",)),
 )
 
 
@@ -114,7 +114,7 @@ def _fixed_header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Head
     return replace(plan_header(cluster_id, ranking, strategy), plan_id=str(uuid.UUID(int=1)), made_at=made_at)
 
 
-async def draw(picture: Picture) -> str:
+async def draw(picture: Screenshot) -> str:
     """The picture as SVG."""
     clock = _Clock()
     target = resolve(None, None, picture.scenario, None)
@@ -201,7 +201,7 @@ def write(directory: Path, names: Sequence[str] = ()) -> None:
         print(directory / f"{picture.name}.svg", flush=True)
 
 
-def drawn(picture: Picture) -> str:
+def drawn(picture: Screenshot) -> str:
     """As :func:`draw`, in its own event loop and state directory."""
     with tempfile.TemporaryDirectory() as state:
         before = os.environ.get("XDG_STATE_HOME")

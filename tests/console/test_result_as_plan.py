@@ -10,7 +10,7 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.operations.history.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.plan.decide_rows import planned
 from pipeline.results import JobResult, RunTarget, commit
 from pipeline.snapshot.state_sources import find
@@ -31,7 +31,7 @@ async def _result(home: Path) -> str:
     backend = SimulatorBackend(read(SCENARIO), 1)
     await backend.open()
     lake = storage_path(str(home / "lake"))
-    taken = await Series(backend, Taking(lake, 5.0, lambda: NOON, lambda: "t", "0.1.0")).full()
+    taken = await Series(backend, SnapshotSettings(lake, 5.0, lambda: NOON, lambda: "t", "0.1.0")).full()
     await backend.close()
     told = [
         batch

@@ -23,7 +23,7 @@ from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.client_config import load_settings
-from testbed.kafka import ClusterSpec, KafkaCluster, Listener, wait_until
+from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.connection import NoAnswer
 from tests.contract.cluster_driver import BROKERS, SECONDS, Acks
 
@@ -34,7 +34,7 @@ CALLERS = tuple(f"caller-{number}" for number in range(16))
 SPEC = ClusterSpec(
     controllers=1,
     log_dirs=2,
-    listeners=(Listener("CLIENT", "SASL_PLAINTEXT", ("PLAIN",)),),
+    listeners=(ClientListener("CLIENT", "SASL_PLAINTEXT", ("PLAIN",)),),
     users=dict.fromkeys(("admin", *CALLERS), "secret"),
     authorizer=True,
     controller_config={"auto.leader.rebalance.enable": "false"},

@@ -30,7 +30,7 @@ from kio.static.primitive import i8, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from testbed.kafka import KafkaCluster, wait_until
-from testbed.kafka.cluster_metadata import PartitionState
+from testbed.kafka.cluster_metadata import DescribedPartition
 from testbed.kafka.connection import Connection, NoAnswer
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def start(cluster: KafkaCluster, *brokers: int) -> None:
 
 
 def wait_all(
-    cluster: KafkaCluster, topics: Iterable[str], condition: Callable[[PartitionState], bool], what: str
+    cluster: KafkaCluster, topics: Iterable[str], condition: Callable[[DescribedPartition], bool], what: str
 ) -> None:
     """Until every partition of the topics fulfils the condition."""
     for topic in topics:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kafka import ClusterSpec, KafkaCluster, Listener
+from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
 from tests.live import incident_steps
 from tests.live.command_runner import CommandRunner
 
@@ -25,7 +25,7 @@ PASSWORD = "known-to-nobody-else"
 CLUSTER = ClusterSpec(
     controllers=1,
     brokers=2,
-    listeners=(Listener("SECURE", "SASL_SSL", ("SCRAM-SHA-512",)),),
+    listeners=(ClientListener("SECURE", "SASL_SSL", ("SCRAM-SHA-512",)),),
     users=dict.fromkeys(("admin", *USERS), PASSWORD),
     authorizer=True,
 )

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from testbed.kafka.cluster_metadata import PartitionState
+from testbed.kafka.cluster_metadata import DescribedPartition
 from testbed.kafka.errors import TimedOut
 from testbed.kafka.incidents import failed_disk
 from tests.command_server import Ended
@@ -48,11 +48,11 @@ def on_disk(console: CommandRunner, path: str) -> set[tuple[str, int]]:
     return {(topic, partition) for topic, partition, *_ in found["replicas"]}
 
 
-def out_of_sync(cluster: KafkaCluster) -> dict[tuple[str, int], PartitionState]:
+def out_of_sync(cluster: KafkaCluster) -> dict[tuple[str, int], DescribedPartition]:
     return {tp: s for tp, s in states(cluster).items() if BROKER in s.replicas and BROKER not in s.isr}
 
 
-def states(cluster: KafkaCluster) -> dict[tuple[str, int], PartitionState]:
+def states(cluster: KafkaCluster) -> dict[tuple[str, int], DescribedPartition]:
     metadata = cluster.metadata.wait_caught_up()
     return {
         (topic, number): state

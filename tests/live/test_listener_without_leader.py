@@ -10,11 +10,11 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from recovery.model import TopicPartition
-from testbed.kafka import ClusterSpec, KafkaCluster, Listener
+from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
 from tests.live.command_runner import CommandRunner
 
 MISSING = "OUTSIDE"
-CLUSTER = ClusterSpec(listeners=(Listener(), Listener(MISSING)))
+CLUSTER = ClusterSpec(listeners=(ClientListener(), ClientListener(MISSING)))
 LED, DARK = "led", "dark"
 WITHOUT, DEAD = 3, 2
 

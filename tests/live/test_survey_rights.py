@@ -15,7 +15,7 @@ from backends.live.client.client_config import load_settings
 from recovery.model import Lineage, PartitionState, ReplicaLog, Unknown, Why
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking, rank
-from testbed.kafka import ClusterSpec, KafkaCluster, Listener
+from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
 from tests.live import incident_steps
 from tests.live.live_backend import MemoryRecorder, NeverStopped, designation
 
@@ -29,7 +29,7 @@ ALL_RIGHTS, NO_READ, NO_DESCRIBE, NO_ALTER, NO_CLUSTER = USERS = (
 CLUSTER = ClusterSpec(
     controllers=1,
     brokers=2,
-    listeners=(Listener("CLIENT", "SASL_PLAINTEXT", ("PLAIN",)),),
+    listeners=(ClientListener("CLIENT", "SASL_PLAINTEXT", ("PLAIN",)),),
     users=dict.fromkeys(("admin", *USERS), "secret"),
     authorizer=True,
 )

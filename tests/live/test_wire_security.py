@@ -25,7 +25,7 @@ from backends.live.errors import NobodyReached
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import TopicPartition, Unknown, Why
-from testbed.kafka import ClusterSpec, KafkaCluster, Listener
+from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
 from testbed.kafka.client_config import Store
 from testbed.kafka.listeners import Mechanism
 
@@ -35,11 +35,11 @@ CLUSTER = ClusterSpec(
     controllers=1,
     brokers=2,
     listeners=(
-        Listener("TLS", "SSL"),
-        Listener("MUTUAL", "SSL", client_certificates=True),
-        Listener("CLEAR", "SASL_PLAINTEXT", MECHANISMS),
-        Listener("SECURE", "SASL_SSL", MECHANISMS),
-        Listener("BARE", "PLAINTEXT"),
+        ClientListener("TLS", "SSL"),
+        ClientListener("MUTUAL", "SSL", client_certificates=True),
+        ClientListener("CLEAR", "SASL_PLAINTEXT", MECHANISMS),
+        ClientListener("SECURE", "SASL_SSL", MECHANISMS),
+        ClientListener("BARE", "PLAINTEXT"),
     ),
     users={"admin": "admin-secret", "alice": "alice-secret"},
     super_users=("admin",),

@@ -14,7 +14,7 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
 from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
-from console.operations.history.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.exposure import exposure_job
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
 from pipeline.results import RunTarget
@@ -70,7 +70,7 @@ def _snapshot(root: StoragePath) -> None:
         backend = SimulatorBackend(_scenario(), 1)
         await backend.open()
         noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
-        await Series(backend, Taking(root, 5.0, lambda: noon, lambda: "t", "0.1.0")).full()
+        await Series(backend, SnapshotSettings(root, 5.0, lambda: noon, lambda: "t", "0.1.0")).full()
         await backend.close()
 
     asyncio.run(take())

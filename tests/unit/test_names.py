@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("recovery", "backends", "widgets", "console", "pipeline", "locked_jars")
+BESIDE_IT = ("testbed", "benchmarks")
 VAGUE = frozenset(
     [
         *(
@@ -63,8 +64,12 @@ NOUNS_IN_ING = {
 """The last word of a module's name may end in -ing where it names a thing."""
 
 
+def modules(*rooms: str) -> list[Path]:
+    return [path for room in rooms for path in sorted((ROOT / room).rglob("*.py"))]
+
+
 def product_modules() -> list[Path]:
-    return [path for room in PRODUCT for path in sorted((ROOT / room).rglob("*.py"))]
+    return modules(*PRODUCT)
 
 
 def module_names() -> Iterator[tuple[str, Path]]:
@@ -81,7 +86,7 @@ def classes_of(path: Path) -> Iterator[str]:
 
 def test_no_class_name_stands_for_two_things() -> None:
     found: dict[str, list[str]] = defaultdict(list)
-    for path in product_modules():
+    for path in modules(*PRODUCT, *BESIDE_IT):
         for name in classes_of(path):
             found[name].append(str(path.relative_to(ROOT)))
     twice = {name: paths for name, paths in found.items() if len(paths) > 1}

@@ -16,7 +16,7 @@ from kio.serial import entity_reader, entity_writer
 
 from backends.simulator.served.api_versions import Api
 from console.operations.elections.partition_selection import Selection, Which, select
-from console.operations.history.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.storage import storage_path
 from recovery.model import TopicPartition
 from tests.pipeline.survey_strategies import NOON
@@ -92,7 +92,7 @@ async def test_it_is_not_among_the_offline_partitions_and_the_listener_is_named(
 async def test_a_snapshot_does_not_count_it_as_offline_and_says_how_many_are_left_out(tmp_path: Path) -> None:
     async with served_backend(HIDDEN) as on:
         tamper(on)
-        taking = Taking(storage_path(str(tmp_path)), 10.0, lambda: NOON, lambda: "token", "test")
+        taking = SnapshotSettings(storage_path(str(tmp_path)), 10.0, lambda: NOON, lambda: "token", "test")
         taken = await Series(on.backend, taking).full()
         offline = sum(state.offline for state in (await on.backend.partitions()).states)
     assert taken.offline == offline

@@ -25,7 +25,7 @@ class PlanPane(TablePane):
 
     NAME = "plan"
 
-    class EditWanted(Message):
+    class EditRequested(Message):
         """Enter on a row that is to be elected: somebody wants to choose its leader."""
 
         def __init__(self, tp: TopicPartition) -> None:
@@ -67,7 +67,7 @@ class PlanPane(TablePane):
 
     def on_row_table_activated(self, message: RowTable.Activated) -> None:
         if isinstance(message.row, PlannedRow) and message.row.planned is not None:
-            self.post_message(self.EditWanted(message.row.tp))
+            self.post_message(self.EditRequested(message.row.tp))
 
     def detail_lines(self, width: int) -> list[Line]:
         plan, row = self._view.plan, self.table.cursor_row

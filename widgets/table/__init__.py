@@ -3,6 +3,6 @@
 from widgets.table.row_filter import RowFilter
 from widgets.table.row_table import RowTable
 from widgets.table.table_column import Grouping, TableColumn
-from widgets.table.table_messages import RowCounts
+from widgets.table.table_state import RowCounts
 
 __all__ = ["Grouping", "RowCounts", "RowFilter", "RowTable", "TableColumn"]

@@ -14,7 +14,7 @@ GAP = 2
 LEAST_FLEX = 14
 
 
-class Placed(NamedTuple):
+class PlacedColumn(NamedTuple):
     """A column from ``start`` on, ``width`` columns wide."""
 
     column: TableColumn[Any]
@@ -26,7 +26,7 @@ class Placed(NamedTuple):
 class Layout:
     """The columns that are drawn, and those that there is no room for."""
 
-    placed: tuple[Placed, ...]
+    placed: tuple[PlacedColumn, ...]
     dropped: tuple[TableColumn[Any], ...]
 
     def column_at(self, x: int) -> TableColumn[Any] | None:
@@ -61,7 +61,7 @@ def lay_out(
         if column.flex:
             wide = max(min(wide, spare // len(flexible)), 1)
             flexible, spare = flexible[1:], spare - wide
-        placed.append(Placed(column, start, wide))
+        placed.append(PlacedColumn(column, start, wide))
         start += wide + GAP
     dropped = tuple(column for column in columns if column not in kept and column not in empty)
     return Layout(tuple(placed), dropped)

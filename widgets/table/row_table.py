@@ -19,8 +19,7 @@ from widgets.table.scroll_position import top_after
 from widgets.table.sliced_jobs import Job, SlicedJobs
 from widgets.table.table_column import Grouping, Row, TableColumn, text_of_all
 from widgets.table.table_export import Export, exported
-from widgets.table.table_messages import RowCounts
-from widgets.table.table_state import TableState, rearranged
+from widgets.table.table_state import RowCounts, TableState, rearranged
 from widgets.table.table_surface import TableSurface
 
 

@@ -21,7 +21,7 @@ GUTTER = 3
 """The cursor's sign, the mark's sign, and a blank."""
 
 
-class Signs(NamedTuple):
+class LineMarkers(NamedTuple):
     """What stands before a line."""
 
     cursor: bool
@@ -56,7 +56,7 @@ def _more(dropped: int) -> tuple[str, ...]:
     return f" +{dropped} column{plural}", f" +{dropped} col{plural}"
 
 
-def row_line(row: Any, layout: Layout, signs: Signs, finder: re.Pattern[str] | None) -> Line:
+def row_line(row: Any, layout: Layout, signs: LineMarkers, finder: re.Pattern[str] | None) -> Line:
     """A row's cells."""
     pieces = [_gutter(signs)]
     used = GUTTER
@@ -74,7 +74,7 @@ def _cell(text: str, wide: int, column: TableColumn[Any]) -> str:
     return fit(text, wide)
 
 
-def group_line(group: Group, noun: str, marked: int, signs: Signs) -> Line:
+def group_line(group: Group, noun: str, marked: int, signs: LineMarkers) -> Line:
     """A heading with its count."""
     sign = "▸" if group.folded else "▾"
     left = Piece(f"{sign} {printable(group.label)}", Tone.STRONG)
@@ -83,7 +83,7 @@ def group_line(group: Group, noun: str, marked: int, signs: Signs) -> Line:
     return (_gutter(signs), left, count, marks)
 
 
-def _gutter(signs: Signs) -> Piece:
+def _gutter(signs: LineMarkers) -> Piece:
     return Piece((CURSOR if signs.cursor else " ") + (MARK if signs.marked else " ") + " ", Tone.KEY)
 
 

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from textual.message import Message
+from textual.widget import Widget
 
-if TYPE_CHECKING:
-    from widgets.table.row_table import RowTable
-
-
-class RowCounts(NamedTuple):
-    """How many rows there are, are shown, are marked, and are marked though they are not shown."""
-
-    rows: int
-    shown: int
-    marked: int
-    hidden_marks: int
+from widgets.table.table_state import RowCounts
 
 
 class TableMessage(Message, namespace="row_table"):
     """Comes from ``table``."""
 
-    def __init__(self, table: RowTable[Any]) -> None:
+    def __init__(self, table: Widget) -> None:
         super().__init__()
         self.table = table
 
     @property
-    def control(self) -> RowTable[Any]:
+    def control(self) -> Widget:
         return self.table
 
 
@@ -37,7 +28,7 @@ class CursorMoved(TableMessage, namespace="row_table"):
     ``by_hand``: the operator moved it; False where the rows changed under it.
     """
 
-    def __init__(self, table: RowTable[Any], key: Hashable | None, row: Any, *, by_hand: bool) -> None:
+    def __init__(self, table: Widget, key: Hashable | None, row: Any, *, by_hand: bool) -> None:
         super().__init__(table)
         self.key = key
         self.row = row
@@ -47,7 +38,7 @@ class CursorMoved(TableMessage, namespace="row_table"):
 class Activated(TableMessage, namespace="row_table"):
     """Enter or a double click on a row."""
 
-    def __init__(self, table: RowTable[Any], key: Hashable, row: Any) -> None:
+    def __init__(self, table: Widget, key: Hashable, row: Any) -> None:
         super().__init__(table)
         self.key = key
         self.row = row
@@ -56,7 +47,7 @@ class Activated(TableMessage, namespace="row_table"):
 class RowGone(TableMessage, namespace="row_table"):
     """The row under the cursor is no longer there. The cursor is on ``now``; nothing else was done."""
 
-    def __init__(self, table: RowTable[Any], key: Hashable, row: Any, now: Hashable | None) -> None:
+    def __init__(self, table: Widget, key: Hashable, row: Any, now: Hashable | None) -> None:
         super().__init__(table)
         self.key = key
         self.row = row
@@ -66,7 +57,7 @@ class RowGone(TableMessage, namespace="row_table"):
 class MarksChanged(TableMessage, namespace="row_table"):
     """Other rows are marked."""
 
-    def __init__(self, table: RowTable[Any], marks: frozenset[Hashable]) -> None:
+    def __init__(self, table: Widget, marks: frozenset[Hashable]) -> None:
         super().__init__(table)
         self.marks = marks
 
@@ -74,7 +65,7 @@ class MarksChanged(TableMessage, namespace="row_table"):
 class MarksGone(TableMessage, namespace="row_table"):
     """Marked rows that are no longer there, and so are marked no longer."""
 
-    def __init__(self, table: RowTable[Any], keys: frozenset[Hashable]) -> None:
+    def __init__(self, table: Widget, keys: frozenset[Hashable]) -> None:
         super().__init__(table)
         self.keys = keys
 
@@ -82,7 +73,7 @@ class MarksGone(TableMessage, namespace="row_table"):
 class Counted(TableMessage, namespace="row_table"):
     """The numbers of rows changed."""
 
-    def __init__(self, table: RowTable[Any], counts: RowCounts) -> None:
+    def __init__(self, table: Widget, counts: RowCounts) -> None:
         super().__init__(table)
         self.counts = counts
 

@@ -9,7 +9,7 @@ from typing import Any
 from widgets.table.column_layout import Layout, lay_out
 from widgets.table.row_arrangement import Arrangement, Group, TableQuery
 from widgets.table.table_column import TableColumn
-from widgets.table.table_lines import GUTTER, Signs, group_line, header, needed, row_line, visible_rows
+from widgets.table.table_lines import GUTTER, LineMarkers, group_line, header, needed, row_line, visible_rows
 from widgets.table.table_state import TableState
 from widgets.text import Line
 
@@ -55,8 +55,8 @@ class TablePainter:
         group = arrangement.group(number)
         if group is not None:
             marked = self._marked_in(group, state)
-            return group_line(group, self._noun, marked, Signs(here, marked=False)), here
-        signs = Signs(here, arrangement.identity(number) in state.marks)
+            return group_line(group, self._noun, marked, LineMarkers(here, marked=False)), here
+        signs = LineMarkers(here, arrangement.identity(number) in state.marks)
         return row_line(arrangement.row(number), self.layout, signs, self._matches), here
 
     def _marked_in(self, group: Group, state: TableState[Any]) -> int:

@@ -9,9 +9,17 @@ from typing import Generic, NamedTuple
 from widgets.table.row_arrangement import Arrangement, Group, GroupKey
 from widgets.table.row_cursor import Cursor, between, cursor_at, followed, keys_of
 from widgets.table.table_column import Row
-from widgets.table.table_messages import RowCounts
 
 NO_CURSOR = Cursor(0, None)
+
+
+class RowCounts(NamedTuple):
+    """How many rows there are, are shown, are marked, and are marked though they are not shown."""
+
+    rows: int
+    shown: int
+    marked: int
+    hidden_marks: int
 
 
 @dataclass(frozen=True, slots=True)

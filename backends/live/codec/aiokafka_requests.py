@@ -39,6 +39,18 @@ def read(response_type: type[R], data: bytes, offset: int) -> tuple[R, int]:
         return read_with_unknown_codes(response_type, data, offset)
 
 
+def read_exactly(response_type: type[R], data: bytes, offset: int) -> R:
+    """Decodes what is in ``data`` from ``offset`` to its end.
+
+    Raises ValueError where bytes are left over, and whatever kio raises where they do not fit.
+    """
+    answer, size = read(response_type, data, offset)
+    left = len(data) - offset - size
+    if left:
+        raise ValueError(f"{left} bytes are left over")
+    return answer
+
+
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
     """An answer's bytes, still undecoded behind its header, which ends at ``offset``."""

@@ -2,12 +2,12 @@
 
 Fields and versions are those of the recovery tool's specification ("GetReplicaLogInfo RPC", "Designated Leader
 Elections"). The api key of GetReplicaLogInfo has carried other fields in earlier drafts: an answer must decode to
-its last byte, or it is none (:func:`read_exactly`). kio reads the annotations themselves: no deferred ones here.
+its last byte, or it is none (``read_exactly``). kio reads the annotations themselves: no deferred ones here.
 """
 
 import uuid
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from kio.schema.elect_leaders.v2 import request as elect_v2
 from kio.schema.elect_leaders.v2 import response as elected_v2
@@ -18,10 +18,7 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from backends.live.codec.aiokafka_requests import read
 from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS, GET_REPLICA_LOG_INFO
-
-R = TypeVar("R", bound=ResponsePayload)
 
 DESIGNATED = 2
 """ElectLeaders' election type; 0 is preferred and 1 unclean."""
@@ -132,15 +129,3 @@ RESPONSES: dict[tuple[int, int], type[ResponsePayload]] = {
     (ELECT_LEADERS, ELECT_DESIGNATED): ElectLeadersResponse,
 }
 """By api key and version: what kio's own index does not have."""
-
-
-def read_exactly(response_type: type[R], data: bytes, offset: int) -> R:
-    """Decode what is in ``data`` from ``offset`` to its end.
-
-    Raises ValueError where bytes are left over, and whatever kio raises where they do not fit.
-    """
-    answer, size = read(response_type, data, offset)
-    left = len(data) - offset - size
-    if left:
-        raise ValueError(f"{left} bytes are left over")
-    return answer

@@ -16,7 +16,7 @@ from backends.base.errors import NotOffered, Refused
 from backends.live.client.addresses import Address, resolve
 from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
-from backends.live.codec.aiokafka_requests import CarriedRequest, RawAnswer, Sendable
+from backends.live.codec.aiokafka_requests import CarriedRequest, RawAnswer, Sendable, read_exactly
 from backends.live.codec.column_reader import NeedsFullDecoder
 from backends.live.connections.api_versions import ApiVersionsAnswer, ApiVersionsRequest
 from backends.live.connections.transport import Transport, explain, protocol_hint
@@ -187,8 +187,6 @@ class BrokerConnection:
 
     def decoded_exactly(self, raw: RawAnswer, response_type: type[R]) -> R | None:
         """As :meth:`send_exactly`."""
-        from backends.live.codec.recovery_tool_messages import read_exactly
-
         try:
             answer = read_exactly(response_type, raw.data, raw.offset)
         except Exception:  # kio has a kind of error for each format

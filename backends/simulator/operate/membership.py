@@ -17,7 +17,7 @@ from backends.base.membership import (
     NodeSettings,
     ProcessRole,
 )
-from backends.base.metadata_log import MetadataLogReader
+from backends.base.metadata_log_reader import MetadataLogReader
 from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, UpdateFeature

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from backends.base.metadata_log import ReadProgress
+from backends.base.metadata_log_reader import ReadProgress
 from backends.simulator.committed_records import CommittedRecords, HistoryFolder
 from recovery.metadata_log.history import MetadataHistory
 

@@ -9,10 +9,10 @@ from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.simulator.config import Config
 from backends.simulator.controller.metadata_changes import LARGEST, MIN_ISR, STRATEGY_VALUES
 from backends.simulator.loop import MILLISECOND, SECOND
-from backends.simulator.network import OPERATOR, NetworkNode, NetworkRole, Weather
+from backends.simulator.network import OPERATOR, NetworkConditions, NetworkNode, NetworkRole
 from backends.simulator.permissions import EXPECTED, any_topic, is_permission
 from backends.simulator.scenario.bounds import PARTITIONS
-from backends.simulator.scenario.errors import Misplaced
+from backends.simulator.scenario.errors import MisplacedValue
 from backends.simulator.scenario.fault_targets import check_kind, check_log_dir
 from backends.simulator.scenario.faults import Fault, TopicCreation, TransactionalRecords, TransactionEnd
 from backends.simulator.scenario.file_model import (
@@ -84,7 +84,7 @@ class Scenario:
 
 
 def build(model: ScenarioModel, name: str, text: str) -> Scenario:
-    """Raises Misplaced if parts of the file contradict each other."""
+    """Raises MisplacedValue if parts of the file contradict each other."""
     brokers = _brokers(model.cluster)
     _few_enough(model.topics)
     topics = tuple(
@@ -130,9 +130,9 @@ def _check_denied(model: ScenarioModel, topology: Topology) -> None:
     for index, permission in enumerate(model.operator.denied):
         path = ("operator", "denied", index)
         if not is_permission(permission):
-            raise Misplaced(path, f"{EXPECTED}; not {permission!r}")
+            raise MisplacedValue(path, f"{EXPECTED}; not {permission!r}")
         if any_topic(permission) is not None and permission.split(" ")[2] not in known:
-            raise Misplaced(path, f"a topic of the scenario, or *, in {permission!r}")
+            raise MisplacedValue(path, f"a topic of the scenario, or *, in {permission!r}")
 
 
 def _brokers(cluster: ClusterModel) -> tuple[BrokerSpec, ...]:
@@ -149,17 +149,17 @@ def _brokers(cluster: ClusterModel) -> tuple[BrokerSpec, ...]:
         ]
     ids = [spec.id for spec in specs]
     if len(set(ids)) != len(ids):
-        raise Misplaced(("cluster", "brokers"), "every broker needs an id of its own")
+        raise MisplacedValue(("cluster", "brokers"), "every broker needs an id of its own")
     return tuple(specs)
 
 
 def _spare(cluster: ClusterModel, brokers: tuple[BrokerSpec, ...]) -> tuple[int, ...]:
     ids = (*cluster.controllers, *cluster.spare_controllers)
     if len(set(ids)) != len(ids):
-        raise Misplaced(("cluster", "spare_controllers"), "every controller needs an id of its own")
+        raise MisplacedValue(("cluster", "spare_controllers"), "every controller needs an id of its own")
     both = sorted({spec.id for spec in brokers}.intersection(ids))
     if both:
-        raise Misplaced(
+        raise MisplacedValue(
             ("cluster", "controllers"), f"ids that no broker has; {both[0]} is the id of a broker"
         )
     return cluster.spare_controllers
@@ -173,13 +173,15 @@ def _topics(
         assignments = topic.replicas
         for replicas in assignments:
             if not replicas or len(set(replicas)) != len(replicas) or not set(replicas) <= known:
-                raise Misplaced(
+                raise MisplacedValue(
                     (*path, "replicas"), f"{list(replicas)} is not a set of brokers of the cluster"
                 )
     else:
         assert topic.replication_factor is not None
         if topic.replication_factor > len(brokers):
-            raise Misplaced((*path, "replication_factor"), f"at most {len(brokers)}, the number of brokers")
+            raise MisplacedValue(
+                (*path, "replication_factor"), f"at most {len(brokers)}, the number of brokers"
+            )
         assignments = spread(brokers, topic.replication_factor)
     names = [topic.name.replace("{n}", str(number)) for number in range(topic.count)]
     own = topic.replicas is not None
@@ -208,9 +210,9 @@ def _min_isr(topic: TopicModel, path: tuple[int | str, ...]) -> int | None:
         return topic.min_isr
     where = (*path, "configs", MIN_ISR)
     if topic.min_isr is not None:
-        raise Misplaced(where, "min_isr or this configuration, not both")
+        raise MisplacedValue(where, "min_isr or this configuration, not both")
     if not (value.isdecimal() and 1 <= int(value) <= LARGEST):
-        raise Misplaced(where, f"a number from 1 to {LARGEST}")
+        raise MisplacedValue(where, f"a number from 1 to {LARGEST}")
     return int(value)
 
 
@@ -223,9 +225,9 @@ def _strategy(topic: TopicModel, path: tuple[int | str, ...]) -> UncleanRecovery
             continue
         where = (*path, "configs", name)
         if chosen is not None:
-            raise Misplaced(where, f"one of strategy, {' and '.join(STRATEGY_VALUES)}")
+            raise MisplacedValue(where, f"one of strategy, {' and '.join(STRATEGY_VALUES)}")
         if value not in values:
-            raise Misplaced(where, f"one of {', '.join(values)}")
+            raise MisplacedValue(where, f"one of {', '.join(values)}")
         chosen = values[value]
     return chosen
 
@@ -237,10 +239,10 @@ def _few_enough(topics: tuple[TopicModel, ...]) -> None:
     for index, topic in enumerate(topics):
         partitions += topic.count * topic.partitions
         if partitions > PARTITIONS:
-            raise Misplaced(("topics", index, "partitions"), f"at most {PARTITIONS:,} partitions in all")
+            raise MisplacedValue(("topics", index, "partitions"), f"at most {PARTITIONS:,} partitions in all")
         names = {topic.name.replace("{n}", str(number)) for number in range(topic.count)}
         if names & known:
-            raise Misplaced(("topics", index, "name"), "a name that no other topic has")
+            raise MisplacedValue(("topics", index, "name"), "a name that no other topic has")
         known |= names
 
 
@@ -254,14 +256,14 @@ def _config(cluster: ClusterModel) -> Config:
     for name, value in cluster.config.items():
         known = CONFIGS.get(name)
         if known is None:
-            raise Misplaced(("cluster", "config", name), f"one of {', '.join(CONFIGS)}")
+            raise MisplacedValue(("cluster", "config", name), f"one of {', '.join(CONFIGS)}")
         field, unit = known
         least = 1 if unit == _MS or name in _AT_LEAST_ONE else 0
         if name in _SWITCHES:
             if not isinstance(value, bool):
-                raise Misplaced(("cluster", "config", name), "true or false")
+                raise MisplacedValue(("cluster", "config", name), "true or false")
         elif value < least or isinstance(value, bool):
-            raise Misplaced(("cluster", "config", name), f"a number, at least {least}")
+            raise MisplacedValue(("cluster", "config", name), f"a number, at least {least}")
         values[field] = round(value * MILLISECOND) if unit == _MS else int(value)
     switches = cluster.switches
     rules = replace(_rules(switches), strategy=cluster.strategy)
@@ -292,9 +294,9 @@ def _rules(switches: Switches) -> ControllerRules:
     return replace(rules, **given)
 
 
-def _weather(cluster: ClusterModel) -> Weather:
+def _weather(cluster: ClusterModel) -> NetworkConditions:
     network = cluster.network
-    return Weather(
+    return NetworkConditions(
         round(network.latency_ms * MILLISECOND), round(network.jitter_ms * MILLISECOND), network.loss
     )
 
@@ -309,13 +311,13 @@ def _consumers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[Cons
 def _used(
     load: WorkloadModel | ConsumerModel, topics: tuple[TopicSpec, ...], path: tuple[int | str, ...]
 ) -> tuple[int, ...]:
-    """The partitions that a client uses. Raises Misplaced for an unknown topic or partition."""
+    """The partitions that a client uses. Raises MisplacedValue for an unknown topic or partition."""
     topic = next((topic for topic in topics if topic.name == load.topic), None)
     if topic is None:
-        raise Misplaced((*path, "topic"), "the name of one of the topics")
+        raise MisplacedValue((*path, "topic"), "the name of one of the topics")
     partitions = tuple(range(topic.partitions)) if load.partitions is None else load.partitions
     if any(not 0 <= number < topic.partitions for number in partitions):
-        raise Misplaced((*path, "partitions"), f"numbers below {topic.partitions}")
+        raise MisplacedValue((*path, "partitions"), f"numbers below {topic.partitions}")
     return partitions
 
 
@@ -339,13 +341,13 @@ def _producers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[Prod
 
 def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...]) -> tuple[NetworkNode, ...]:
     """The nodes of ``broker-1``, ``controller-100``, ``operator``, ``brokers``, ``controllers`` or a rack,
-    ``rack-a``. Raises Misplaced.
+    ``rack-a``. Raises MisplacedValue.
     """
     found: dict[NetworkNode, None] = {}
     for name in given:
         matching = _named(name, topology)
         if not matching:
-            raise Misplaced(
+            raise MisplacedValue(
                 path, f"a node (broker-ID, controller-ID, rack-NAME, brokers, controllers), not {name!r}"
             )
         found.update(dict.fromkeys(matching))
@@ -370,16 +372,16 @@ def others(inside: tuple[NetworkNode, ...], topology: Topology) -> tuple[Network
 
 
 def partition(text: str, topology: Topology, path: tuple[int | str, ...]) -> TopicPartition:
-    """Parses ``topic-3``. Raises Misplaced."""
+    """Parses ``topic-3``. Raises MisplacedValue."""
     topic, _, number = text.rpartition("-")
     known = {spec.name: spec.partitions for spec in topology.topics}
     if topic not in known or not number.isdecimal() or int(number) >= known[topic]:
-        raise Misplaced(path, f"an existing partition (TOPIC-NUMBER), not {text!r}")
+        raise MisplacedValue(path, f"an existing partition (TOPIC-NUMBER), not {text!r}")
     return TopicPartition(topic, int(number))
 
 
 def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -> None:
-    """Checks that the fault names existing targets of the right kind. Raises Misplaced."""
+    """Checks that the fault names existing targets of the right kind. Raises MisplacedValue."""
     for key in ("nodes", "others", "node", "target", "source"):
         given = getattr(fault, key, None)
         if given and given != ("others",):
@@ -387,7 +389,7 @@ def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -
             found = nodes((given,) if one else given, topology, (*path, key))
             check_kind(fault, found, (*path, key))
             if one and len(found) != 1:
-                raise Misplaced((*path, key), f"one node; {given} are {len(found)} nodes")
+                raise MisplacedValue((*path, key), f"one node; {given} are {len(found)} nodes")
             check_log_dir(fault, found, topology, (*path, "log_dir"))
     named = getattr(fault, "partition", None)
     if named is not None:
@@ -396,4 +398,6 @@ def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -
         partition(name, topology, (*path, "partitions", index))
     coordinated = isinstance(fault, TransactionalRecords | TransactionEnd)
     if coordinated and all(topic.name != TRANSACTIONS_TOPIC for topic in topology.topics):
-        raise Misplaced((*path, "do"), f"a topic {TRANSACTIONS_TOPIC} in the scenario, for its coordinators")
+        raise MisplacedValue(
+            (*path, "do"), f"a topic {TRANSACTIONS_TOPIC} in the scenario, for its coordinators"
+        )

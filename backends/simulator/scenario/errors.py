@@ -11,7 +11,7 @@ class UnknownScenario(ScenarioError):
     """No built-in scenario of that name, and no such file."""
 
 
-class Misplaced(ValueError):
+class MisplacedValue(ValueError):
     """``expected`` belongs at ``path`` (keys and indices) in the file."""
 
     def __init__(self, path: tuple[int | str, ...], expected: str) -> None:

@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from backends.simulator.scenario.build import Scenario, build
-from backends.simulator.scenario.errors import Misplaced, ScenarioError, UnknownScenario
+from backends.simulator.scenario.errors import MisplacedValue, ScenarioError, UnknownScenario
 from backends.simulator.scenario.file_model import ScenarioModel
 
 # pydantic's kind of mistake → the message for a person who writes YAML.
@@ -86,7 +86,7 @@ def parse(text: str, name: str, where: str) -> Scenario:
         raise ScenarioError(_line(where, tree, path, expected)) from None
     try:
         return build(model, name, text)
-    except Misplaced as error:
+    except MisplacedValue as error:
         raise ScenarioError(_line(where, tree, error.path, str(error))) from None
 
 

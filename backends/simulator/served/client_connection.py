@@ -22,7 +22,7 @@ from backends.simulator.served.entities import (
     request_type,
     response_type,
 )
-from backends.simulator.served.frame_faults import FrameFaults, Hangup
+from backends.simulator.served.frame_faults import ConnectionCut, FrameFaults
 from backends.simulator.served.frames import Frame, answer, parse, read_frame
 from backends.simulator.served.principals import Principal, PrincipalRights
 from backends.simulator.served.served_call import HandlerTable, NodeSilent, ServedCall
@@ -146,7 +146,7 @@ class ClientConnection:
         if self._service.frame_faults.change is not None and data is not None:
             try:
                 data = await self._service.frame_faults.change(frame.api_key, data)
-            except Hangup as cut:
+            except ConnectionCut as cut:
                 self._writer.write(cut.data)
                 await self._writer.drain()
                 self._writer.close()

@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.partition_table import topics_of
 from backends.simulator.scenario.build import check_fault, partition
-from backends.simulator.scenario.errors import Misplaced
+from backends.simulator.scenario.errors import MisplacedValue
 from backends.simulator.scenario.faults import ConfigFault, Fault
 from backends.simulator.scenario.timeline import Timeline
 from backends.simulator.served.clock import SimulatorFailed
@@ -169,7 +169,7 @@ def inject(cluster: ServedCluster, fault: Fault) -> None:
         check_fault(fault, topology, ())
         for name in getattr(fault, "partitions", ()):
             partition(name, topology, ("partitions",))
-    except Misplaced as error:
+    except MisplacedValue as error:
         raise ControlError(f"{fault.do}: {error}") from None
     if isinstance(fault, ConfigFault) and _only_stored(cluster, fault):
         return

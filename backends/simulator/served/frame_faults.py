@@ -8,7 +8,7 @@ Change = Callable[[int, bytes], Awaitable[bytes | None]]
 """Called with the API key and the whole frame of an answer. Returns the bytes to send; None: never answer."""
 
 
-class Hangup(Exception):
+class ConnectionCut(Exception):
     """Raised by a change: these bytes are still sent, then the connection is closed."""
 
     def __init__(self, data: bytes) -> None:

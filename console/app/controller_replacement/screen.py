@@ -19,7 +19,7 @@ from console.app.main_screen.screen_calls import Say
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from console.operations.access import Access
-from console.operations.voters.replacement_run import Planned
+from console.operations.voters.replacement_run import LoadedReplacement
 from console.operations.voters.replacement_steps import ReplacementResult, StopReason
 from console.program import Program
 from recovery.membership.replacement import ReplacementStep as PlannedStep
@@ -55,7 +55,12 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
     ]
 
     def __init__(
-        self, session: Session, tasks: RunningTask, program: Program, say_below: Say, planned: Planned
+        self,
+        session: Session,
+        tasks: RunningTask,
+        program: Program,
+        say_below: Say,
+        planned: LoadedReplacement,
     ) -> None:
         """``say_below`` shows a message on the screen below this one."""
         super().__init__()
@@ -298,7 +303,7 @@ def _how_to_say(step: PlannedStep) -> str:
     return f"step {step.number} is done on the hosts: press d when it is done, not Enter"
 
 
-def shown(planned: Planned, reported: ReplacementProgress, *, done: bool) -> Wizard:
+def shown(planned: LoadedReplacement, reported: ReplacementProgress, *, done: bool) -> Wizard:
     """The plan's steps; those before the current one are done. None is done before the cluster was read."""
     plan = planned.plan
     now = 0 if reported.step is None else reported.step.number

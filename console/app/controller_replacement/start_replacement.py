@@ -12,7 +12,7 @@ from console.app.main_screen.screen_calls import Ask, OpenScreen
 from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.voters.replacement_plan import ReplacementChoice
-from console.operations.voters.replacement_run import Planned
+from console.operations.voters.replacement_run import LoadedReplacement
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementKind
 
@@ -38,7 +38,7 @@ class StartReplacement:
         ask: Ask,
         *,
         cursor_key: Callable[[], Hashable | None],
-        wizard_screen: Callable[[Planned], WizardScreen],
+        wizard_screen: Callable[[LoadedReplacement], WizardScreen],
         open_screen: OpenScreen,
     ) -> None:
         self._session = session
@@ -59,13 +59,13 @@ class StartReplacement:
             choice = await self._choice(None if made is None else made.planned)
             if choice is None:
                 return
-            if isinstance(choice, Planned):
+            if isinstance(choice, LoadedReplacement):
                 planned = choice
             else:
                 planned = await session.run(lambda backend: wizard.planned(backend, choice))
         await self._open(planned)
 
-    async def _open(self, planned: Planned) -> None:
+    async def _open(self, planned: LoadedReplacement) -> None:
         self._last = self._wizard_screen(planned)
         await self._open_screen(self._last)
 
@@ -79,7 +79,7 @@ class StartReplacement:
         meant = isinstance(key, tuple) and (not leaving or key[0] in leaving)
         return last if meant else None
 
-    async def _choice(self, made: Planned | None) -> ReplacementChoice | Planned | None:
+    async def _choice(self, made: LoadedReplacement | None) -> ReplacementChoice | LoadedReplacement | None:
         """What is to be replaced, or ``made``, the plan that was made before; None after Esc."""
         key = self._cursor_key()
         if not isinstance(key, tuple) or not isinstance(key[0], int):
@@ -121,7 +121,7 @@ class StartReplacement:
         )
 
 
-def _answers(made: Planned | None, *, static: bool) -> list[AnswerOption]:
+def _answers(made: LoadedReplacement | None, *, static: bool) -> list[AnswerOption]:
     """The kinds of replacement, after the plan that was ``made`` before."""
     before = []
     if made is not None:

@@ -17,18 +17,19 @@ from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import unfinished
 from console.operations.access import Access, membership_access
 from console.operations.change import run_change
+from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replace_controller import ReplaceController
 from console.operations.voters.replacement_consent import Consent
 from console.operations.voters.replacement_plan import ReplacementChoice
 from console.operations.voters.replacement_run import (
-    Planned,
+    LoadedReplacement,
     make_replacement,
     read_replacement,
     refuse_replacement_of_other_cluster,
     save_replacement,
 )
 from console.operations.voters.replacement_steps import ReplacementResult, standing
-from console.operations.voters.voter_change import Changed, PreparedChange
+from console.operations.voters.voter_change import VoterChangeResult
 from console.program import Program
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementError, ReplacementPlan, ReplacementStep
@@ -124,7 +125,7 @@ class Bridge:
     def says(self, step: ReplacementStep, said: str) -> None:
         self._tell(self.progress._replace(step=step, said=said))
 
-    def changed(self, step: ReplacementStep, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: VoterChangeResult) -> None:
         self._consent.changed(changed)
         said = f"not sent: {changed.detail}" if changed.answer is None else f"{changed.answer}"
         self._tell(self.progress._replace(step=step, said=said))
@@ -153,16 +154,16 @@ async def membership_of(backend: Backend) -> Membership:
     return found
 
 
-async def planned(backend: Backend, choice: ReplacementChoice) -> Planned:
+async def planned(backend: Backend, choice: ReplacementChoice) -> LoadedReplacement:
     """Makes the plan and saves it to a file; nothing is sent. Raises NotDone and BackendError."""
     try:
         plan = await make_replacement(await membership_of(backend), choice)
     except (NotChosen, ReplacementError) as error:
         raise NotDone(f"{error}; nothing was sent") from None
-    return Planned.of(plan, save_replacement(plan))
+    return LoadedReplacement.of(plan, save_replacement(plan))
 
 
-async def stands(backend: Backend, wanted: Planned) -> ReplacementProgress:
+async def stands(backend: Backend, wanted: LoadedReplacement) -> ReplacementProgress:
     """The current state of the replacement, without starting anything; without a step if all are done. Raises
     BackendError.
     """
@@ -171,18 +172,18 @@ async def stands(backend: Backend, wanted: Planned) -> ReplacementProgress:
     return ReplacementProgress(step, None if step is None else situation(plan, step, picture))
 
 
-def half_done(cluster_id: str) -> Planned | None:
+def half_done(cluster_id: str) -> LoadedReplacement | None:
     """The replacement that an earlier run left half done. Raises InputError and JournalError."""
     found = open_replacement(unfinished(cluster_id))
     if found is None:
         return None
     plan = read_replacement(found.file)
     refuse_replacement_of_other_cluster(plan, cluster_id)
-    return Planned.of(plan, Path(found.file), found.confirmed)
+    return LoadedReplacement.of(plan, Path(found.file), found.confirmed)
 
 
 async def run(
-    access: Access[Backend], program: Program, wanted: Planned, stop: StopRequest, bridge: Bridge
+    access: Access[Backend], program: Program, wanted: LoadedReplacement, stop: StopRequest, bridge: Bridge
 ) -> ReplacementResult:
     """Carries out the plan from the cluster's current state. Raises NotDone, JournalError and BackendError."""
     await membership_of(access.reading)

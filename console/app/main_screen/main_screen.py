@@ -371,7 +371,8 @@ class MainScreen(PanesScreen):
     def _row_gone(self, event: RowTable.RowGone) -> None:
         if event.table is self.table and not self._other_cluster:
             partitions = self.session.view.partitions
-            self.say(row_gone_text(event, () if partitions is None else partitions.states), Tone.WARN)
+            states = () if partitions is None else partitions.states
+            self.say(row_gone_text(event, states, self.table.counts.shown), Tone.WARN)
 
     @on(RowTable.MarksGone)
     @when_ready
@@ -394,9 +395,9 @@ class MainScreen(PanesScreen):
     def _key_clicked(self, event: KeyFooter.KeyClicked) -> None:
         self.act(event.name)
 
-    @on(PlanPane.EditWanted)
+    @on(PlanPane.EditRequested)
     @when_ready
-    def _edit_wanted(self, event: PlanPane.EditWanted) -> None:
+    def _edit_requested(self, event: PlanPane.EditRequested) -> None:
         self._planner.edit(event.tp)
 
     @on(LogDirsPane.DetailRequested)

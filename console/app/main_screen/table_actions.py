@@ -121,15 +121,17 @@ class TableActions:
         self._say(f"marked: {counted(self._table.counts.marked, 'row')}; u removes the marks", Tone.INFO)
 
 
-def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState]) -> str:
-    """Why the row under the cursor is gone, as far as ``states`` show it, and where the cursor is now."""
+def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState], shown: int) -> str:
+    """Why the row under the cursor is gone, as far as ``states`` show it, and where the cursor is now.
+    ``shown``: how many rows are left.
+    """
     name = row_name(event.key)
     gone = f"{name} is no longer in this list."
     if isinstance(event.row, PartitionRow) and event.row.state.offline:
         now = next((state for state in states if state.tp == event.key), None)
         if now is not None and not now.offline:
             gone = f"{name} has a leader again (broker {now.leader})."
-    if not event.table.counts.shown:
+    if not shown:
         return f"{gone} The list is empty."
     return gone if event.now is None else f"{gone} The cursor is on {row_name(event.now)}."
 

@@ -10,7 +10,7 @@ from console.app.main_screen.action_availability import NO_ALTER
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, Say
 from console.app.plan import apply_plan
-from console.app.plan.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
+from console.app.plan.confirmation import ConfirmedTargets, freeze, refuse_changed, refuse_unconfirmed
 from console.app.plan.progress import TaskProgress
 from console.app.plan.rescue_choice import rescue_options
 from console.app.session import draft
@@ -116,7 +116,7 @@ class Applier:
         if self._unrecorded:
             self._say(self._unrecorded.pop(), Tone.BAD)
 
-    def _refuse_changed(self, whole: Frozen) -> None:
+    def _refuse_changed(self, whole: ConfirmedTargets) -> None:
         """Raises NotDone if anything has changed since the question opened."""
         session = self._session
         refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
@@ -134,7 +134,7 @@ class Applier:
         if session.draft.file is None:
             session.plan_is(replace(session.draft, file=save_plan(plan)))
 
-    async def _send(self, frozen: Frozen, whole: Frozen, change: ApplyPlan) -> Applied:
+    async def _send(self, frozen: ConfirmedTargets, whole: ConfirmedTargets, change: ApplyPlan) -> Applied:
         session, program = self._session, self._program
         with self._tasks.sending() as halt:
             operator = apply_plan.Confirmed(self._progress.begin("electing"), self._unrecorded.append)
@@ -155,7 +155,7 @@ class Applier:
             finally:
                 self._progress.end()
 
-    async def _ask_to_put_back(self, half: HalfDone, whole: Frozen) -> None:
+    async def _ask_to_put_back(self, half: HalfDone, whole: ConfirmedTargets) -> None:
         """Raises NotDone if the answer is no, or if anything has changed since the question opened."""
         asked = ConfirmRequest(
             title="An earlier run is unfinished: restore its assignments first?",
@@ -208,7 +208,7 @@ def _refusing(under: Sequence[RowState]) -> str:
     return f"{ACKS_REFUSED}{of} ({'; '.join(first.missing)})"
 
 
-def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
+def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
     """The question: the leaders to be elected, what that loses, and what has to be typed."""
     summary = frozen.summary
     rows = frozen.plan.rows

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from backends.base.protocol import Backend, Progress
-from console.app.plan.confirmation import Frozen
+from console.app.plan.confirmation import ConfirmedTargets
 from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
 from console.operations.access import Access
@@ -62,7 +62,7 @@ class Confirmed(NamedTuple):
 async def apply(
     access: Access[Backend],
     program: Program,
-    frozen: Frozen,
+    frozen: ConfirmedTargets,
     change: ApplyPlan,
     *,
     operator: Confirmed,

@@ -13,7 +13,7 @@ from recovery.plan.write import digest
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class ConfirmedTargets:
     """The plan and its cluster when the confirmation opened; ``digest`` is that of the whole plan."""
 
     plan: Plan
@@ -32,20 +32,20 @@ class Frozen:
         return consent_to(self.plan)
 
 
-def freeze(plan: Plan, cluster_id: str, title: str, *, simulated: bool) -> Frozen:
+def freeze(plan: Plan, cluster_id: str, title: str, *, simulated: bool) -> ConfirmedTargets:
     """Raises NotDone if there is nothing to elect."""
     if not plan.rows:
         raise NotDone("the plan elects no leader: choose a candidate first")
-    return Frozen(plan, digest(plan), cluster_id, title, simulated)
+    return ConfirmedTargets(plan, digest(plan), cluster_id, title, simulated)
 
 
-def refuse_unconfirmed(frozen: Frozen, typed: str, reason: str) -> None:
+def refuse_unconfirmed(frozen: ConfirmedTargets, typed: str, reason: str) -> None:
     """Raises NotDone unless the answer agrees. If nothing may be lost, the button alone confirms."""
     if frozen.consent.lossy:
         frozen.consent.refuse_unless(typed, reason)
 
 
-def refuse_changed(frozen: Frozen, plan: Plan | None, cluster_id: str, safety: Safety) -> None:
+def refuse_changed(frozen: ConfirmedTargets, plan: Plan | None, cluster_id: str, safety: Safety) -> None:
     """The second check, after the confirmation. Raises NotDone if anything has changed."""
     safety.refuse()
     if cluster_id != frozen.cluster_id:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 CLOSE_SECONDS = 5.0
 
 
-class Elsewhere:
+class BackendThread:
     """One backend and its event loop. ``make`` is called on the thread, so that it does not delay the screen."""
 
     def __init__(self, make: Callable[[], Backend]) -> None:

@@ -20,7 +20,7 @@ SETTLE_SECONDS = 0.15
 """Seconds that the cursor must rest before the logs under it are read."""
 
 
-class Asks(Protocol):
+class RefreshCall(Protocol):
     """Carries out a refresh with a :class:`console.app.session.cluster_refresh.ClusterRefresh` on the backend's
     thread.
     """
@@ -31,7 +31,7 @@ class Asks(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Polled:
+class PollerState:
     """The current state: ``problem`` says why the cluster is lost, or why the last refresh failed; "" if all
     is well.
     """
@@ -50,7 +50,7 @@ class Poller:
 
     def __init__(
         self,
-        asks: Asks,
+        asks: RefreshCall,
         clock: Callable[[], float],
         show: Callable[[View], None],
         changed: Callable[[], None],
@@ -61,7 +61,7 @@ class Poller:
         self._show = show
         self._changed = changed
         self._failed = failed
-        self.state = Polled()
+        self.state = PollerState()
         self.view = View()
         self.generation = 0
         self.wanted = ViewRequest()
@@ -157,7 +157,7 @@ class Poller:
         # quorum leader a refresh waits for answers that do not come, and a newly elected leader should be
         # seen soon.
         other = link is Link.LOST or first or isinstance(self.view.quorum, QuorumWithoutLeader)
-        self.state = Polled(link, problem, self.state.schedule.end(self._clock(), untypical=other))
+        self.state = PollerState(link, problem, self.state.schedule.end(self._clock(), untypical=other))
         self._changed()
 
     async def _part(self) -> None:
@@ -165,7 +165,7 @@ class Poller:
         shown = ViewRequest(wanted.shown | ({wanted.deep} if wanted.deep else set()), wanted.deep)
         link, problem = await self._outcome(self._asks.part(self.view, shown, self._next()))
         self._shown = wanted
-        self.state = Polled(link, problem, self.state.schedule)
+        self.state = PollerState(link, problem, self.state.schedule)
         self._changed()
 
     def _next(self) -> int:
@@ -191,6 +191,6 @@ class Poller:
         return Link.UP, ""
 
     def _schedule(self, schedule: Schedule) -> None:
-        self.state = Polled(self.state.link, self.state.problem, schedule)
+        self.state = PollerState(self.state.link, self.state.problem, schedule)
         self._wake.set()
         self._changed()

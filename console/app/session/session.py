@@ -17,7 +17,7 @@ from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.halt import Halt
-from console.app.session.backend_thread import Elsewhere
+from console.app.session.backend_thread import BackendThread
 from console.app.session.cluster_refresh import ClusterRefresh
 from console.app.session.draft import Draft
 from console.app.session.poller import Poller
@@ -86,7 +86,7 @@ class Session:
         self.copy = opening.copy
         self._beats = opening.beats
         self._listener = listener
-        self._elsewhere = Elsewhere(opening.make)
+        self._elsewhere = BackendThread(opening.make)
         self._loop = asyncio.get_running_loop()
         self.poller = Poller(
             self,

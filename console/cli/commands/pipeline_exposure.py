@@ -21,7 +21,7 @@ class FixGoal(StrEnum):
     COPIES = "copies"
 
 
-class Weighing(StrEnum):
+class CostWeight(StrEnum):
     """What is saved for each byte."""
 
     PARTITIONS = "partitions"
@@ -113,11 +113,11 @@ def fixes(
         ),
     ] = FixGoal.WRITES,
     weigh: Annotated[
-        Weighing,
+        CostWeight,
         typer.Option(
             "--weigh", help="What is saved for each byte that is copied: partitions, or their bytes."
         ),
-    ] = Weighing.PARTITIONS,
+    ] = CostWeight.PARTITIONS,
     tier: Annotated[
         list[str] | None,
         typer.Option(
@@ -174,7 +174,7 @@ def fixes(
 
     limits = FixLimits(
         Goal(goal.value),
-        weigh is Weighing.BYTES,
+        weigh is CostWeight.BYTES,
         parsed_tiers(tier or ()),
         max_moves,
         byte_count(max_bytes, "--max-bytes"),

@@ -14,7 +14,7 @@ from console.cli.commands.verbs import Verb
 from recovery.membership.replacement import ReplacementKind
 
 if TYPE_CHECKING:
-    from console.operations.voters.voter_change import Given, VoterChange
+    from console.operations.voters.prepared_change import RequestedVoter, VoterChange
 
 HELP = """\
 Shows, checks and changes the metadata quorum and its voters (KIP-853). Every verb takes
@@ -124,9 +124,9 @@ def add(
       ktriage quorum add 103 --bootstrap-server kafka-1:9092
     """
     from console.cli.quorum.quorum_run import given_directory, given_endpoints  # noqa: PLC0415  # not for --help
-    from console.operations.voters.voter_change import Given, VoterChange  # noqa: PLC0415
+    from console.operations.voters.prepared_change import RequestedVoter, VoterChange  # noqa: PLC0415
 
-    given = Given(node, given_directory(directory_id), given_endpoints(tuple(endpoint or ())))
+    given = RequestedVoter(node, given_directory(directory_id), given_endpoints(tuple(endpoint or ())))
     why = stated(reason, asked=not yes)
     return _change_voters(run, VoterChange.ADD, given, why, dry_run=dry_run, ask=not yes)
 
@@ -147,14 +147,14 @@ def remove(
       ktriage quorum remove 101 --directory-id pKx3… --bootstrap-server kafka-1:9092
     """
     from console.cli.quorum.quorum_run import given_directory  # noqa: PLC0415  # not for --help
-    from console.operations.voters.voter_change import Given, VoterChange  # noqa: PLC0415
+    from console.operations.voters.prepared_change import RequestedVoter, VoterChange  # noqa: PLC0415
 
-    given, why = Given(node, given_directory(directory_id)), stated(reason, asked=not yes)
+    given, why = RequestedVoter(node, given_directory(directory_id)), stated(reason, asked=not yes)
     return _change_voters(run, VoterChange.REMOVE, given, why, dry_run=dry_run, ask=not yes)
 
 
 def _change_voters(
-    run: Run, kind: VoterChange, given: Given, reason: str, *, dry_run: bool, ask: bool
+    run: Run, kind: VoterChange, given: RequestedVoter, reason: str, *, dry_run: bool, ask: bool
 ) -> int:
     from console.cli.quorum.voter_change import change_voters  # noqa: PLC0415  # not for --help
     from console.operations.voters.change_voters import ChangeVoters  # noqa: PLC0415

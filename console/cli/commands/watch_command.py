@@ -53,14 +53,14 @@ def watch(
       ktriage watch --cluster production --until-online --notify 'notify-send Kafka'
       ktriage watch --cluster production --webhook https://chat.example/hook
     """
-    from console.cli.recovery.watch_view import Awaited, watch_cluster  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.watch_view import WaitGoal, watch_cluster  # noqa: PLC0415  # not for --help
     from console.notifications import Notifications  # noqa: PLC0415
 
     if run.target.kind == "simulated":
         raise InputError(
             "nothing happens in a simulated cluster between two commands; simulate serve runs one"
         )
-    awaited = Awaited(frozenset(broker_id or ()), online=online)
+    awaited = WaitGoal(frozenset(broker_id or ()), online=online)
     return watch_cluster(run, awaited, Notifications.given(notify, webhook), interval_ms / 1000)
 
 

@@ -15,7 +15,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.operations.history.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, SnapshotSettings
 from console.output.json_document import document
 from console.program import Program
 from console.provenance import now
@@ -68,7 +68,9 @@ def take(
 
     async def job(backend: Backend, stop: StopRequest) -> list[Observation]:
         token, asked = (lambda: uuid.uuid4().hex[:8]), run.target.title
-        series = Series(backend, Taking(root, answer_seconds, _clock(backend), token, version(), asked=asked))
+        series = Series(
+            backend, SnapshotSettings(root, answer_seconds, _clock(backend), token, version(), asked=asked)
+        )
         await series.open()
         if interval is None:
             return [taken(await series.full(run.screen.progress))]

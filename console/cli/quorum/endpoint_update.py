@@ -8,7 +8,7 @@ from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import given_endpoints, read_quorum
 from console.errors import InputError, NotDone
 from console.exit_status import Status
-from console.operations.elapsed_time import Waited
+from console.operations.elapsed_time import ElapsedWait
 from console.operations.voters.voter_change import probe_endpoint
 from console.output.json_document import document
 from console.signals import StopRequest
@@ -73,7 +73,7 @@ def _show(run: Run, quorum: Quorum, node: int, new_endpoints: tuple[VoterEndpoin
 async def _until(
     run: Run, membership: Membership, node: int, new_endpoints: tuple[VoterEndpoint, ...], stop: StopRequest
 ) -> bool:
-    waited, shown = Waited(membership), ""
+    waited, shown = ElapsedWait(membership), ""
     while waited.seconds < PATIENCE and not stop:
         try:
             if has_endpoints(await membership.describe(), node, new_endpoints):

@@ -24,7 +24,7 @@ from console.operations.voters.replace_controller import (
 )
 from console.operations.voters.replacement_plan import ReplacementChoice
 from console.operations.voters.replacement_run import (
-    Planned,
+    LoadedReplacement,
     read_replacement,
     refuse_replacement_of_other_cluster,
     save_replacement,
@@ -61,7 +61,7 @@ def replace(
     )
     if dry_run:
         return _conclude(run, *_previewed(run, change), None)
-    shown: list[Planned] = []
+    shown: list[LoadedReplacement] = []
 
     def lines(stands: ReplacementStanding) -> Iterable[str]:
         shown.append(stands.planned)
@@ -112,7 +112,7 @@ def _watched(run: Run, *, ask: bool) -> Watch:
     """Makes the watcher for the terminal; ``ask``: a person confirms each change by typing."""
 
     @contextlib.contextmanager
-    def watch(planned: Planned, stop: StopRequest) -> Iterator[Watcher]:
+    def watch(planned: LoadedReplacement, stop: StopRequest) -> Iterator[Watcher]:
         watcher = CommandLine(run, planned.plan, stop, ask=ask, confirmed=planned.confirmed)
         try:
             yield watcher

@@ -10,8 +10,9 @@ import contextlib
 from backends.base.errors import BackendError
 from backends.base.protocol import Stop
 from console.cli.base.run import Run
+from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_consent import Consent
-from console.operations.voters.voter_change import Changed, PreparedChange
+from console.operations.voters.voter_change import VoterChangeResult
 from console.output.quorum.quorum_change_report import changed_lines
 from console.output.quorum.quorum_replacement_report import step_lines
 from console.output.quorum.quorum_report import preflight_lines
@@ -105,7 +106,7 @@ class CommandLine:
     def says(self, step: ReplacementStep, said: str) -> None:
         self._run.screen.say(f"   {printable(said)}")
 
-    def changed(self, step: ReplacementStep, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: VoterChangeResult) -> None:
         self._consent.changed(changed)
         self._tell(*changed_lines(changed))
 

@@ -9,9 +9,10 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.quorum.quorum_run import change_quorum, read_quorum
 from console.exit_status import Status
-from console.operations.voters.change_voters import ChangeVoters, Upgraded, UpgradeKraftVersion
+from console.operations.voters.change_voters import ChangeVoters, UpgradeKraftVersion, UpgradeResult
 from console.operations.voters.kraft_upgrade import UpgradeCheck, check_upgrade
-from console.operations.voters.voter_change import Changed, PreparedChange
+from console.operations.voters.prepared_change import PreparedChange
+from console.operations.voters.voter_change import VoterChangeResult
 from console.output.quorum.quorum_change_report import changed_document, changed_lines
 from console.output.quorum.quorum_report import preflight_lines
 from console.output.quorum.quorum_upgrade_report import upgrade_document, upgrade_lines
@@ -22,10 +23,10 @@ def change_voters(run: Run, change: ChangeVoters, *, dry_run: bool, ask: bool) -
     """Prepares, shows the preflight, asks, sends, and prints the result; returns the exit status."""
     terminal = TerminalOperator(run, _preflight, ask=ask)
 
-    async def preflight(membership: Membership, _stop: object) -> Changed:
+    async def preflight(membership: Membership, _stop: object) -> VoterChangeResult:
         prepared = await change.prepare(membership, await membership.open(), terminal)
         terminal.shows(prepared)
-        return Changed(prepared, None, None)
+        return VoterChangeResult(prepared, None, None)
 
     refuse_unless_allowed(run, dry_run=dry_run, ask=ask)
     changed = read_quorum(run, preflight) if dry_run else change_quorum(run, change, terminal)
@@ -47,11 +48,11 @@ def upgrade(run: Run, change: UpgradeKraftVersion, *, dry_run: bool, ask: bool) 
     """Checks, shows, asks, sends, and reads the new level; returns the exit status."""
     terminal = TerminalOperator(run, upgrade_lines, ask=ask)
 
-    async def preflight(membership: Membership, _stop: object) -> Upgraded:
+    async def preflight(membership: Membership, _stop: object) -> UpgradeResult:
         await membership.open()
         check: UpgradeCheck = await check_upgrade(membership)
         terminal.shows(check)
-        return Upgraded(check)
+        return UpgradeResult(check)
 
     refuse_unless_allowed(run, dry_run=dry_run, ask=ask)
     upgraded = read_quorum(run, preflight) if dry_run else change_quorum(run, change, terminal)

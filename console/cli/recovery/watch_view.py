@@ -17,7 +17,7 @@ from recovery.metadata_log.timeline_text import time_text
 from recovery.wording.quantity_text import counted, printable
 
 
-class Awaited(NamedTuple):
+class WaitGoal(NamedTuple):
     """What ends the wait: all these brokers unfenced, every partition with a leader; neither: nothing does."""
 
     brokers: frozenset[int]
@@ -43,7 +43,7 @@ class Awaited(NamedTuple):
         return f"now: {now}; {until}"
 
 
-def watch_cluster(run: Run, awaited: Awaited, notifications: Notifications, interval: float) -> int:
+def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, interval: float) -> int:
     """Prints a line for each change until what is awaited is there; returns the exit status."""
 
     async def job(backend: Backend, stop: StopRequest) -> int:

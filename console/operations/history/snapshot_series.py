@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class SnapshotSettings:
     """How snapshots are taken: the target directory, the seconds that brokers have to answer, the clock and
     other sources. ``asked``: the cluster as it was named.
     """
@@ -56,7 +56,7 @@ class _OfflineCounts:
 class Series:
     """A series of snapshots of one cluster: full ones, and the changes between them."""
 
-    def __init__(self, backend: Backend, taking: Taking) -> None:
+    def __init__(self, backend: Backend, taking: SnapshotSettings) -> None:
         self._backend = backend
         self._taking = taking
         self._prints: Fingerprints | None = None

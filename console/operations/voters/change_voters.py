@@ -15,17 +15,10 @@ from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.elections.unfinished_orders import OrderOutcome, Row, SettledOrders
 from console.operations.voters.kraft_upgrade import UpgradeCheck, check_upgrade, upgrade
+from console.operations.voters.prepared_change import PreparedChange, RequestedVoter, VoterChange
 from console.operations.voters.remembered_voters import remember_new_voters
 from console.operations.voters.unfinished_voter_changes import check_entries
-from console.operations.voters.voter_change import (
-    Changed,
-    Given,
-    PreparedChange,
-    VoterChange,
-    carry_out,
-    prepare_add,
-    prepare_remove,
-)
+from console.operations.voters.voter_change import VoterChangeResult, carry_out, prepare_add, prepare_remove
 
 P = TypeVar("P")
 
@@ -33,11 +26,11 @@ BROKERS = "restoring it needs the brokers: give --bootstrap-server"
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeVoters(Change[Membership, PreparedChange, Changed]):
+class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
     """One voter added or removed, if the preflight allows it. ``title`` names the cluster in the question."""
 
     change: VoterChange
-    given: Given
+    given: RequestedVoter
     reason: str
     title: str
 
@@ -52,8 +45,8 @@ class ChangeVoters(Change[Membership, PreparedChange, Changed]):
             return await prepare_add(cluster, node, directory, endpoints)
         return await prepare_remove(cluster, node, directory)
 
-    def unsent(self, prepared: PreparedChange) -> Changed | None:
-        return None if prepared.verdict.allowed else Changed(prepared, None, False)
+    def unsent(self, prepared: PreparedChange) -> VoterChangeResult | None:
+        return None if prepared.verdict.allowed else VoterChangeResult(prepared, None, False)
 
     def question(self, prepared: PreparedChange) -> Question:
         text = f"To {prepared.sentence} ({self.title}), type the node id:"
@@ -69,18 +62,18 @@ class ChangeVoters(Change[Membership, PreparedChange, Changed]):
 
     async def carry_out(
         self, cluster: Membership, prepared: PreparedChange, run: ChangeRun[PreparedChange]
-    ) -> Changed:
+    ) -> VoterChangeResult:
         with run.stop.in_flight():
             changed = await carry_out(cluster, prepared, run.journal, run.operator.says)
             await remember_new_voters(cluster)
         return changed
 
-    def conclusion(self, result: Changed) -> Conclusion:
+    def conclusion(self, result: VoterChangeResult) -> Conclusion:
         status = Status.DONE if result.done else Status.PARTLY
         return Conclusion(status, next=() if result.prepared.verdict.refused else ("quorum", "status"))
 
 
-class Upgraded(NamedTuple):
+class UpgradeResult(NamedTuple):
     """The problems found, the answer if the upgrade was sent, and whether the new level was then ``seen``."""
 
     check: UpgradeCheck
@@ -89,7 +82,7 @@ class Upgraded(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class UpgradeKraftVersion(Change[Membership, UpgradeCheck, Upgraded]):
+class UpgradeKraftVersion(Change[Membership, UpgradeCheck, UpgradeResult]):
     """Upgrades kraft.version from 0 to 1 if the check finds no problem."""
 
     reason: str
@@ -102,8 +95,10 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, Upgraded]):
     ) -> UpgradeCheck:
         return await check_upgrade(cluster)
 
-    def unsent(self, prepared: UpgradeCheck) -> Upgraded | None:
-        return Upgraded(prepared, None, prepared.already) if prepared.already or prepared.refused else None
+    def unsent(self, prepared: UpgradeCheck) -> UpgradeResult | None:
+        return (
+            UpgradeResult(prepared, None, prepared.already) if prepared.already or prepared.refused else None
+        )
 
     def question(self, prepared: UpgradeCheck) -> Question:
         return Question.number("kraft.version cannot be lowered again. To go on, type 1:", 1)
@@ -115,12 +110,12 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, Upgraded]):
 
     async def carry_out(
         self, cluster: Membership, prepared: UpgradeCheck, run: ChangeRun[UpgradeCheck]
-    ) -> Upgraded:
+    ) -> UpgradeResult:
         with run.stop.in_flight():
             answer, seen = await upgrade(cluster, run.journal)
-        return Upgraded(prepared, answer, seen)
+        return UpgradeResult(prepared, answer, seen)
 
-    def conclusion(self, result: Upgraded) -> Conclusion:
+    def conclusion(self, result: UpgradeResult) -> Conclusion:
         return Conclusion(Status.DONE if result.seen else Status.PARTLY)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from console.journal.unfinished_entries import CONFIRM
+from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_steps import Watcher
-from console.operations.voters.voter_change import Changed, PreparedChange
+from console.operations.voters.voter_change import VoterChangeResult
 from recovery.membership.replacement import ReplacementStep
 from recovery.membership.replacement_state import StepSituation
 
 
-class Keeping:
+class ConfirmedStepRecorder:
     """A watcher around another one that records confirmed steps. ``kept`` are the steps confirmed in earlier
     runs.
     """
@@ -49,7 +50,7 @@ class Keeping:
     def says(self, step: ReplacementStep, said: str) -> None:
         self._watcher.says(step, said)
 
-    def changed(self, step: ReplacementStep, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: VoterChangeResult) -> None:
         self._watcher.changed(step, changed)
 
     def ends(self, step: ReplacementStep) -> None:

@@ -15,7 +15,7 @@ from backends.base.membership import (
     ProcessRole,
 )
 from backends.base.protocol import Recorder
-from console.operations.elapsed_time import Waited
+from console.operations.elapsed_time import ElapsedWait
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import Quorum
 from recovery.model import Unknown
@@ -68,7 +68,7 @@ async def upgrade(membership: Membership, recorder: Recorder) -> tuple[ChangeAns
     sent.
     """
     answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, recorder, dry_run=False)
-    waited = Waited(membership)
+    waited = ElapsedWait(membership)
     while waited.seconds < SEEN_WITHIN:
         try:
             if (await membership.describe()).kraft_version >= LEVEL:

@@ -20,7 +20,7 @@ from console.operations.change import Change, ChangeRun, Conclusion, Operator, Q
 from console.operations.voters.change_voters import BROKERS
 from console.operations.voters.replacement_plan import ReplacementChoice
 from console.operations.voters.replacement_run import (
-    Planned,
+    LoadedReplacement,
     make_replacement,
     read_replacement,
     refuse_replacement_of_other_cluster,
@@ -40,12 +40,12 @@ GIVE_UP = "give up"
 class ReplacementStanding(NamedTuple):
     """A plan and its next ``step``; None: all steps are done."""
 
-    planned: Planned
+    planned: LoadedReplacement
     quorum: Quorum | None = None
     step: ReplacementStep | None = None
 
 
-Watch = Callable[[Planned, StopRequest], AbstractContextManager[Watcher]]
+Watch = Callable[[LoadedReplacement, StopRequest], AbstractContextManager[Watcher]]
 """The watcher of a replacement, until it ends."""
 
 
@@ -87,7 +87,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
     ) -> ReplacementStanding:
         plan = await self.plan(cluster)
         file = self.file if plan is self.source else None
-        planned = Planned.of(plan, file or save_replacement(plan, self.file), self.confirmed)
+        planned = LoadedReplacement.of(plan, file or save_replacement(plan, self.file), self.confirmed)
         return await replacement_standing(cluster, planned)
 
     async def plan(self, cluster: Membership) -> ReplacementPlan:
@@ -131,7 +131,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
         return conclusion_of(result)
 
 
-class Resumed(NamedTuple):
+class ResumedReplacement(NamedTuple):
     """The result for a replacement that was half done; ``planned`` is None if there is none, or none any
     more.
 
@@ -139,7 +139,7 @@ class Resumed(NamedTuple):
     election, which only the brokers can restore.
     """
 
-    planned: Planned | None = None
+    planned: LoadedReplacement | None = None
     result: ReplacementResult | None = None
     given_up: bool = False
     orders: tuple[TopicPartition, ...] = ()
@@ -149,11 +149,11 @@ class HalfDoneReplacement(NamedTuple):
     """What the journal shows; ``planned`` is None if it is given up."""
 
     found: Unfinished
-    planned: Planned | None
+    planned: LoadedReplacement | None
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
+class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplacement]):
     """Continues the replacement that the journal shows as half done, or the one in ``file``.
 
     ``ask``: a person can be asked whether to continue. ``agreed``: the operator agreed beforehand to changes
@@ -172,9 +172,9 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
     forget: bool = False
     brokers: bool = True
 
-    def without_lock(self, cluster_id: str) -> Resumed | None:
+    def without_lock(self, cluster_id: str) -> ResumedReplacement | None:
         none = self.file is None and open_replacement(unfinished(cluster_id)) is None
-        return Resumed() if none else None
+        return ResumedReplacement() if none else None
 
     async def prepare(
         self, cluster: Membership, cluster_id: str, operator: Operator[HalfDoneReplacement]
@@ -193,11 +193,11 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
             ) from None
         refuse_replacement_of_other_cluster(plan, cluster_id)
         refuse_unconfirmable(plan, self.confirmed)
-        return HalfDoneReplacement(found, Planned.of(plan, path, self.confirmed))
+        return HalfDoneReplacement(found, LoadedReplacement.of(plan, path, self.confirmed))
 
-    def unsent(self, prepared: HalfDoneReplacement) -> Resumed | None:
+    def unsent(self, prepared: HalfDoneReplacement) -> ResumedReplacement | None:
         ended = prepared.planned is None and not self.forget and not prepared.found.replacements
-        return Resumed() if ended else None
+        return ResumedReplacement() if ended else None
 
     def question(self, prepared: HalfDoneReplacement) -> Question | None:
         if prepared.planned is None or not self.ask:
@@ -220,13 +220,13 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
 
     async def carry_out(
         self, cluster: Membership, prepared: HalfDoneReplacement, run: ChangeRun[HalfDoneReplacement]
-    ) -> Resumed:
+    ) -> ResumedReplacement:
         found, planned = prepared
         if planned is None:
             entries = [entry.entry for entry in found.replacements]
             run.journal.settle("given up by the operator", entries=entries)
             run.operator.says("given up: the voters stay as they are; see ktriage quorum status")
-            return Resumed(given_up=True)
+            return ResumedReplacement(given_up=True)
         orders = () if self.brokers else tuple(sorted({order.written.tp for order in found.orders}))
         if orders:
             run.operator.says(f"not restored: {', '.join(map(str, orders))}: {BROKERS}")
@@ -236,10 +236,10 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
                 result = await run_replacement(
                     cluster, planned, run.journal, watcher, run.stop, attended=self.attended
                 )
-        return Resumed(planned, result, orders=orders)
+        return ResumedReplacement(planned, result, orders=orders)
 
     async def _unasked(
-        self, cluster: Membership, planned: Planned, run: ChangeRun[HalfDoneReplacement]
+        self, cluster: Membership, planned: LoadedReplacement, run: ChangeRun[HalfDoneReplacement]
     ) -> ReplacementResult | None:
         """Refuses the run if nobody can be asked and voters would be changed; None: no such change is left."""
         _, quorum, step = await replacement_standing(cluster, planned)
@@ -254,14 +254,14 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
         )
         return ReplacementResult(StopReason.UNATTENDED, step, None, quorum)
 
-    def conclusion(self, result: Resumed) -> Conclusion:
+    def conclusion(self, result: ResumedReplacement) -> Conclusion:
         if result.result is None:
             return Conclusion(Status.DONE)
         ended = conclusion_of(result.result)
         return ended._replace(status=max(ended.status, Status.PARTLY)) if result.orders else ended
 
 
-async def replacement_standing(membership: Membership, planned: Planned) -> ReplacementStanding:
+async def replacement_standing(membership: Membership, planned: LoadedReplacement) -> ReplacementStanding:
     """The current state of a replacement, with the steps that operators confirmed in earlier runs. Raises
     BackendError.
     """

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from console.operations.voters.voter_change import Changed, PreparedChange
+from console.operations.voters.prepared_change import PreparedChange
+from console.operations.voters.voter_change import VoterChangeResult
 from recovery.membership.preflight import VoterSetStrength
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.replacement_state import key_of
@@ -46,7 +47,7 @@ class Consent:
         if step.kind is StepKind.ADD and self._agreed is not None and not _as_agreed(self._agreed, prepared):
             self._agreed = None
 
-    def changed(self, changed: Changed) -> None:
+    def changed(self, changed: VoterChangeResult) -> None:
         """If the change was not sent at the last moment, it is asked about again, and so is the addition
         after it.
         """

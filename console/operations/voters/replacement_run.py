@@ -11,7 +11,7 @@ from console.errors import InputError
 from console.journal.journal import Journal
 from console.journal.unfinished_entries import REPLACE, unfinished
 from console.new_files import write_new
-from console.operations.voters.confirmed_steps import Keeping
+from console.operations.voters.confirmed_steps import ConfirmedStepRecorder
 from console.operations.voters.remembered_voters import remember_voters
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.voters.replacement_steps import ReplacementResult, StopReason, Watcher, go_through
@@ -26,7 +26,7 @@ PATIENCE = 3600.0
 """Seconds that one step may take; most of it is the time until somebody has worked on a host."""
 
 
-class Planned(NamedTuple):
+class LoadedReplacement(NamedTuple):
     """A plan and its file (an absolute path, so that another shell finds it), with the steps that were
     confirmed as done.
     """
@@ -36,7 +36,9 @@ class Planned(NamedTuple):
     confirmed: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, plan: ReplacementPlan, file: Path, confirmed: frozenset[int] = frozenset()) -> Planned:
+    def of(
+        cls, plan: ReplacementPlan, file: Path, confirmed: frozenset[int] = frozenset()
+    ) -> LoadedReplacement:
         return cls(plan, file.resolve(), confirmed)
 
     @property
@@ -80,7 +82,7 @@ def refuse_replacement_of_other_cluster(plan: ReplacementPlan, cluster_id: str) 
 
 async def run_replacement(
     membership: Membership,
-    planned: Planned,
+    planned: LoadedReplacement,
     journal: Journal,
     watcher: Watcher,
     stop: StopRequest,
@@ -92,7 +94,7 @@ async def run_replacement(
     found = unfinished(planned.cluster_id)
     entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
     kept = found.confirmed.get(plan.header.plan_id, frozenset())
-    keeping = Keeping(watcher, plan.header.plan_id, journal, kept)
+    keeping = ConfirmedStepRecorder(watcher, plan.header.plan_id, journal, kept)
     with stop.in_flight():
         result = await go_through(
             membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended

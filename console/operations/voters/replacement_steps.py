@@ -14,15 +14,10 @@ from typing import NamedTuple, Protocol
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Recorder, Stop
-from console.operations.elapsed_time import Waited
+from console.operations.elapsed_time import ElapsedWait
+from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_plan import joins_of, mute_of, servers_of
-from console.operations.voters.voter_change import (
-    Changed,
-    PreparedChange,
-    carry_out,
-    prepare_add,
-    prepare_remove,
-)
+from console.operations.voters.voter_change import VoterChangeResult, carry_out, prepare_add, prepare_remove
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep, StepKind
@@ -70,7 +65,7 @@ class Watcher(Protocol):
         """What is waited for while a change is under way."""
         ...
 
-    def changed(self, step: ReplacementStep, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: VoterChangeResult) -> None:
         """The result of what was sent; nothing was sent if ``changed.answer`` is None."""
         ...
 
@@ -160,7 +155,7 @@ class _Run:
         self._watcher = watcher
         self._patience = patience
         self._attended = attended
-        self._waited = Waited(membership)
+        self._waited = ElapsedWait(membership)
         self._furthest = 0
         self._pace = CatchUpRate()
         self._silent: frozenset[int] = frozenset()

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple
 
 from backends.base.errors import BackendError
 from backends.base.membership import CHANGE_TIMEOUT, ChangeAnswer, ChangeEnd, Membership
 from backends.base.protocol import Recorder
-from console.operations.elapsed_time import Waited
+from console.operations.elapsed_time import ElapsedWait
+from console.operations.voters.prepared_change import PreparedChange, RequestedVoter, VoterChange, differences
 from console.operations.voters.quorum_state import settled_quorum
-from console.operations.voters.voter_change_drift import moved
 from recovery.membership.preflight import (
     STATIC,
     EndpointProbe,
-    PreflightResult,
     before_adding,
     before_removing,
     explain_timeout,
@@ -37,42 +34,8 @@ always exceeded.
 """
 
 
-class VoterChange(StrEnum):
-    """The kind of voter change."""
-
-    ADD = "add"
-    REMOVE = "remove"
-
-
-class Given(NamedTuple):
-    """What the operator named; the directory and the endpoints are looked up if they are not given."""
-
-    node_id: int
-    directory_id: str | None = None
-    endpoints: tuple[VoterEndpoint, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
-class PreparedChange:
-    """A change with its preflight; ``probes`` are the answers at the new voter's endpoints."""
-
-    change: VoterChange
-    given: Given
-    voter: Voter
-    quorum: Quorum
-    verdict: PreflightResult
-    probes: tuple[EndpointProbe, ...] = ()
-
-    @property
-    def sentence(self) -> str:
-        """The request to be sent."""
-        if self.change is VoterChange.REMOVE:
-            return f"remove voter {self.voter.key}"
-        return f"add voter {self.voter.key} at {', '.join(map(str, self.voter.endpoints)) or 'no endpoint'}"
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
+class VoterChangeResult:
     """The result of a change. ``done``: the requested voter set is committed; None: that is not known.
     ``cause`` is the cause of a timeout, ``after`` the last reading of the quorum.
     """
@@ -89,12 +52,14 @@ async def prepare_add(
     membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[VoterEndpoint] = ()
 ) -> PreparedChange:
     """Reads, probes and judges; sends nothing. Raises NotChosen, NoLeader, BackendError."""
-    return await _prepare(membership, VoterChange.ADD, Given(node_id, directory_id, tuple(endpoints)))
+    return await _prepare(
+        membership, VoterChange.ADD, RequestedVoter(node_id, directory_id, tuple(endpoints))
+    )
 
 
 async def prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> PreparedChange:
     """The same as :func:`prepare_add`, for a removal."""
-    return await _prepare(membership, VoterChange.REMOVE, Given(node_id, directory_id))
+    return await _prepare(membership, VoterChange.REMOVE, RequestedVoter(node_id, directory_id))
 
 
 async def carry_out(
@@ -102,7 +67,7 @@ async def carry_out(
     prepared: PreparedChange,
     recorder: Recorder,
     tell: Callable[[str], None] = lambda _said: None,
-) -> Changed:
+) -> VoterChangeResult:
     """Sends the change if its preflight allows it and is still valid, then reads the quorum until the result
     is known.
 
@@ -111,14 +76,14 @@ async def carry_out(
     """
     against = "; ".join(prepared.verdict.refused) or await _since_shown(membership, prepared, tell)
     if against:
-        return Changed(prepared, None, False, detail=against)
+        return VoterChangeResult(prepared, None, False, detail=against)
     tell(f"sent: {prepared.sentence}; waiting at most {CHANGE_TIMEOUT:.0f} s for the commit")
     if prepared.change is VoterChange.ADD:
         answer = await membership.add_voter(prepared.voter, recorder)
     else:
         answer = await membership.remove_voter(prepared.voter.key, recorder)
     if answer.ended is ChangeEnd.DONE:
-        return Changed(prepared, answer, True)
+        return VoterChangeResult(prepared, answer, True)
     tell(f"the answer: {answer}; checking for about {COMMIT_SECONDS:.0f} s whether the change is written")
     return await _explained(membership, prepared, answer, tell)
 
@@ -131,13 +96,13 @@ async def _since_shown(membership: Membership, shown: PreparedChange, tell: Call
         return ""
     tell("reading the quorum once more")
     try:
-        why = moved(shown, await _prepare(membership, shown.change, shown.given))
+        why = differences(shown, await _prepare(membership, shown.change, shown.given))
     except NotChosen as error:
         why = str(error)
     return why and f"the quorum has changed since this was shown: {why}"
 
 
-async def _prepare(membership: Membership, change: VoterChange, given: Given) -> PreparedChange:
+async def _prepare(membership: Membership, change: VoterChange, given: RequestedVoter) -> PreparedChange:
     make = _prepare_add if change is VoterChange.ADD else _prepare_remove
     prepared = await make(membership, given)
     if prepared.verdict.allowed:
@@ -146,7 +111,7 @@ async def _prepare(membership: Membership, change: VoterChange, given: Given) ->
     return await make(membership, given)
 
 
-async def _prepare_add(membership: Membership, given: Given) -> PreparedChange:
+async def _prepare_add(membership: Membership, given: RequestedVoter) -> PreparedChange:
     """The voters and who is up are read last, because waiting for a silent address takes time."""
     seen = await membership.describe()
     _newcomer(seen, given.node_id, given.directory_id)
@@ -167,7 +132,7 @@ def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> Replica
     return newcomer(quorum, node_id, directory_id)
 
 
-async def _prepare_remove(membership: Membership, given: Given) -> PreparedChange:
+async def _prepare_remove(membership: Membership, given: RequestedVoter) -> PreparedChange:
     seen = await membership.describe()
     joins = await _auto_join(membership, seen, voter_of(seen, given.node_id, given.directory_id))
     quorum, limits = await settled_quorum(membership)
@@ -204,10 +169,10 @@ async def probe_endpoint(membership: Membership, endpoint: VoterEndpoint, node_i
 
 async def _explained(
     membership: Membership, prepared: PreparedChange, answer: ChangeAnswer, tell: Callable[[str], None]
-) -> Changed:
+) -> VoterChangeResult:
     """Reads the quorum until the change is committed, or until it is clear that it was not made."""
     key, adding = prepared.voter.key, prepared.change is VoterChange.ADD
-    waited, after, shown = Waited(membership), None, ""
+    waited, after, shown = ElapsedWait(membership), None, ""
     while waited.seconds < COMMIT_SECONDS:
         try:
             after = (await settled_quorum(membership)).quorum
@@ -217,16 +182,18 @@ async def _explained(
             if (key in after.voters.keys) != adding:
                 break
             if after.change_pending is False:
-                return Changed(prepared, answer, True, after=after)
+                return VoterChangeResult(prepared, answer, True, after=after)
             detail = str(TimeoutCause.NOT_COMMITTED)
         if detail != shown:
             shown = detail
             tell(f"not visible yet: {detail}")
         await waited.pause(POLL)
     if after is None or (key in after.voters.keys) == adding:
-        return Changed(prepared, answer, None, TimeoutCause.NOT_COMMITTED if after else None, after, detail)
+        return VoterChangeResult(
+            prepared, answer, None, TimeoutCause.NOT_COMMITTED if after else None, after, detail
+        )
     cause = None
     if answer.error == "REQUEST_TIMED_OUT":
         reachable = not any(isinstance(probe.answer, Unknown) for probe in prepared.probes)
         cause = explain_timeout(after, key, adding=adding, reachable=reachable)
-    return Changed(prepared, answer, False, cause, after, answer.detail)
+    return VoterChangeResult(prepared, answer, False, cause, after, answer.detail)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.operations.voters.voter_change import Changed, VoterChange
+from console.operations.voters.prepared_change import VoterChange
+from console.operations.voters.voter_change import VoterChangeResult
 from console.output.json_document import document
 from console.output.quorum.quorum_report import key_json, strength_json
 from recovery.membership.quorum import TimeoutCause
 from recovery.wording.quantity_text import printable
 
 
-def changed_lines(changed: Changed) -> Iterator[str]:
+def changed_lines(changed: VoterChangeResult) -> Iterator[str]:
     """One line with the result; if the change failed, also what that means."""
     if changed.answer is None:
         if changed.detail:
@@ -34,7 +35,7 @@ def changed_lines(changed: Changed) -> Iterator[str]:
         )
 
 
-def changed_document(verb: str, changed: Changed) -> Iterator[str]:
+def changed_document(verb: str, changed: VoterChangeResult) -> Iterator[str]:
     """``ktriage.quorum-VERB/1``."""
     verdict = changed.prepared.verdict
     answer = changed.answer

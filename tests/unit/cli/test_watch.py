@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from backends.base.errors import BackendError
-from console.cli.recovery.watch_view import Awaited
+from console.cli.recovery.watch_view import WaitGoal
 from console.errors import InputError
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import watch
@@ -59,7 +59,7 @@ def test_a_partition_that_was_not_seen_once_is_no_change() -> None:
 
 def test_a_broker_that_nobody_knows_is_not_waited_for_without_a_word() -> None:
     """Until Ctrl-C, at night, for a number that was mistyped."""
-    awaited = Awaited(frozenset({3, 77}), online=False)
+    awaited = WaitGoal(frozenset({3, 77}), online=False)
     seen = sight(1)._replace(registered=frozenset({1, 2, 3}))
     said = "waiting for broker 3 and broker 77 (not registered: is the number right?)"
     assert awaited.outlook(seen).endswith(said)

@@ -24,9 +24,10 @@ from backends.simulator.network import controller
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.topology import BrokerSpec, Topology
 from backends.simulator.world import World
+from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voters.voter_change import Changed, PreparedChange
+from console.operations.voters.voter_change import VoterChangeResult
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.replacement import (
@@ -165,7 +166,7 @@ class Operator:
     def says(self, step: ReplacementStep, said: str) -> None:
         """Nobody reads it."""
 
-    def changed(self, step: ReplacementStep, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: VoterChangeResult) -> None:
         self.said.append(f"changed {step.number} {changed.done}")
         if step.kind is StepKind.REMOVE and self.plan.wanted.auto_join:
             self.stopped.add(step.node)  # started again it would add itself

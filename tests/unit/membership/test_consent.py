@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from backends.simulator.adapter import SimulatorBackend
+from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_consent import Consent
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.voters.voter_change import Changed, PreparedChange, prepare_add, prepare_remove
+from console.operations.voters.voter_change import VoterChangeResult, prepare_add, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.random_replacement import HEADER, Notes, cluster
 
@@ -38,7 +39,7 @@ async def agreed(between: Between) -> tuple[Consent, ReplacementStep, PreparedCh
     assert not consent.covers(remove, taken), "nobody was asked yet"
     consent.given(remove, taken)
     assert not consent.covers(remove, taken), "a removal is asked for each time"
-    consent.changed(Changed(taken, await membership.remove_voter(taken.voter.key, Notes()), True))
+    consent.changed(VoterChangeResult(taken, await membership.remove_voter(taken.voter.key, Notes()), True))
     await between(backend)
     prepared = await prepare_add(membership, 102, None)
     consent.judged(add, prepared)
@@ -78,5 +79,7 @@ def test_it_is_asked_for_anew_where_the_node_has_yet_another_disk() -> None:
 
 def test_what_was_held_back_at_the_last_moment_is_asked_for_anew() -> None:
     consent, add, prepared = asyncio.run(agreed(nothing))
-    consent.changed(Changed(prepared, None, False, detail="the quorum has changed since this was shown"))
+    consent.changed(
+        VoterChangeResult(prepared, None, False, detail="the quorum has changed since this was shown")
+    )
     assert not consent.covers(add, prepared)

@@ -15,7 +15,7 @@ from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import REPLACE, unfinished
 from console.operations.voters import replacement_run
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.voters.replacement_run import Planned, run_replacement, save_replacement
+from console.operations.voters.replacement_run import LoadedReplacement, run_replacement, save_replacement
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.replacement_state import StepSituation
@@ -58,7 +58,9 @@ def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
         file = save_replacement(plan)
         watcher = dies(backend.simulation.world, plan)
         with pytest.raises(Killed), Journal.open(cluster_id, run("half"), Clock()) as journal:
-            await run_replacement(backend.membership, Planned.of(plan, file), journal, watcher, StopRequest())
+            await run_replacement(
+                backend.membership, LoadedReplacement.of(plan, file), journal, watcher, StopRequest()
+            )
         return plan
 
     plan = asyncio.run(go())

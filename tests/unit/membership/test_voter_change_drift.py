@@ -9,15 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from console.app.controller_replacement.wizard import Bridge, ReplacementProgress
+from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voters.voter_change import (
-    Changed,
-    PreparedChange,
-    carry_out,
-    prepare_add,
-    prepare_remove,
-)
+from console.operations.voters.voter_change import VoterChangeResult, carry_out, prepare_add, prepare_remove
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.random_replacement import HEADER, Never, Notes, Operator, cluster
@@ -33,7 +28,7 @@ class Slow(Operator):
     asks: Callable[[], Any]
     asked = 0
 
-    def changed(self, step: ReplacementStep, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: VoterChangeResult) -> None:
         super().changed(step, changed)
         self.said.append(changed.detail)
         if changed.answer is None:
@@ -81,7 +76,7 @@ def test_an_answer_that_takes_long_is_no_reason_by_itself() -> None:
 
 
 def test_another_disk_than_the_one_that_was_shown_is_not_added() -> None:
-    async def go() -> tuple[Changed, Notes]:
+    async def go() -> tuple[VoterChangeResult, Notes]:
         backend, notes = cluster((100, 101, 102), (103,)), Notes()
         await backend.open()
         world = backend.simulation.world
@@ -103,7 +98,7 @@ def test_another_disk_than_the_one_that_was_shown_is_not_added() -> None:
 
 
 def test_a_voter_that_somebody_else_removed_meanwhile_is_told() -> None:
-    async def go() -> tuple[Changed, Notes]:
+    async def go() -> tuple[VoterChangeResult, Notes]:
         backend, notes = cluster((100, 101, 102)), Notes()
         await backend.open()
         prepared = await prepare_remove(backend.membership, 102, None)
@@ -118,7 +113,7 @@ def test_a_voter_that_somebody_else_removed_meanwhile_is_told() -> None:
 
 
 def test_a_voter_that_came_back_meanwhile_is_no_reason_against_it() -> None:
-    async def go() -> Changed:
+    async def go() -> VoterChangeResult:
         backend = cluster((100, 101, 102, 103, 104))
         await backend.open()
         backend.simulation.world.kill_controller(104)

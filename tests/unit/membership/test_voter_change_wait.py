@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from console.cli.quorum import endpoint_update
-from console.operations.elapsed_time import Waited
+from console.operations.elapsed_time import ElapsedWait
 from console.operations.voters import kraft_upgrade, replacement_steps, voter_change
+from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voters.voter_change import Changed, PreparedChange, carry_out, prepare_remove
+from console.operations.voters.voter_change import VoterChangeResult, carry_out, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep
 from recovery.membership.voters import VoterEndpoint
 from tests.unit.membership.leaderless_quorum import Clock, Leaderless
@@ -24,9 +25,9 @@ def test_looks_that_take_long_count_as_time_and_what_is_waited_for_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock, told = Clock(), list[str]()
-    monkeypatch.setattr(voter_change, "Waited", lambda membership: Waited(membership, clock))
+    monkeypatch.setattr(voter_change, "ElapsedWait", lambda membership: ElapsedWait(membership, clock))
 
-    async def go() -> Changed:
+    async def go() -> VoterChangeResult:
         backend = cluster((100, 101, 102))
         await backend.open()
         membership: Any = Leaderless(backend.membership, clock)
@@ -44,7 +45,7 @@ def test_looks_that_take_long_count_as_time_and_what_is_waited_for_is_told(
 
 def test_the_upgrade_is_looked_for_no_longer_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(kraft_upgrade, "Waited", partial(Waited, clock=clock))
+    monkeypatch.setattr(kraft_upgrade, "ElapsedWait", partial(ElapsedWait, clock=clock))
 
     async def go() -> bool:
         backend = cluster((100, 101, 102), kraft_version=0)
@@ -59,7 +60,7 @@ def test_the_upgrade_is_looked_for_no_longer_than_it_says(monkeypatch: pytest.Mo
 
 def test_a_new_endpoint_is_waited_for_no_longer_than_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(endpoint_update, "Waited", partial(Waited, clock=clock))
+    monkeypatch.setattr(endpoint_update, "ElapsedWait", partial(ElapsedWait, clock=clock))
     monkeypatch.setattr(endpoint_update, "PATIENCE", 20.0)
     wanted = (VoterEndpoint("CONTROLLER", "kafka-101.new", 9093),)
 
@@ -106,7 +107,7 @@ async def shrunk(clock: Clock, *, thinks: float, loses: bool) -> ReplacementResu
 def test_a_replacement_is_given_up_in_time_where_nobody_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     for module in (replacement_steps, voter_change):
-        monkeypatch.setattr(module, "Waited", partial(Waited, clock=clock))
+        monkeypatch.setattr(module, "ElapsedWait", partial(ElapsedWait, clock=clock))
     gone = asyncio.run(shrunk(clock, thinks=0.0, loses=True))
     assert gone.reason is StopReason.TOO_LONG
     assert clock.now <= 90.0
@@ -114,7 +115,7 @@ def test_a_replacement_is_given_up_in_time_where_nobody_leads(monkeypatch: pytes
 
 def test_a_person_may_take_longer_than_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(replacement_steps, "Waited", partial(Waited, clock=clock))
+    monkeypatch.setattr(replacement_steps, "ElapsedWait", partial(ElapsedWait, clock=clock))
     assert asyncio.run(shrunk(clock, thinks=1000.0, loses=False)).reason is StopReason.DONE
 
 
@@ -124,7 +125,7 @@ def test_what_a_person_takes_is_not_counted() -> None:
     async def go() -> None:
         backend = cluster((100,))
         await backend.open()
-        waited = Waited(backend.membership, clock)
+        waited = ElapsedWait(backend.membership, clock)
         await waited.pause(3.0)
         assert waited.seconds == 3.0
         clock.now += 5.0

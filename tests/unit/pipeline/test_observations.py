@@ -11,7 +11,7 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.operations.history.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.errors import PipelineError
 from pipeline.history.timeline import timeline
 from pipeline.snapshot.catalog import read_catalog
@@ -31,7 +31,7 @@ def _asked(root: StoragePath, *silent: str, clock: Callable[[], datetime]) -> No
 
     async def ask() -> None:
         backend = SimulatorBackend(read("stale-long-tail"), 1)
-        series = Series(backend, Taking(root, 5.0, clock, lambda: "t", "0.1.0", asked="production"))
+        series = Series(backend, SnapshotSettings(root, 5.0, clock, lambda: "t", "0.1.0", asked="production"))
         with pytest.MonkeyPatch.context() as patch:
             for name in silent:
                 patch.setattr(backend, name, _silent)
@@ -97,7 +97,7 @@ def test_a_clock_that_is_set_back_hides_no_newer_state(tmp_path: Path, process: 
     async def take() -> list[Observation]:
         backend = SimulatorBackend(read("stale-long-tail"), 1)
         await backend.open()
-        taking = Taking(root, 5.0, clock, lambda: "t", "0.1.0")
+        taking = SnapshotSettings(root, 5.0, clock, lambda: "t", "0.1.0")
         series, taken = Series(backend, taking), []
         for _ in range(6):
             if process != "the same":
@@ -125,7 +125,7 @@ def test_a_series_whose_clock_is_set_back_takes_a_full_snapshot(tmp_path: Path) 
     async def take() -> list[bool]:
         backend = SimulatorBackend(read("stale-long-tail"), 1)
         await backend.open()
-        series = Series(backend, Taking(root, 5.0, clock, lambda: "t", "0.1.0"))
+        series = Series(backend, SnapshotSettings(root, 5.0, clock, lambda: "t", "0.1.0"))
         asked = [series.needs_full]
         await series.changes()
         asked.append(series.needs_full)
@@ -147,7 +147,7 @@ def test_a_lake_that_cannot_be_read_before_a_snapshot_is_counted_as_a_failure(
     async def take() -> list[Observation]:
         backend = SimulatorBackend(read("stale-long-tail"), 1)
         await backend.open()
-        series = Series(backend, Taking(root, 5.0, Clock(), lambda: "t", "0.1.0"))
+        series = Series(backend, SnapshotSettings(root, 5.0, Clock(), lambda: "t", "0.1.0"))
         await series.changes()
         (tmp_path / "observations" / "_delta_log").rename(tmp_path / "away")
         with pytest.raises(PipelineError, match="is gone"):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.operations.history.snapshot_series import Series, Taking
+from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import read_catalog, snapshots
 from pipeline.snapshot.fingerprints import Fingerprints
@@ -172,7 +172,7 @@ def taken(root: StoragePath, scenario: str, *, snapshots: int = 1, batch: int = 
     async def take() -> None:
         backend = SimulatorBackend(read(scenario), 1)
         await backend.open()
-        series = Series(backend, Taking(root, 5.0, Clock(), lambda: "t", "0.1.0", batch))
+        series = Series(backend, SnapshotSettings(root, 5.0, Clock(), lambda: "t", "0.1.0", batch))
         for _ in range(snapshots):
             await series.changes()
         await backend.close()
@@ -185,7 +185,7 @@ def test_the_next_snapshot_tells_of_those_that_failed_and_is_full(tmp_path: Path
         backend = SimulatorBackend(read("stale-long-tail"), 1)
         await backend.open()
         here = storage_path(str(tmp_path / "lake"))
-        series = Series(backend, Taking(here, 5.0, Clock(), lambda: "t", "0.1.0"))
+        series = Series(backend, SnapshotSettings(here, 5.0, Clock(), lambda: "t", "0.1.0"))
         taken = [await series.changes(), await series.changes()]
         (tmp_path / "lake").rename(tmp_path / "away")
         (tmp_path / "lake").write_text("no directory")
@@ -212,7 +212,7 @@ def test_a_cluster_that_does_not_answer_is_an_observation_too(
     async def take() -> None:
         backend = SimulatorBackend(read("stale-long-tail"), 1)
         await backend.open()
-        series = Series(backend, Taking(root, 5.0, Clock(), lambda: "t", "0.1.0"))
+        series = Series(backend, SnapshotSettings(root, 5.0, Clock(), lambda: "t", "0.1.0"))
         await series.changes()
         with monkeypatch.context() as patch:
             patch.setattr(backend, "partitions", _silent)
@@ -244,8 +244,8 @@ def _with_another_collector(
         backend = SimulatorBackend(read("stale-long-tail"), 1)
         await backend.open()
         clock = Clock()
-        running = Series(backend, Taking(root, 5.0, clock, lambda: "running", "0.1.0"))
-        alone = Series(backend, Taking(root, 5.0, clock, lambda: "alone", "0.1.0"))
+        running = Series(backend, SnapshotSettings(root, 5.0, clock, lambda: "running", "0.1.0"))
+        alone = Series(backend, SnapshotSettings(root, 5.0, clock, lambda: "alone", "0.1.0"))
         taken = [await running.changes(), await running.changes(), await alone.full()]
         between(taken[0].cluster_id, clock.now)
         taken.append(await running.changes())

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backends.simulator.loop import SECOND, Loop
-from backends.simulator.network import OPERATOR, Network, NetworkNode, Weather, broker, controller
+from backends.simulator.network import OPERATOR, Network, NetworkConditions, NetworkNode, broker, controller
 from backends.simulator.rpc import Answer, RpcEndpoint
 
 ONE, TWO = broker(1), broker(2)
@@ -14,7 +14,9 @@ def _receiver(node: NetworkNode, arrived: list[tuple[str, Any]]) -> Callable[[Ne
     return lambda source, message: arrived.append((f"{source}>{node}", message))
 
 
-def _network(seed: int = 1, weather: Weather | None = None) -> tuple[Loop, Network, list[tuple[str, Any]]]:
+def _network(
+    seed: int = 1, weather: NetworkConditions | None = None
+) -> tuple[Loop, Network, list[tuple[str, Any]]]:
     loop = Loop(seed)
     network = Network(loop, weather)
     arrived: list[tuple[str, Any]] = []
@@ -25,7 +27,7 @@ def _network(seed: int = 1, weather: Weather | None = None) -> tuple[Loop, Netwo
 
 def test_messages_between_two_nodes_keep_their_order() -> None:
     for seed in range(20):
-        loop, network, arrived = _network(seed, Weather(latency=100, jitter=5000))
+        loop, network, arrived = _network(seed, NetworkConditions(latency=100, jitter=5000))
         for number in range(10):
             network.send(ONE, TWO, number)
         loop.run_for(SECOND)
@@ -68,7 +70,7 @@ def test_what_was_sent_before_a_restart_never_reaches_the_new_process() -> None:
 
 def test_loss_is_drawn_from_the_seed() -> None:
     def run(seed: int) -> list[tuple[str, Any]]:
-        loop, network, arrived = _network(seed, Weather(loss=0.5))
+        loop, network, arrived = _network(seed, NetworkConditions(loss=0.5))
         for number in range(100):
             network.send(ONE, TWO, number)
         loop.run_for(SECOND)

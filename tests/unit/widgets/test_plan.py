@@ -208,7 +208,7 @@ async def test_enter_on_a_row_wants_to_edit_it() -> None:
     wanted: list[TopicPartition] = []
 
     class Editing(Harness):
-        def on_plan_pane_edit_wanted(self, message: PlanPane.EditWanted) -> None:
+        def on_plan_pane_edit_requested(self, message: PlanPane.EditRequested) -> None:
             wanted.append(message.tp)
 
     async with Editing(pane).run_test(size=(80, 24)) as pilot:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from widgets.table import Grouping, RowFilter, TableColumn
-from widgets.table.column_layout import Layout, Placed, lay_out
+from widgets.table.column_layout import Layout, PlacedColumn, lay_out
 from widgets.table.row_arrangement import Arrangement, GroupKey, TableQuery, arrange
 from widgets.table.row_filter import parse_filter
 from widgets.table.sliced_jobs import run_to_end as at_once
@@ -141,7 +141,7 @@ def test_a_column_that_is_empty_gives_its_room_away() -> None:
 
 
 def test_the_heading_says_how_many_columns_have_no_room_in_as_many_words_as_fit() -> None:
-    only = Layout((Placed(COLUMNS[0], GUTTER, 20),), COLUMNS[1:])
+    only = Layout((PlacedColumn(COLUMNS[0], GUTTER, 20),), COLUMNS[1:])
     told = {width: plain(header(only, width, None, reverse=False)) for width in (23, 30, 31, 33, 34, 80)}
     assert {width: (text[:GUTTER], text[23:]) for width, text in told.items()} == {
         23: ("+2 ", ""),

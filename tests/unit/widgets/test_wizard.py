@@ -6,7 +6,7 @@ from pathlib import Path
 
 from console.app.controller_replacement.screen import shown
 from console.app.controller_replacement.wizard import ReplacementProgress
-from console.operations.voters.replacement_run import Planned
+from console.operations.voters.replacement_run import LoadedReplacement
 from recovery.membership.replacement import (
     ReplacementHeader,
     ReplacementKind,
@@ -114,7 +114,9 @@ def wizard_at(picture: QuorumPicture, *, seconds_left: float | None = None) -> W
     step = current(plan, picture)
     seen = None if step is None else situation(plan, step, picture)
     return shown(
-        Planned.of(plan, Path("plan.json")), ReplacementProgress(step, seen, seconds_left), done=step is None
+        LoadedReplacement.of(plan, Path("plan.json")),
+        ReplacementProgress(step, seen, seconds_left),
+        done=step is None,
     )
 
 
