@@ -61,8 +61,11 @@ class RestoreJournal:
         self._unsynced = 0
         self._whole = 0
         """Bytes of the file up to the end of its last whole line."""
+        self.modified = 0.0
+        """When an earlier run wrote to it last, in seconds since 1970."""
         if self.path.exists():
             self._read()
+            self.modified = self.path.stat().st_mtime
 
     def position(self, branch: str) -> BranchPosition | None:
         """How far that branch was written back, None if nothing of it was."""

@@ -37,6 +37,9 @@ from recovery.model import TopicPartition, Unknown
 from recovery.rescue_branches import RescueBranch
 from recovery.wording.quantity_text import counted
 
+_PRODUCER_KNOWN = 86_400.0
+"""Seconds that a broker remembers an idle producer by default (producer.id.expiration.ms)."""
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedRestore:
@@ -92,10 +95,9 @@ class RestoredRecords:
         for tp, number in (self.counted or {}).items():
             if isinstance(number, Unknown):
                 found.setdefault(tp, f"could not be counted afterwards: {number}")
-            elif number != expected.get(tp, 0):
-                found.setdefault(
-                    tp, f"{number:,} records found afterwards, {expected.get(tp, 0):,} were written"
-                )
+            elif number != (wanted := expected.get(tp, 0)):
+                twice = f": {number - wanted:,} stand there twice" if number > wanted else ""
+                found.setdefault(tp, f"{number:,} records found afterwards, {wanted:,} were written{twice}")
         return tuple(found.items())
 
     @property
@@ -187,6 +189,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             *target.notes,
             *damaged,
             *_too_old(rows),
+            *_forgotten(journal, now().timestamp()),
             *_other_runs(self.directory, journal, target.name),
             *repeated,
         )
@@ -348,6 +351,16 @@ def _too_old(rows: Sequence[TargetPartition]) -> Iterator[str]:
     if expired:
         yield (
             f"{counted(expired, 'record')} may soon be deleted again: older than {topics}'s retention.ms; {instead}"
+        )
+
+
+def _forgotten(journal: RestoreJournal, at: float) -> Iterator[str]:
+    """What an earlier run may have sent last is told apart by its producer, which a cluster forgets."""
+    if journal.appended() and at - journal.modified > _PRODUCER_KNOWN:
+        yield (
+            "an earlier run wrote last more than a day ago: if it was killed, and the cluster has forgotten its"
+            " producer (producer.id.expiration.ms), then the last batch of each partition that was sent and not"
+            " noted may stand there twice; the count at the end tells"
         )
 
 

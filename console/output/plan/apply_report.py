@@ -74,6 +74,11 @@ def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
         yield ""
         yield from rescue_lines(applied.rescued, limit)
     if applied.elected is None:
+        if applied.rescued is not None:
+            left_out = tuple(check for check in applied.prepared.checks if not check.holds)
+            yield ""
+            yield "compared again after the rescue:"
+            yield from check_table(left_out[: limit or None])
         yield "nothing was sent"
         return
     yield ""

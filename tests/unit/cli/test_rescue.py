@@ -7,10 +7,14 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from backends.simulator.adapter import SimulatorBackend
 from console.cli.base.run import Run
+from console.operations.rescue import rescue_first
+from console.operations.rescue.rescue_read import Rescued
 from console.operations.rescue.restore_run import RestoreRun
 from console.rescue.rescue_directory import locked
 from console.signals import Stopped
@@ -124,6 +128,26 @@ def test_an_earlier_rescue_that_is_no_longer_whole_elects_nobody(
     assert "give a new directory" in ended.err
     again = planned("ktriage", "apply", "plan.json", "--rescue", "anew", *AGREED, *TAIL)
     assert again.status == 0 and "1 elected" in again.out
+
+
+def test_a_cluster_that_changes_while_it_is_read_makes_the_row_stale(
+    planned: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broker 3 is in the ELR: when it is back, it leads, and there is nothing to elect."""
+    read = rescue_first.rescue_plan
+
+    async def meanwhile(backend: SimulatorBackend, *rest: Any) -> Rescued:
+        rescued = await read(backend, *rest)
+        backend.simulation.world.start_broker(3)
+        await backend.advance(30)
+        return rescued
+
+    monkeypatch.setattr(rescue_first, "rescue_plan", meanwhile)
+    ended = planned("ktriage", "apply", "plan.json", "--rescue", "saved", *AGREED, *TAIL)
+    assert "1 of 1 branch read as a whole" in ended.out, ended
+    assert "1 elected" not in ended.out and "nothing was sent" in ended.out, ended
+    (row,) = (line for line in ended.out.splitlines() if line.startswith("payments-0  already online"))
+    assert "led by 3" in row
 
 
 def test_a_rescue_is_nobody_elses_to_read(planned: Caller, tmp_path: Path) -> None:

@@ -248,3 +248,20 @@ def mutated(data: bytes, source: random.Random) -> bytes:
             case _:
                 del changed[at : at + source.randrange(80)]
     return bytes(changed)
+
+
+def test_a_file_is_read_where_its_access_time_cannot_be_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems refuse the flag as invalid, not as forbidden."""
+    opened = os.open
+
+    def without_noatime(path: str, flags: int) -> int:
+        if flags & os.O_NOATIME:
+            raise OSError(22, "Invalid argument")
+        return opened(path, flags)
+
+    (tmp_path / "a.log").write_bytes(b"abc")
+    monkeypatch.setattr(os, "open", without_noatime)
+    with SegmentFile(tmp_path / "a.log") as file:
+        assert file.read(0, 3) == b"abc"

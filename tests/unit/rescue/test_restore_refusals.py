@@ -18,8 +18,8 @@ from backends.base.protocol import Stop
 from backends.base.record_writer import AppendResult, BatchToAppend, ProducerIdentity, RecordWriter
 from console.errors import InputError
 from console.operations.rescue import restore_run as restore_run_module
-from console.operations.rescue.restore_records import PreparedRestore, RestoreRecords
-from console.operations.rescue.restore_run import RestoreRun
+from console.operations.rescue.restore_records import PreparedRestore, RestoredRecords, RestoreRecords
+from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, key_of
 from console.operations.rescue.restore_target import topic_target
 from console.rescue.manifest import INDEX, MANIFEST, RescueIndex, branch_directory, index_json, manifest_json
 from console.rescue.restore_journal import RestoreJournal
@@ -232,3 +232,30 @@ def test_records_of_other_producers_are_not_counted_as_written_back(tmp_path: Pa
     found = asyncio.run(restore_run(Target({TP: LED}), journal).count())
     journal.close()
     assert found == {TP: 10}
+
+
+def test_records_that_stand_twice_are_counted_and_told(tmp_path: Path) -> None:
+    """The cluster had forgotten the producer of the run that was killed, and took its last batch again."""
+    before = prepared(saved(tmp_path), Source({TP: LED}))
+    written = RestoredBranch(before.rows[0].rescued, TP, 10, None)
+    result = RestoredRecords(before, (written,), {TP: 15})
+    ((tp, why),) = result.failures
+    assert tp == TP and why.startswith("15 records found afterwards, 10 were written: 5 stand there twice")
+    assert RestoredRecords(before, (written,), {TP: 10}).failures == ()
+
+
+@pytest.mark.parametrize(("days", "told"), [(0, False), (2, True)])
+def test_who_goes_on_after_more_than_a_day_is_told_what_may_stand_twice(
+    tmp_path: Path, days: int, told: bool
+) -> None:
+    directory = saved(tmp_path)
+    before = prepared(directory, Source({TP: LED}))
+    journal = RestoreJournal(directory, CLUSTER_ID, "source")
+    journal.begin(ProducerIdentity(7, 0))
+    journal.note(key_of(before.rows[0].rescued), TP, 505, 5, 0)
+    journal.close()
+    at = journal.path.stat().st_mtime - days * 86_400
+    os.utime(journal.path, (at, at))
+    now = prepared(directory, Source({TP: LED}))
+    assert now.records == 5
+    assert any("may stand there twice" in note for note in now.notes) is told
