@@ -63,7 +63,9 @@ def summarise_branch(rescued: RescuedBranch, *, fields: bool = False) -> BranchS
             counted = counted.with_batch(data)
         if header.producer_id >= 0:
             producers.add(header.producer_id)
-        first = header.max_timestamp if header.is_log_append_time else header.base_timestamp
+        # The base of a batch whose tombstones wait for their deletion is the time of that (KIP-534).
+        begins = min(header.base_timestamp, header.max_timestamp)
+        first = header.max_timestamp if header.is_log_append_time else begins
         if first >= 0:
             times = [min([first, *times[:1]]), max([header.max_timestamp, *times[1:]])]
     first_ms, last_ms = times or (None, None)

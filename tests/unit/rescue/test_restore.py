@@ -247,3 +247,15 @@ def test_keys_and_headers_of_a_branch_are_counted(tmp_path: Path, compression: i
     counted = summarise_branch(branch, fields=True)
     assert (counted.records, counted.keys, counted.headers) == (13, 10, 6)
     assert summarise_branch(branch).keys is None, "nothing is unpacked where nobody asks for it"
+
+
+def test_a_batch_whose_tombstones_wait_for_their_deletion_was_not_written_in_the_future(
+    tmp_path: Path,
+) -> None:
+    """Its base timestamp is then the time from which on the cleaner may delete them (KIP-534)."""
+    data = bytearray(batch(500, 10, 7))
+    newest = parse_header(bytes(data)).max_timestamp
+    pack_into(">q", data, 27, newest + 86_400_000)
+    branch = rescued(tmp_path, rewritten(bytes(data), 0x40))
+    summary = summarise_branch(branch)
+    assert (summary.first_ms, summary.last_ms) == (newest, newest)
