@@ -14,7 +14,7 @@ import pytest
 from backends.simulator.adapter import SimulatorBackend
 from console.cli.base.run import Run
 from console.operations.rescue import rescue_first
-from console.operations.rescue.rescue_read import Rescued
+from console.operations.rescue.rescue_read import Rescued, rescue_plan
 from console.operations.rescue.restore_run import RestoreRun
 from console.rescue.rescue_directory import locked
 from console.signals import Stopped
@@ -134,10 +134,9 @@ def test_a_cluster_that_changes_while_it_is_read_makes_the_row_stale(
     planned: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Broker 3 is in the ELR: when it is back, it leads, and there is nothing to elect."""
-    read = rescue_first.rescue_plan
 
     async def meanwhile(backend: SimulatorBackend, *rest: Any) -> Rescued:
-        rescued = await read(backend, *rest)
+        rescued = await rescue_plan(backend, *rest)
         backend.simulation.world.start_broker(3)
         await backend.advance(30)
         return rescued

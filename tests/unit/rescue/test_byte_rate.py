@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
-from console.operations.rescue import byte_rate
 from console.operations.rescue.byte_rate import ByteRate
 
 
@@ -18,8 +18,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(byte_rate.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(byte_rate.asyncio, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     return now
 
 
