@@ -89,10 +89,15 @@ def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
                 elr_text(state.elr),
                 elr_text(state.last_known_elr),
                 known(survey.min_isr),
-                known(survey.reassigning),
+                _in_brief(survey.reassigning),
             )
         )
     return table(columns, rows)
+
+
+def _in_brief(value: bool | Unknown) -> str:
+    """Whether it is so. Why that is not known can fill lines, and is told once for all partitions."""
+    return str(value.why) if isinstance(value, Unknown) else known(value)
 
 
 def contact_lines(contacts: Iterable[Contact]) -> Iterator[str]:

@@ -40,6 +40,9 @@ def replica_lines(picture: Picture, limit: int, importance: Importance = NO_TIER
         return
     yield ""
     yield from partition_lines(surveys)
+    unknown = (survey.reassigning for survey in surveys if isinstance(survey.reassigning, Unknown))
+    for why in dict.fromkeys(unknown):
+        yield f"whether a reassignment is in progress is not known: {printable(str(why))}"
     yield ""
     yield from replica_table(surveys, picture.contacts)
     yield from verdict_lines(surveys, picture.verdicts)

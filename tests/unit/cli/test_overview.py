@@ -14,6 +14,7 @@ from backends.base.answers import (
 from console.operations.survey.offline_times import OfflineTimes
 from console.operations.survey.overview import Overview, lagging_observers, not_asked, voters
 from console.output.survey.overview_report import offline_lines, overview_document, overview_lines
+from console.output.survey.replica_table import partition_lines
 from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
@@ -242,3 +243,14 @@ def test_where_the_log_begins_later_a_partition_is_offline_for_at_least_so_long(
     assert list(offline_lines(OfflineTimes({}, "no permission"), 1, 1_000.0)) == [
         "offline for: not known (no permission)"
     ]
+
+
+def test_why_reassignments_are_not_known_does_not_fill_the_table() -> None:
+    """Without a quorum the reason names every broker that was asked."""
+    why = Unknown(
+        Why.NOT_ANSWERED, "; ".join(f"broker {n} at kafka-{n}:9092: connection closed" for n in range(9))
+    )
+    asked = survey({1: WELL, 2: SILENT})._replace(reassigning=why)
+    lines = list(partition_lines([asked]))
+    assert lines[1].endswith("not answered")
+    assert all(len(line) < 120 for line in lines)
