@@ -39,7 +39,8 @@ def plans_directory(cluster_id: str) -> Path:
 
 
 def rescue_directory(plan: Plan) -> Path:
-    """Where the console rescues what a plan's elections cut off: the same for the same plan, so that it goes on.
+    """Where the console rescues what a plan's elections cut off: the same for the same plan, so that a later run
+    continues it.
 
     Raises InputError.
     """

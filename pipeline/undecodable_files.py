@@ -1,4 +1,4 @@
-"""Files that are damaged: a job fails because of them, and nothing before it has looked at every page.
+"""Damaged files: a job fails because of them, and nothing before the job has read every page.
 
 Decoding every file before a job would cost as much as the job. So files are decoded only after a job has
 failed: their clusters are left out, by name, and the job runs again for the others.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from backends.base.protocol import Backend
 
 SECONDS = 5.0
-"""A log is read for so long at a time; the next reading goes on from there."""
+"""The time limit of one reading; the next one continues where it ended."""
 
 _NOT_READ = Unknown(Why.NOT_ANSWERED, "the metadata log was not read")
 _NOT_IN_TIME = (

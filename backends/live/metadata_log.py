@@ -22,11 +22,11 @@ EPOCHS_TRIED = 100
 
 
 class LiveMetadataLog:
-    """Implements :class:`backends.base.metadata_log.MetadataLogReader`.
+    """Implements :class:`backends.base.metadata_log_reader.MetadataLogReader`.
 
     Reads the log from its start, or from the snapshot that it begins after, and then what is new.
 
-    ``snapshot_offset`` is where the log goes on from a snapshot, 0 where it is there from its beginning, and
+    ``snapshot_offset`` is where the log continues after a snapshot, 0 if the log is complete, and
     ``next_offset`` where the next reading begins. Nothing beyond the leader's ``high_watermark`` is read.
     """
 
@@ -76,7 +76,7 @@ class LiveMetadataLog:
             wait = 0.0
 
     async def _begin(self, conn: BrokerConnection, leader_epoch: int) -> None:
-        """Finds where the log begins, and takes the snapshot that it goes on from.
+        """Finds where the log begins, and reads the snapshot before it, if there is one.
 
         Whoever asks from offset 0 is sent to the newest snapshot, although the log may go back much further; so
         the first question is for offset 1. The record at 0 is always the first leader's own.

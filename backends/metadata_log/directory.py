@@ -45,8 +45,8 @@ class DirectoryReading:
 
 
 def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> Iterator[MetadataLogRecord]:
-    """Data records of the newest log that goes back the furthest: the oldest snapshot that the log goes on from.
-    With ``scan``, of the batches that it picks.
+    """Data records of the newest log that goes back the furthest: from the oldest snapshot that the log continues.
+    With ``scan``, only the batches that it picks.
 
     Raises MetadataDirError where there is no log, or a part of it is missing.
     """
@@ -80,7 +80,7 @@ def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> 
 
 
 def log_files(path: Path) -> tuple[list[tuple[int, Path]], list[tuple[int, Path]]]:
-    """Segments by first offset, and snapshots by the offset that the log goes on at."""
+    """Segments by first offset, and snapshots by the offset at which the log continues."""
     try:
         names = sorted(path.iterdir())
     except OSError as error:

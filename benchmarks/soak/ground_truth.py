@@ -47,8 +47,8 @@ def spec(elr: bool) -> ClusterSpec:
 def run(options: SoakOptions) -> int:
     """Runs the seeds; prints a line for each incident. 0 if no promise was broken.
 
-    With ``--record FILE`` each incident's outcome is appended to the file, and a run that was stopped goes on. An
-    incident that could not be made (a node ended, a wait timed out) is told, and counts for nothing.
+    With ``--record FILE`` each incident's outcome is appended to the file, and a run that was stopped continues.
+    An incident that could not be made (a node ended, a wait timed out) is reported, and does not count.
     """
     began = time.monotonic()
     results = {} if options.record is None else recorded(options.record)

@@ -23,8 +23,8 @@ PER_CLUSTER = 12
 def run(options: SoakOptions) -> int:
     """Runs the seeds; prints a line for each. 0 if nothing was wrong.
 
-    With ``--record FILE`` each result is appended to the file, and a run that was stopped goes on. A recovery that
-    could not be prepared (a node ended, a wait timed out) is reported, and counts for nothing.
+    With ``--record FILE`` each result is appended to the file, and a run that was stopped continues. A recovery
+    that could not be prepared (a node ended, a wait timed out) is reported, and does not count.
     """
     began = time.monotonic()
     results = {} if options.record is None else recorded(options.record)

@@ -1,7 +1,7 @@
-"""Random incidents of the simulator: every verdict on acknowledged records held against what was acknowledged.
+"""Random incidents of the simulator: every verdict on acknowledged records is compared with what was acknowledged.
 
 With ``--record FILE`` the counts of each finished part are appended to the file, one JSON line for each, and a run
-that was stopped goes on with the parts that the file does not have.
+that was stopped continues with the parts that the file does not have.
 """
 
 from __future__ import annotations

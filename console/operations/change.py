@@ -148,7 +148,7 @@ class Change(ABC, Generic[C, P, R]):
     """Who reviewed the change, for the journal; the reason is still asked for."""
 
     def without_lock(self, cluster_id: str) -> R | None:
-        """The result if there is nothing to do; None: the lock is taken and the change goes on.
+        """The result if there is nothing to do; None: take the lock and continue.
 
         Raises InputError where the change is for another cluster.
         """

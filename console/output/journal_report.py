@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from console.journal.journal_lines import FOUND_ORDER
 from console.journal.planned_elections import planned_entries
 from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
 from console.journal.unfinished_entries import (
     CANCEL_REASSIGNMENT,
     COMMIT_OFFSETS,
     HEAL,
+    NO_RESCUE,
     REASSIGN,
     RESTORE_RECORDS,
     UNREGISTER,
@@ -57,13 +59,19 @@ def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
         yield "  nothing was sent"
     ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
     planned = planned_entries(run)
-    for event in run.events:
+    for event in shown_events(run):
         if isinstance(event, EntryBegun) and event.entry in planned:
             yield from elections_lines(event, ends.get(event.entry))
         elif not (isinstance(event, EntryEnded) and event.entry in planned):
             yield printable(f"  {event.at} {event_text(event)}")
             if isinstance(event, EntryBegun):
                 yield from fix_lines(event, ends.get(event.entry))
+
+
+def shown_events(run: RunRecord) -> Iterator[Event]:
+    """A run's events without the ends of entries that only note something: they have no result."""
+    notes = {event.entry for event in run.events if isinstance(event, EntryBegun) and event.action in _NOTES}
+    return (event for event in run.events if not (isinstance(event, EntryEnded) and event.entry in notes))
 
 
 def end_text(run: RunRecord, *, going_on: bool) -> str:
@@ -90,6 +98,11 @@ def journal_time(at: object) -> str:
 
 def event_text(event: Event) -> str:
     if isinstance(event, EntryBegun):
+        if event.action == NO_RESCUE:
+            lossy = counted(int(event.detail.get("partitions", 0)), "partition")
+            return f"not read before the elections: what they cut off of {lossy}"
+        if event.action == FOUND_ORDER:
+            return f"found the order of an election by another run on {counted(len(event.rows), 'partition')}"
         count = f" of {counted(len(event.rows), 'partition')}" if event.rows else ""
         return f"{event.action}{count}{_about(event)}"
     if isinstance(event, EntryEnded):
@@ -104,6 +117,8 @@ def event_text(event: Event) -> str:
     return f"settled: {event.why}{f' ({what})' if what else ''}"
 
 
+_NOTES = (NO_RESCUE, FOUND_ORDER)
+"""Entries that send nothing."""
 _COUNTED = {
     COMMIT_OFFSETS: ("offsets", "partition of a group", "partitions of groups"),
     WRITE_MARKERS: ("markers", "transaction", "transactions"),

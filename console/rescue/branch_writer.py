@@ -1,7 +1,7 @@
 """Writes one branch as segment files: whole, checked batches, byte for byte as the broker sent them.
 
-While a segment is written its name ends in ``.partial``. A rescue that was killed goes on behind the last whole
-batch of what is there. Blocking: to be called from a thread.
+While a segment is written its name ends in ``.partial``. A rescue that was killed continues after the last whole
+batch in the file. Blocking: to be called from a thread.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class BranchWriter:
         return tuple(self._done)
 
     def close(self) -> None:
-        """Lets go of the file, which a later run goes on with. May be called twice."""
+        """Closes the file; a later run continues it. May be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

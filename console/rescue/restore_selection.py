@@ -125,7 +125,7 @@ class TargetLimits(NamedTuple):
 
 
 class BatchToRestore(NamedTuple):
-    """``data`` is a batch without holes. Its branch goes on at ``next_offset`` once it is written."""
+    """``data`` is a batch without holes. The next batch of its branch begins at ``next_offset``."""
 
     data: bytes
     records: int
@@ -261,7 +261,7 @@ class _Wanted:
         )
 
     def records(self, batch: RescuedBatch, start: int) -> list[Record]:
-        """The wanted records of a batch from offset ``start`` on. Raises InputError."""
+        """The selected records of a batch from offset ``start`` on. Raises InputError."""
         found = (one for one in self.all_records(batch) if one.offset >= start and self.inside(one))
         return [self._marked(batch, one) for one in found if self._matches(one)]
 

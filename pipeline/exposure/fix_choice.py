@@ -30,7 +30,7 @@ MIXED = (
 HIGHER = "min.insync.replicas is above its replication factor: with one replica more, acks=all would stop"
 
 AHEAD = 2
-"""So many times the limit are looked at, because for some there is no room."""
+"""How many times the limit of candidates is tried: for some of them no broker has room."""
 
 _ORDER = [("saves", "ascending"), ("worth", "descending"), ("topic", "ascending"), ("partition", "ascending")]
 """What a failure takes completely first ("copies" before "writes"), then what saves most for each byte."""

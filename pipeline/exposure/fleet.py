@@ -14,7 +14,7 @@ DETAILED = 20
 """Clusters whose failures are in the summary; those of the others are in the tables."""
 
 COUNTED = ("acknowledged_at_risk", "offline", "under_min_isr")
-"""What is told of the worst failure; the first weighs most."""
+"""The counts of the worst failure that are shown; failures are compared by the first one, then by the next."""
 
 
 def fleet_rows(sources: Sources, worst: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

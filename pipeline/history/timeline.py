@@ -127,7 +127,7 @@ def _followed(observations: Sequence[Observation]) -> list[Observation]:
     """The snapshots that are used: a chain to its end, then the next one.
 
     The next chain is the one that begins soon with a full snapshot, if no changes before it were broken off. Else
-    it is the one that goes on soonest, from that snapshot on.
+    it is the one with the next snapshot, from that snapshot on.
     """
     chains = _chains(observations)
     limit = _longest_usual(*chains) or _longest_usual(observations)
@@ -146,14 +146,16 @@ def _followed(observations: Sequence[Observation]) -> list[Observation]:
 
 
 def _failed_between(failed: Observation, before: Observation, after: Observation) -> bool:
-    """Whether one of the two collectors asked in vain between the two; another one's failure hides nothing."""
+    """Whether a collector of one of the two snapshots failed to read the cluster in between. Another collector's
+    failure hides nothing.
+    """
     mine = failed.series in (before.series, after.series)
     return mine and before.snapshot < failed.snapshot < after.snapshot
 
 
 def _nobody_knows_since(newest: Observation, failed: Observation, limit: timedelta | None) -> bool:
-    """Whether the cluster was asked in vain after its ``newest`` snapshot: by the same collector, or by another one
-    when the collector of that snapshot should have asked again.
+    """Whether reading the cluster failed after its ``newest`` snapshot: for the same collector, or for another one
+    at a time when the first should already have read again.
     """
     late = limit is None or failed.taken_at - newest.taken_at > limit
     return failed.snapshot > newest.snapshot and (failed.series == newest.series or late)

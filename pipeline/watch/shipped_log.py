@@ -41,7 +41,7 @@ def log_directory(cluster: Path) -> Path:
 
 
 class ShippedLog:
-    """Follows one cluster's log. Each batch is looked at once, however often :meth:`latest` is called."""
+    """Follows one cluster's log. Each batch is read once, however often :meth:`latest` is called."""
 
     def __init__(self, path: Path, mark_bytes: int = MARK) -> None:
         self._path = path
@@ -145,7 +145,7 @@ def _after(at: ShippedPosition, batch: Batch) -> ShippedPosition:
 
 
 def begun(path: Path, generation: int, segments: LogFiles, snapshots: LogFiles) -> ShippedPosition:
-    """Where a log is begun: at its first record, or with the oldest snapshot that it goes on from.
+    """Where reading begins: at the log's first record, or with the oldest snapshot that the log continues.
 
     ``generation`` is the one before. Raises MetadataDirError and SegmentError.
     """

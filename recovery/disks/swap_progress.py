@@ -62,14 +62,14 @@ def may_say(kind: SwapStepKind, now: SwapSituation) -> bool:
 
 
 def already_swapped(missing: int, failed: bool, back: bool) -> bool:
-    """Whether the disk was replaced before anybody looked: its broker runs on a healthy one, and replicas are
+    """Whether the disk was replaced before the first reading: its broker runs on a healthy one, and replicas are
     ``missing`` from the ISR.
     """
     return back and not failed and missing > 0
 
 
 def left_undone(kind: SwapStepKind, now: SwapSituation) -> bool:
-    """Whether the operator went on without that step: what it was for is not there."""
+    """Whether the operator continued without that step, so that what it provides is missing."""
     if kind is SwapStepKind.READ:
         return now.unreadable and kind in now.said
     return kind is SwapStepKind.WAIT and now.left > 0

@@ -79,10 +79,11 @@ class ClusterMoment(NamedTuple):
 
 
 class LogGap(NamedTuple):
-    """The log was begun again: what was reported ends before ``reported_until``, and it goes on at ``goes_on``.
+    """The log was read from a new beginning: events were reported up to before ``reported_until``, and the log
+    continues at ``goes_on``.
 
-    In a gap changes are missing. Where the log goes on earlier it was rewritten: some of what was reported
-    may never have been committed.
+    If ``goes_on`` is later, changes are missing in between. If it is earlier, the log was rewritten: some of what
+    was reported may never have been committed.
     """
 
     reported_until: int
@@ -144,7 +145,7 @@ class IncidentFold:
         self._reported_until = max(self._reported_until, self._newest_offset + 1)
 
     def restart(self, records: Iterable[MetadataLogRecord], goes_on: int) -> None:
-        """Begins the log again: with a snapshot's records, or with none. It goes on at offset ``goes_on``.
+        """Reads the log from a new beginning: a snapshot's records, or none. It continues at offset ``goes_on``.
 
         Incidents that are open stay open if the new state proves that nothing happened to them; others end at an
         unknown time.

@@ -1,8 +1,8 @@
-"""The logs of a planned row, as far as the losses of its candidates tell them: what a drawing needs.
+"""The logs of a planned row, derived from the losses of its candidates, for the diagram of the logs.
 
-A plan has no lineages. What a candidate loses is what any other replica holds and it does not; so of all that is
-lost by anybody, a candidate holds the part that it does not lose. Everything else of its log is the same in every
-log that is known.
+A plan has no lineages. A candidate's loss is what any other replica has and the candidate has not. So a candidate
+has those parts of all candidates' losses that are not in its own loss. The rest of its log is the same in every
+known log.
 """
 
 from __future__ import annotations

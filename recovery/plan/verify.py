@@ -46,8 +46,8 @@ class Order(StrEnum):
 class RowState(NamedTuple):
     """The state of one row after its election.
 
-    ``usable``: ISR ≥ min ISR. ``gap`` counts the offsets below the planned log end of whoever leads that are
-    gone from its log all the same; above 0 is a failure. ``missing`` says what is not as it should be. ``lost``,
+    ``usable``: ISR ≥ min ISR. ``gap`` counts the offsets below the leader's planned log end that are missing from
+    its log now; above 0 is a failure. ``missing`` says what is not as it should be. ``lost``,
     for another leader only: how many offsets of the planned log it does not hold, at least.
     """
 

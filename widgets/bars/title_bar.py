@@ -52,8 +52,8 @@ class Title:
 
 
 def title_lines(title: Title, width: int) -> list[Line]:
-    """One line where there is room, else two, and one for the cluster's health. What may never be missing stands
-    first.
+    """One line where there is room, else two, and one for the cluster's health. What must always be visible
+    comes first.
     """
     kind = Piece(" SIMULATOR " if title.simulated else " LIVE ", Tone.STRONG)
     first = [*_badge(title), Piece(" "), kind, Piece(f" {printable(title.name)}", Tone.STRONG)]

@@ -132,7 +132,7 @@ class Arrangement(Generic[Row]):
 
 
 def arrange(rows: Sequence[Row], wanted: TableQuery[Row]) -> Generator[None, None, Arrangement[Row]]:
-    """The rows as they are ``wanted``, between slices."""
+    """Filters, groups and sorts the rows as the query asks; yields between slices."""
     kept = yield from _filtered(rows, wanted)
     if wanted.sort is not None:
         kept = yield from _sorted(rows, kept, wanted.sort, wanted.reverse)

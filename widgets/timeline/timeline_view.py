@@ -13,7 +13,7 @@ from recovery.metadata_log.timeline_text import event_text
 from recovery.wording.quantity_text import printable
 
 NAMED = 50
-"""So many partitions of an event are kept by name, for the details and the filter."""
+"""How many partitions of an event are named in the details and found by the filter."""
 
 
 class TimelineRow(NamedTuple):

@@ -25,7 +25,7 @@ _SNAPSHOT_NOT_FOUND = 98
 
 
 class SnapshotId(NamedTuple):
-    """A snapshot by the offset that the log goes on at, and the epoch of the record before it."""
+    """A snapshot's id: the offset at which the log continues, and the epoch of the record before it."""
 
     end_offset: int
     epoch: int

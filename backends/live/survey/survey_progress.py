@@ -40,7 +40,7 @@ def asked(state: PartitionState, *, leaders_only: bool) -> tuple[int, ...]:
 
 
 def in_order(states: Sequence[PartitionState]) -> Sequence[PartitionState]:
-    """Sorted by name, each partition once; as they are where they are so already, as a broker lists them."""
+    """Sorted by name, each partition once. Returns ``states`` itself if it is sorted, as a broker's list is."""
     names = list(map(_name, states))
     if all(starmap(lt, pairwise(names))):
         return states

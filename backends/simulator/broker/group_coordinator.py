@@ -123,7 +123,7 @@ class GroupCoordinator:
                 self._keep(loaded(group, now))
 
     def _forget(self, name: str) -> None:
-        """Members that wait are told to look for another coordinator."""
+        """Answers the waiting members with NOT_COORDINATOR, so that they find the new one."""
         del self._groups[name]
         check = self._checks.pop(name, None)
         if check is not None:
@@ -154,7 +154,7 @@ class GroupCoordinator:
         tp = self._partition(name)
         return None if tp is None else self._broker.storage.log(tp)
 
-    # What is told of groups.
+    # Descriptions of groups.
 
     def _listed(self, name: str) -> ask.ListedGroup:
         offsets = tuple(self._context.groups.committed(name, self._log(name)).items())
@@ -196,7 +196,7 @@ class GroupCoordinator:
             self._write(group)
 
     def _keep(self, group: ClassicGroup) -> None:
-        """The group as it is now, and its next look at the time."""
+        """Stores the group's new state, and sets the timer for its next deadline."""
         self._groups[group.name] = group
         check = self._checks.pop(group.name, None)
         if check is not None:
@@ -273,7 +273,7 @@ class GroupCoordinator:
 
 
 def refused(body: GroupRequest, error: Error) -> GroupReply:
-    """The answer to a member's request that is not looked at."""
+    """The error response to a member's request."""
     if isinstance(body, JoinGroup):
         return JoinReply(error, body.member_id)
     if isinstance(body, SyncGroup):

@@ -109,7 +109,7 @@ class Elections:
     def _read_back(
         self, asked: Sequence[TopicPartition], wanted: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, PartitionState]:
-        """The states, asked again until each that is ``wanted`` has a leader."""
+        """The states, read again until each partition of ``wanted`` has a leader."""
         deadline = self._asking.now + READ_BACK_FOR
         while True:
             states = self._states(asked) if asked else {}

@@ -11,7 +11,7 @@ from recovery.metadata_log.history import MetadataHistory
 
 
 class SimulatedMetadataLog:
-    """Implements :class:`backends.base.metadata_log.MetadataLogReader`. Times are virtual, from 0.
+    """Implements :class:`backends.base.metadata_log_reader.MetadataLogReader`. Times are virtual, from 0.
 
     ``ask_leader`` raises what a controller's answer would raise. Virtual time passes while nothing is read, so a
     reading waits in real time for what others make happen.

@@ -36,7 +36,7 @@ from widgets.text_lines import Lines
 from widgets.wizard import StepProgress, StepState, Wizard, WizardStep, WizardView
 
 LOOK_EVERY = 2.0
-"""Seconds between two looks at the cluster."""
+"""Seconds between two readings of the cluster."""
 
 
 class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[TopicPartition, ...]]):

@@ -1,4 +1,4 @@
-"""One look at a disk that is being replaced: its steps, and how far they are."""
+"""One reading of a disk that is being replaced: its steps, and how far they are."""
 
 from __future__ import annotations
 

@@ -143,7 +143,9 @@ class Session:
         return task
 
     def _tell(self, call: Callable[..., None], *values: Any) -> None:
-        """Whoever draws is told, until the session ends; a defect in drawing ends neither looks nor console."""
+        """Calls the listener, until the session ends. An error in its drawing code ends neither the refreshes
+        nor the console.
+        """
         if self._silent:
             return
         try:
@@ -155,10 +157,10 @@ class Session:
         return "" if self._silent else self._listener.failed(error)
 
     async def landed(self, flights: Callable[[], int], limit: float) -> bool:
-        """Waits until nothing is in flight any more, ``limit`` seconds at most; whether it came to that.
+        """Waits until no request is in flight, at most ``limit`` seconds. Returns whether that was reached.
 
-        Whoever is to begin nothing any more was told so before: the backend's thread, which may have looked just
-        before that, has then come round.
+        The caller has told the backend's thread before to begin nothing new. The thread may have checked just
+        before that, so this also waits until it has answered one more call.
         """
         began = self._loop.time()
         round_trip = self._elsewhere.call(lambda: None)
@@ -171,11 +173,11 @@ class Session:
         return not flights()
 
     def silence(self) -> None:
-        """Nobody is told anything any more: who drew it is going."""
+        """From now on the listener is not called any more: its screen is closing."""
         self._silent = True
 
     async def close(self) -> None:
-        """Nothing is asked any more, and the cluster is let go of."""
+        """Stops all refreshes and closes the connections to the cluster."""
         self.silence()
         for task in (self._beat, self._shaping):
             if task is not None:
@@ -214,18 +216,18 @@ class Session:
         return plan_header(self.view.cluster_id, self.choosing.ranking, self.choosing.strategy)
 
     def from_thread(self, call: Callable[..., None], *values: Any) -> None:
-        """Calls back into the screen's thread; nobody is there any more at the very end."""
+        """Calls back into the screen's thread. Does nothing once that thread's loop is closed."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._tell, call, *values, context=self._context)
 
     async def choose_by(self, choosing: Choosing, *, others: bool | None = None) -> None:
-        """Other rules of choosing, or the other partitions too: the rows are made anew, nobody is asked."""
+        """Changes the rules of the choice, or shows the other partitions too. No broker is asked."""
         self.choosing = choosing
         self.others = self.others if others is None else others
         await self._reshape()
 
     async def _reshape(self) -> None:
-        """Again where the picture, or what is wanted of it, is another one by the time that the rows are made."""
+        """Computes the rows, and again if the view or the choice has changed meanwhile."""
         while True:
             view, choosing, others, known = self.view, self.choosing, self.others, self.rows
             rows = await self.run(partial(_shape, view, choosing, known, others))

@@ -49,8 +49,8 @@ _REACH = (
 class TimelineFeed:
     """``view`` is what was read so far. ``changed`` is called in the screen's thread when it is another one.
 
-    ``start`` runs a coroutine until it is cancelled. Reading goes on where it was left, or where the verdicts'
-    reading of the same log came to.
+    ``start`` runs a coroutine until it is cancelled. Reading continues where it ended, or where
+    the verdicts' reading of the same log ended.
     """
 
     def __init__(self, session: Session, start: Start, changed: Callable[[], None]) -> None:
@@ -176,7 +176,7 @@ class _ShownEvents:
         return self.count - len(self._kept)
 
     async def tell_all(self, own_changes: Callable[[], OwnChanges], progress: Callable[[int], None]) -> None:
-        """Every event since the last call, slice by slice: other work on the thread goes on in between.
+        """Reads every event since the last call, in slices, so that other work on the thread can run in between.
 
         On the first call ``progress`` gets the offset of the newest one.
         """

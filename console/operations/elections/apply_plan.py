@@ -54,7 +54,7 @@ class Applied:
 
     @property
     def stale(self) -> bool:
-        """No row of the plan holds any more, and nothing was applied: a new plan is wanted.
+        """No row of the plan holds any more, and nothing was applied: a new plan is needed.
 
         The rows that held when the plan was compared were judged again right before their elections.
         """

@@ -17,7 +17,7 @@ from recovery.cluster_changes import (
 )
 
 READ_SECONDS = 60.0
-"""A reading that does not return within so long is given up, and the next one begins."""
+"""A reading that takes longer than this many seconds is cancelled, and the next one begins."""
 STOP_CHECK_SECONDS = 0.2
 
 

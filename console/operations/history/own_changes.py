@@ -14,9 +14,9 @@ from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import TopicPartition
 
 UNANSWERED_MS = int(ELECTION_ALIVE_FOR * 1000)
-"""For so long a request that was not answered may be carried out."""
+"""Milliseconds in which a request without an answer may still be carried out."""
 CLOCKS_MS = 2_000
-"""So far may the clocks of this host and of the controller be apart."""
+"""The largest difference between this host's clock and the controller's that is expected."""
 
 _Fits = Callable[[Registration, Registration], bool]
 
@@ -43,7 +43,7 @@ class OwnChanges:
         ended: dict[str, EntryEnded] = {}
         for event in run.events:
             if isinstance(event, EntryEnded):
-                # An order whose write was not answered has a second end once it is seen to stand.
+                # An order whose write was not answered gets a second end event once a reading shows the order.
                 ended.setdefault(event.entry, event)
         for event in run.events:
             if isinstance(event, EntryBegun) and event.action in (REORDER, ELECT, RESTORE):

@@ -16,8 +16,8 @@ from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted; an empty field means any. Times in ms since the epoch, ``until_ms`` included. A
-    ``partition`` is one of the only topic.
+    """Which events to show; an empty field means any. Times in ms since the epoch, ``until_ms`` included. A
+    ``partition`` needs exactly one topic.
     """
 
     topics: frozenset[str] = frozenset()
@@ -51,9 +51,9 @@ class TimelineSource:
 
 
 def from_directory(path: Path, wanted: EventFilter) -> TimelineSource:
-    """The history that lies in a metadata dir, or in a log dir that holds one. Raises InputError.
+    """The history in a metadata dir, or in a log dir that has one. Raises InputError.
 
-    Where topics are wanted, the batches that say nothing of them are passed over.
+    If topics are given, batches without a record about them are skipped.
     """
     inside = path / DIRECTORY
     reading = DirectoryReading(inside if inside.is_dir() else path)
@@ -71,7 +71,9 @@ def from_directory(path: Path, wanted: EventFilter) -> TimelineSource:
 
 
 def unknown_topics(history: MetadataHistory, wanted: EventFilter) -> tuple[str, ...]:
-    """One line for each wanted topic that the history never had: no event of it is no sign of calm."""
+    """One line for each given topic that the log has never had. Without this line, "no events" would look like "no
+    problems".
+    """
     missing = sorted(name for name in wanted.topics if not history.topic_ids(name))
     return tuple(f"this metadata log knows no topic {name}" for name in missing)
 

@@ -193,10 +193,10 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
 async def _throttle(
     cluster: Backend, moves: Sequence[ReplicaMove], limits: HealLimits
 ) -> ReplicationThrottle | None:
-    """None where none is wanted, or where nothing is copied, and on a simulated cluster, which has none. A broker
-    that is down copies nothing, and nobody can tell whether a throttle is set on it.
+    """The throttle to set. None: without ``--throttle``, if nothing is copied, or on a simulated cluster, which has
+    none. A broker that is down copies nothing, and it cannot be read whether a throttle is set on it.
 
-    Raises NotDone where somebody else's stands.
+    Raises NotDone if somebody else has set one.
     """
     copied = [move for move in moves if move.added]
     if limits.rate is None or not copied or cluster.simulated:

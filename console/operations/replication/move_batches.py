@@ -21,10 +21,10 @@ from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.quantity_text import both, brokers_are, counted
 
 PAUSE = 1.0
-"""Seconds between two looks at the copies."""
+"""Seconds between two readings of the copies."""
 SETTLED_LOOKS = 5
-"""A broker may show the state before a change that the controller has made: so often an assignment that is neither
-in progress nor as we wrote it has to be seen.
+"""How many readings must show an assignment that is neither in progress nor as we wrote it, before that is
+believed: a broker may show the state before a change that the controller has made already.
 """
 CANCEL_LOOKS = 10
 REORDERED = "the replicas are those of before, in another order"
@@ -50,7 +50,7 @@ class EndedMove(NamedTuple):
 
 
 class MoveReading(NamedTuple):
-    """One look at the partitions: their states and the reassignments in progress."""
+    """One reading of the partitions: their states and the reassignments in progress."""
 
     states: Mapping[TopicPartition, PartitionState]
     moving: Mapping[TopicPartition, Reassignment]

@@ -280,7 +280,9 @@ def _by_broker(branches: Iterable[RescueBranch]) -> Mapping[int, tuple[RescueBra
 
 
 def _answered_for_plan(plan: Plan, unread: Iterable[UnreadReplica]) -> tuple[UnreadReplica, ...]:
-    """Replicas that answered the plan. An election does not change the disk that a plan was told by."""
+    """Replicas whose broker answered when the plan was made. Evidence from a disk does not count: an election does
+    not change that disk.
+    """
     rows = {row.tp: row for row in plan.rows}
     candidates = ((one, rows[one.tp].candidate(one.broker)) for one in unread)
     return tuple(one for one, told in candidates if told is not None and told.disk_read_ms is None)

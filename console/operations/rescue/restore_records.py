@@ -109,8 +109,8 @@ class RestoredRecords:
 class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     """Writes what is in ``directory`` to ``to_topic``, or to the source's own partitions where that is None.
 
-    ``dry_run``: only shows what would be written. ``again``: nobody is asked and it writes all the same where
-    restores of other directories wrote some of it. ``title`` names the cluster in the question. ``compared``: as a
+    ``dry_run``: only shows what would be written. ``again``: writes without a question, also what a
+    restore of another directory wrote already. ``title`` names the cluster in the question. ``compared``: as a
     screen prepared it before it asked.
     """
 
@@ -236,7 +236,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             ) from None
 
     def _wanted(self, rescued: RescuedBranch) -> bool:
-        """Raises InputError for a branch that is not whole and not wanted as it is."""
+        """Raises InputError for a damaged branch, unless ``--incomplete`` was given."""
         if rescued.problem is not None and not self.selection.incomplete:
             branch = rescued.branch
             raise InputError(

@@ -1,8 +1,8 @@
 """Going through a replacement: each step starts when its condition holds, and the cluster shows when it is
 done.
 
-Nothing is remembered between runs: a run that was killed at any point goes on from where the cluster is. Who
-watches is informed by calls (:class:`Watcher`), and nothing is printed here.
+Nothing is remembered between runs: a run that was killed at any point continues from the cluster's present state.
+A :class:`Watcher` is called for each event; nothing is printed here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from recovery.membership.replacement_state import (
 from recovery.membership.replica_lookup import NotChosen
 
 POLL = 0.5
-"""Seconds between looks at the cluster."""
+"""Seconds between two readings of the cluster."""
 
 
 class Watcher(Protocol):
@@ -212,7 +212,7 @@ class _Run:
         try:
             prepared = await self._prepared(step)
         except (NotChosen, BackendError):
-            return True  # the cluster has changed since the last look: look again
+            return True  # the cluster has changed since the last reading: read again
         self._watcher.judged(step, prepared)
         if not prepared.verdict.allowed:
             return True

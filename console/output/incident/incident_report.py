@@ -34,7 +34,7 @@ from console.output.incident.report_blocks import (
     ReportTable,
     ReportText,
 )
-from console.output.journal_report import end_text, event_text, journal_time, run_user
+from console.output.journal_report import end_text, event_text, journal_time, run_user, shown_events
 from recovery.metadata_log.outages import Outage
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent
@@ -241,7 +241,7 @@ def _run_rows(run: RunRecord) -> Iterator[tuple[str, str, str]]:
     who = run_user(run)
     yield journal_time(run.header.get("at")), who, f"runs {shlex.join(run.header.get('command', ()))}"
     planned = planned_entries(run)
-    for event in run.events:
+    for event in shown_events(run):
         if getattr(event, "entry", None) not in planned:
             yield journal_time(event.at), who, event_text(event).strip()
     if run.ended:
