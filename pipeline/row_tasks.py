@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.snapshot.input_splits import ClusterFiles, Reading, from_json, pack, read_pack, split_files
 from pipeline.snapshot.state_sources import KEY, Sources
 from pipeline.spark_tasks import TaskSource, answers, parallelism
-from pipeline.tables.schemas import ddl
+from pipeline.tables.schema_conversion import ddl
 
 
 class RowTasks(TaskSource):

@@ -4,10 +4,6 @@ what happened, and the time.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
-
 from backends.simulator.classic_group import (
     AwaitedRequest,
     ClassicGroup,
@@ -26,32 +22,24 @@ from backends.simulator.classic_group import (
     SyncGroup,
     SyncReply,
 )
+from backends.simulator.group_rebalance import (
+    FIRST_WAIT,
+    GroupStep,
+    LateReply,
+    chosen_assignor,
+    completed,
+    completed_if_all_joined,
+    joined,
+    rebalance,
+    removed,
+    replaced,
+    served,
+)
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error
 
-FIRST_WAIT = 3 * SECOND
-"""group.initial.rebalance.delay.ms"""
 SHORTEST_SESSION, LONGEST_SESSION = 6 * SECOND, 1800 * SECOND
 """group.min.session.timeout.ms and group.max.session.timeout.ms"""
-
-
-class LateReply(NamedTuple):
-    """Answers the request of a member that was awaited."""
-
-    member_id: str
-    awaited: AwaitedRequest
-    reply: GroupReply
-
-
-class GroupStep(NamedTuple):
-    """The group afterwards. ``reply`` is the answer to the request; None: it is answered later, or by
-    ``late_replies``. ``written``: the group is to be appended to __consumer_offsets; :func:`written` follows.
-    """
-
-    group: ClassicGroup
-    reply: GroupReply | None = None
-    late_replies: tuple[LateReply, ...] = ()
-    written: bool = False
 
 
 def requested(group: ClassicGroup, request: GroupRequest, now: int) -> GroupStep:
@@ -79,10 +67,10 @@ def written(group: ClassicGroup, generation: int, error: Error | None, now: int)
     waiting = [one for one in group.members if one.awaited is AwaitedRequest.SYNC]
     if error is not None:
         late = tuple(LateReply(one.id, AwaitedRequest.SYNC, SyncReply(error)) for one in waiting)
-        calmed = _replaced(group, (_served(one, now)._replace(assignment=b"") for one in waiting))
-        return _rebalance(calmed, now, late)
+        calmed = replaced(group, (served(one, now)._replace(assignment=b"") for one in waiting))
+        return rebalance(calmed, now, late)
     late = tuple(LateReply(one.id, AwaitedRequest.SYNC, _assigned(group, one)) for one in waiting)
-    stable = _replaced(group, (_served(one, now) for one in waiting))
+    stable = replaced(group, (served(one, now) for one in waiting))
     return GroupStep(stable._replace(phase=GroupPhase.STABLE), None, late)
 
 
@@ -91,18 +79,18 @@ def passed(group: ClassicGroup, now: int) -> GroupStep:
     group = group._replace(promised=tuple((name, until) for name, until in group.promised if until > now))
     expired = [one for one in group.members if one.awaited is AwaitedRequest.NOTHING and one.expires <= now]
     if expired:
-        return _removed(group, expired, now)
+        return removed(group, expired, now)
     if group.phase is GroupPhase.PREPARING_REBALANCE:
         if group.deadline > now:
-            return _completed_if_all_joined(group, now)
+            return completed_if_all_joined(group, now)
         wait = group.first_wait
         if wait is not None and wait.grown and wait.left > 0:
             more = min(FIRST_WAIT, wait.left)
             return GroupStep(group._replace(deadline=now + more, first_wait=FirstWait(wait.left - more)))
-        return _completed(group, now)
+        return completed(group, now)
     unsynced = [one for one in group.members if one.unsynced]
     if unsynced and group.deadline <= now:
-        return _removed(group, unsynced, now)
+        return removed(group, unsynced, now)
     return GroupStep(group)
 
 
@@ -118,7 +106,7 @@ def due(group: ClassicGroup) -> int | None:
 
 def loaded(group: ClassicGroup, now: int) -> ClassicGroup:
     """A group as a new coordinator finds it in its log: every member has a whole session to be heard of."""
-    members = tuple(_served(one, now)._replace(unsynced=False) for one in group.members)
+    members = tuple(served(one, now)._replace(unsynced=False) for one in group.members)
     phase = GroupPhase.STABLE if members else GroupPhase.EMPTY
     return group._replace(phase=phase, members=members, promised=(), first_wait=None)
 
@@ -128,7 +116,7 @@ def alive(group: ClassicGroup, member_id: str, now: int) -> ClassicGroup:
     member = group.member(member_id)
     if member is None:
         return group
-    return _replaced(group, (member._replace(expires=now + member.session_timeout),))
+    return replaced(group, (member._replace(expires=now + member.session_timeout),))
 
 
 def claim_error(group: ClassicGroup, claim: MemberClaim) -> Error | None:
@@ -191,9 +179,9 @@ def _join_again(group: ClassicGroup, asked: JoinGroup, member: ClassicMember, no
     """A member joins once more: after a rebalance began, to begin one, or because an answer was lost."""
     changed = member.offers != asked.offers
     if group.phase is GroupPhase.COMPLETING_REBALANCE and not changed:
-        return GroupStep(alive(group, member.id, now), _joined(group, member))
+        return GroupStep(alive(group, member.id, now), joined(group, member))
     if group.phase is GroupPhase.STABLE and not changed and group.leader != member.id:
-        return GroupStep(alive(group, member.id, now), _joined(group, member))
+        return GroupStep(alive(group, member.id, now), joined(group, member))
     return _joining(group, _with_request(member, asked), now)
 
 
@@ -221,8 +209,8 @@ def _admitted(group: ClassicGroup, asked: JoinGroup, member_id: str, now: int) -
 
 def _joining(group: ClassicGroup, member: ClassicMember, now: int) -> GroupStep:
     """The member waits for the next generation."""
-    waiting = _replaced(group, (member._replace(awaited=AwaitedRequest.JOIN),))
-    return _rebalance(waiting, now, ())
+    waiting = replaced(group, (member._replace(awaited=AwaitedRequest.JOIN),))
+    return rebalance(waiting, now, ())
 
 
 def _static_member_replaced(
@@ -235,16 +223,16 @@ def _static_member_replaced(
         late = (LateReply(before.id, AwaitedRequest.JOIN, fenced),)
     elif before.awaited is AwaitedRequest.SYNC:
         late = (LateReply(before.id, AwaitedRequest.SYNC, SyncReply(Error.FENCED_INSTANCE_ID)),)
-    after = _with_request(_served(before, now), asked)._replace(id=asked.new_id)
+    after = _with_request(served(before, now), asked)._replace(id=asked.new_id)
     leader_before = group.leader
     group = group._replace(
         members=tuple(after if one.id == before.id else one for one in group.members),
         leader=after.id if leader_before == before.id else leader_before,
     )
-    if group.phase is not GroupPhase.STABLE or _chosen_assignor(group) != group.assignor:
+    if group.phase is not GroupPhase.STABLE or chosen_assignor(group) != group.assignor:
         step = _joining(group, after, now)
         return step._replace(late_replies=(*late, *step.late_replies))
-    reply = _joined(group, after)
+    reply = joined(group, after)
     if group.leader == after.id and asked.skips_assignment:
         reply = reply._replace(skip_assignment=True)
     elif group.leader == after.id:
@@ -276,19 +264,6 @@ def _refused_join(group: ClassicGroup, asked: JoinGroup, error: Error) -> GroupS
     return GroupStep(group, JoinReply(error, asked.member_id))
 
 
-def _joined(group: ClassicGroup, member: ClassicMember) -> JoinReply:
-    members: tuple[tuple[str, str | None, bytes], ...] = ()
-    if group.leader == member.id:
-        members = tuple((one.id, one.instance, _subscription(group, one)) for one in group.members)
-    return JoinReply(
-        None, member.id, group.generation, group.protocol_type, group.assignor, group.leader or "", members
-    )
-
-
-def _subscription(group: ClassicGroup, member: ClassicMember) -> bytes:
-    return next((offer.metadata for offer in member.offers if offer.name == group.assignor), b"")
-
-
 # SyncGroup and LeaveGroup.
 
 
@@ -305,8 +280,8 @@ def _sync(group: ClassicGroup, asked: SyncGroup, now: int) -> GroupStep:
         return GroupStep(group, SyncReply(error or Error.UNKNOWN_MEMBER_ID))
     member = member._replace(unsynced=False, expires=now + member.session_timeout)
     if group.phase is GroupPhase.STABLE:
-        return GroupStep(_replaced(group, (member,)), _assigned(group, member))
-    group = _replaced(group, (member._replace(awaited=AwaitedRequest.SYNC),))
+        return GroupStep(replaced(group, (member,)), _assigned(group, member))
+    group = replaced(group, (member._replace(awaited=AwaitedRequest.SYNC),))
     if group.leader != member.id:
         return GroupStep(group)
     given = dict(asked.assignments)
@@ -333,94 +308,8 @@ def _leave(group: ClassicGroup, asked: LeaveGroup, now: int) -> GroupStep:
         errors.append(error)
         if error is None and found is not None:
             leaving.append(found)
-    step = _removed(group, leaving, now) if leaving else _completed_if_all_joined(group, now)
+    step = removed(group, leaving, now) if leaving else completed_if_all_joined(group, now)
     return step._replace(reply=LeaveReply(tuple(errors)))
-
-
-# Rebalances.
-
-
-def _rebalance(group: ClassicGroup, now: int, late: tuple[LateReply, ...]) -> GroupStep:
-    """Members are to join the next generation; it begins at once where all have."""
-    if group.phase is GroupPhase.COMPLETING_REBALANCE:
-        waiting = [one for one in group.members if one.awaited is AwaitedRequest.SYNC]
-        in_progress = SyncReply(Error.REBALANCE_IN_PROGRESS)
-        late = (*late, *(LateReply(one.id, AwaitedRequest.SYNC, in_progress) for one in waiting))
-        group = _replaced(group, (_served(one, now)._replace(assignment=b"") for one in waiting))
-    if group.phase is not GroupPhase.PREPARING_REBALANCE:
-        first = group.phase is GroupPhase.EMPTY
-        longest = _longest_rebalance(group)
-        members = tuple(one._replace(unsynced=False) for one in group.members)
-        group = group._replace(
-            phase=GroupPhase.PREPARING_REBALANCE,
-            members=members,
-            deadline=now + (FIRST_WAIT if first else longest),
-            first_wait=FirstWait(max(longest - FIRST_WAIT, 0)) if first else None,
-        )
-    step = _completed_if_all_joined(group, now)
-    return step._replace(late_replies=(*late, *step.late_replies))
-
-
-def _completed_if_all_joined(group: ClassicGroup, now: int) -> GroupStep:
-    joined = all(one.awaited is AwaitedRequest.JOIN for one in group.members) and not group.promised
-    if group.phase is GroupPhase.PREPARING_REBALANCE and group.first_wait is None and joined:
-        return _completed(group, now)
-    return GroupStep(group)
-
-
-def _completed(group: ClassicGroup, now: int) -> GroupStep:
-    """The next generation: those that have joined, and static members that may still come."""
-    members = tuple(m for m in group.members if m.awaited is AwaitedRequest.JOIN or m.instance is not None)
-    rejoined = [one for one in members if one.awaited is AwaitedRequest.JOIN]
-    group = group._replace(members=members)
-    if members and not rejoined:
-        return GroupStep(group._replace(deadline=now + _longest_rebalance(group), first_wait=None))
-    group = group._replace(generation=group.generation + 1, first_wait=None)
-    if not members:
-        empty = group._replace(phase=GroupPhase.EMPTY, assignor=None, leader=None)
-        return GroupStep(empty, written=True)
-    leader = group.leader if any(one.id == group.leader for one in rejoined) else rejoined[0].id
-    group = group._replace(
-        phase=GroupPhase.COMPLETING_REBALANCE,
-        leader=leader,
-        assignor=_chosen_assignor(group),
-        deadline=now + _longest_rebalance(group),
-    )
-    group = _replaced(group, (_served(one, now)._replace(unsynced=True) for one in rejoined))
-    late = (LateReply(one.id, AwaitedRequest.JOIN, _joined(group, one)) for one in rejoined)
-    return GroupStep(group, None, tuple(late))
-
-
-def _removed(group: ClassicGroup, leaving: Collection[ClassicMember], now: int) -> GroupStep:
-    """Members are gone: the others share their partitions."""
-    late = tuple(
-        LateReply(
-            one.id,
-            one.awaited,
-            JoinReply(Error.UNKNOWN_MEMBER_ID, one.id)
-            if one.awaited is AwaitedRequest.JOIN
-            else SyncReply(Error.UNKNOWN_MEMBER_ID),
-        )
-        for one in leaving
-        if one.awaited is not AwaitedRequest.NOTHING
-    )
-    names = {one.id for one in leaving}
-    members = tuple(one for one in group.members if one.id not in names)
-    leader = group.leader if group.leader not in names else next((one.id for one in members), None)
-    return _rebalance(group._replace(members=members, leader=leader), now, late)
-
-
-def _chosen_assignor(group: ClassicGroup) -> str | None:
-    """Each member votes for the first of its own that all have; most votes win."""
-    common = set.intersection(*({offer.name for offer in one.offers} for one in group.members))
-    votes = Counter(
-        next(offer.name for offer in one.offers if offer.name in common) for one in group.members if common
-    )
-    return votes.most_common(1)[0][0] if votes else None
-
-
-def _longest_rebalance(group: ClassicGroup) -> int:
-    return max((one.rebalance_timeout for one in group.members), default=0)
 
 
 def _identity_error(group: ClassicGroup, member_id: str, instance: str | None) -> Error | None:
@@ -430,13 +319,3 @@ def _identity_error(group: ClassicGroup, member_id: str, instance: str | None) -
             return Error.UNKNOWN_MEMBER_ID
         return None if static.id == member_id else Error.FENCED_INSTANCE_ID
     return None if group.member(member_id) is not None else Error.UNKNOWN_MEMBER_ID
-
-
-def _served(member: ClassicMember, now: int) -> ClassicMember:
-    """Nothing is awaited of it any more, and its session begins anew."""
-    return member._replace(awaited=AwaitedRequest.NOTHING, expires=now + member.session_timeout)
-
-
-def _replaced(group: ClassicGroup, changed: Iterable[ClassicMember]) -> ClassicGroup:
-    by_id = {one.id: one for one in changed}
-    return group._replace(members=tuple(by_id.get(one.id, one) for one in group.members))

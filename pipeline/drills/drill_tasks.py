@@ -7,7 +7,8 @@ from typing import Any
 
 from pipeline.drills.drill_grid import DrillTask, run_task
 from pipeline.spark_tasks import TaskSource
-from pipeline.tables.schemas import DRILL_INCIDENT, ddl
+from pipeline.tables.schema_conversion import ddl
+from pipeline.tables.schemas import DRILL_INCIDENT
 
 
 class DrillTasks(TaskSource):

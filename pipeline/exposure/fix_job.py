@@ -14,7 +14,8 @@ from pipeline.plan import duplicate_rows
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobOutput, RunTarget
 from pipeline.snapshot.state_sources import Sources
-from pipeline.tables.schemas import FIX, FIXES, QUARANTINED_ROWS, ddl
+from pipeline.tables.schema_conversion import ddl
+from pipeline.tables.schemas import FIX, FIXES, QUARANTINED_ROWS
 from pipeline.tables.spark_tables import rows_of_run, write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 

@@ -11,7 +11,8 @@ from pipeline.plan import duplicate_rows
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobOutput, RunTarget
 from pipeline.snapshot.state_sources import KEY, Sources
-from pipeline.tables.schemas import PLANNED, PLANS, ddl
+from pipeline.tables.schema_conversion import ddl
+from pipeline.tables.schemas import PLANNED, PLANS
 from pipeline.tables.spark_tables import rows_of_run, write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 from recovery.ranking import Ranking

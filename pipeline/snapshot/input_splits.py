@@ -22,7 +22,8 @@ from pipeline.nested_arrays import Array, numbers
 from pipeline.snapshot.catalog import Chain
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import DataFile, unreadable
-from pipeline.tables.schemas import PARTITIONS, conformed
+from pipeline.tables.schema_conversion import conformed
+from pipeline.tables.schemas import PARTITIONS
 
 LARGEST, SMALLEST = 64 * 2**20, 2**20
 """The target and maximum size of a split, in bytes."""

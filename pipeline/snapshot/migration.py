@@ -20,7 +20,8 @@ from pipeline.snapshot.observation import SnapshotKind, check_cluster_id
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import is_table, unreadable
-from pipeline.tables.schemas import BROKER, OBSERVATIONS, PARTITIONS, QUORUM, conformed
+from pipeline.tables.schema_conversion import conformed
+from pipeline.tables.schemas import BROKER, OBSERVATIONS, PARTITIONS, QUORUM
 
 FORMAT, VERSION = "ktriage.snapshot", 1
 BATCH = 20_000

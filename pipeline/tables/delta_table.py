@@ -20,7 +20,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from pipeline.errors import PipelineError, one_line
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_log import check_commits, check_nothing_lost, check_outside_tables, log_problem
-from pipeline.tables.schemas import TableDefinition, conformed
+from pipeline.tables.schema_conversion import conformed
+from pipeline.tables.schemas import TableDefinition
 
 TRIES = 50
 """Tries of a change while other writers change the same table. Two appends do not conflict: each takes the next

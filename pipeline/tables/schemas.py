@@ -7,11 +7,9 @@ the table when the first row with it is appended.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 VERSION = 2
 """The version in each observation. It goes up if a reader of the current version would misread a row."""
@@ -107,7 +105,7 @@ QUORUM = pa.struct(
     ]
 )
 
-_MOMENT = pa.timestamp("us", "UTC")
+MOMENT = pa.timestamp("us", "UTC")
 
 _KEYS = pa.schema(
     [
@@ -116,7 +114,7 @@ _KEYS = pa.schema(
         ("snapshot", pa.string()),  # names sort by time
         ("base", pa.string()),  # the full snapshot that it builds on; a full one names itself
         ("kind", pa.string()),
-        ("taken_at", _MOMENT),  # when the answers were complete
+        ("taken_at", MOMENT),  # when the answers were complete
     ]
 )
 """The columns that the rows of a snapshot share."""
@@ -155,7 +153,7 @@ OBSERVATIONS = TableDefinition(
             *_KEYS,
             ("previous", pa.string()),  # of changes: the snapshot directly before
             ("series", pa.string()),  # the running collector; "": it was taken alone
-            ("began", _MOMENT),
+            ("began", MOMENT),
             ("partitions", pa.int64()),
             ("offline", pa.int64()),
             ("changed", pa.int64()),  # rows in partition_states
@@ -194,7 +192,7 @@ RUNS = TableDefinition(
         [
             _RUN,
             ("job", pa.string()),
-            ("made_at", _MOMENT),
+            ("made_at", MOMENT),
             ("tool_version", pa.string()),
             ("asked", pa.string()),  # JSON
             ("summary", pa.string()),  # JSON
@@ -326,9 +324,9 @@ INCIDENTS = _of_run(
         ("topic", _TEXT),
         ("partition", pa.int32()),
         ("kind", _TEXT),
-        ("began_at", _MOMENT),
-        ("last_seen_at", _MOMENT),
-        ("ended_at", _MOMENT),
+        ("began_at", MOMENT),
+        ("last_seen_at", MOMENT),
+        ("ended_at", MOMENT),
         ("at_least_s", pa.float64()),
         ("at_most_s", pa.float64()),
         ("outcome", _TEXT),
@@ -341,7 +339,7 @@ EVENTS = _of_run(
     "events",
     [
         ("cluster_id", _TEXT),
-        ("at", _MOMENT),
+        ("at", MOMENT),
         ("subject", _TEXT),
         ("was", _TEXT),
         ("now", _TEXT),
@@ -405,65 +403,3 @@ RESULT_TABLES = (
     DRILL_INCIDENTS,
     DRILL_COMPARED,
 )
-
-
-def ddl(schema: pa.Schema) -> str:
-    """The schema for Spark."""
-    return ", ".join(f"`{field.name}` {_type(field.type)}" for field in schema)
-
-
-def _type(kind: pa.DataType) -> str:
-    if pa.types.is_list(kind):
-        return f"array<{_type(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'`{field.name}`: {_type(field.type)}' for field in kind)}>"
-    return _PLAIN[kind]
-
-
-_PLAIN = {
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.bool_(): "boolean",
-    pa.date32(): "date",
-    _MOMENT: "timestamp",
-}
-
-
-def conformed(batch: Any, schema: pa.Schema) -> Any:
-    """The batch with the columns of ``schema``: what an older version did not have is null, and what it has
-    besides is left out.
-    """
-    if batch.schema.equals(schema):
-        return batch
-    names = set(batch.schema.names)
-    columns = [
-        _conformed(batch[field.name], field.type)
-        if field.name in names
-        else pa.nulls(batch.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _conformed(column: Any, kind: pa.DataType) -> Any:
-    if column.type.equals(kind):
-        return column
-    absent = column.is_null()
-    if pa.types.is_list(kind):
-        sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
-        return pa.ListArray.from_arrays(
-            offsets, _conformed(column.flatten(), kind.value_type), kind, mask=absent
-        )
-    if pa.types.is_struct(kind):
-        parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
-        fields = [
-            _conformed(parts[field.name], field.type)
-            if field.name in parts
-            else pa.nulls(len(column), field.type)
-            for field in kind
-        ]
-        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=absent)
-    return column.cast(kind)

@@ -7,7 +7,8 @@ from typing import Any
 
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import create, data_files, opened, table_place
-from pipeline.tables.schemas import TableDefinition, ddl
+from pipeline.tables.schema_conversion import ddl
+from pipeline.tables.schemas import TableDefinition
 
 
 def read_table(

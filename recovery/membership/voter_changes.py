@@ -250,14 +250,13 @@ class PendingChange(NamedTuple):
 
 
 class SettledChange(NamedTuple):
-    """``refusal`` is None for a committed change; ``leader_resigns`` where the leader is not in the new set."""
+    """``refusal`` is None for a committed change."""
 
     refusal: VoterChangeRefusal | None
-    leader_resigns: bool = False
 
 
 def settle(
-    pending: PendingChange, leader: ReplicaKey, high_watermark: int | None, now_ms: int, *, leads: bool = True
+    pending: PendingChange, high_watermark: int | None, now_ms: int, *, leads: bool = True
 ) -> SettledChange | None:
     """The answer to the request now, or None while it has to wait.
 
@@ -270,7 +269,7 @@ def settle(
             )
         )
     if high_watermark is not None and high_watermark > pending.offset:
-        return SettledChange(None, leader_resigns=pending.voters.find(leader) is None)
+        return SettledChange(None)
     if now_ms >= pending.deadline_ms:
         return SettledChange(timed_out(TimeoutCause.NOT_COMMITTED))
     return None

@@ -25,7 +25,7 @@ empty node that joins), and
 
 ``Node`` (node.py): ``start(jvm)``, ``stop``, ``kill``, ``pause``, ``resume``, ``restart``, ``is_running``,
 ``log_tail``, ``wipe_log_dir``, ``remove_log_dir``. ``incidents``: ``stale_long_tail``, ``isr_dead``,
-``logs_in_turn``, ``failed_disk``. ``log_files.read_log``: a replica's log, read from its files.
+``failed_disk``. ``log_files.read_log``: a replica's log, read from its files.
 
 It needs Java 17 and, once, the network: Kafka's jars come from Maven Central and stay in the cache directory.
 This package does not import the product's adapters, so tests can compare the two. All calls block; from a

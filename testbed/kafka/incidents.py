@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
@@ -46,13 +45,6 @@ class OfflineIncident:
     dead: tuple[int, ...]
     acks_all: tuple[str, ...]
     acks_one: tuple[str, ...] = ()
-
-
-class Turn(NamedTuple):
-    """One broker leads while all others are dead, and ``records`` are written to it with acks=1."""
-
-    broker: int
-    records: int
 
 
 def stale_long_tail(
@@ -127,36 +119,6 @@ def isr_dead(
         )
         for partition, replicas in members.items()
     )
-
-
-def logs_in_turn(
-    cluster: KafkaCluster, topic: str, turns: Sequence[Turn], partition: int = 0, narrate: Narrate = silent
-) -> OfflineIncident:
-    """Replicas whose logs all diverge after the same 1,000 records: each broker of ``turns`` led alone once.
-
-    The last leader stays dead (alive, Kafka would elect it by itself); the others come back. So three turns leave
-    two different logs alive, four turns three.
-    """
-    stage = _IncidentSteps(cluster, topic, partition, narrate)
-    replicas = stage.replicas(None)
-    order = [turn.broker for turn in turns]
-    if len(order) < 2 or set(order) != set(replicas) or len(set(order)) != len(order):
-        raise TestbedError(
-            f"each of the replicas {replicas} of {topic}-{partition} takes one turn, not {order}"
-        )
-    acks_all = stage.produce(1000, "all", "common", "all replicas hold them")
-    acks_one: tuple[str, ...] = ()
-    for number, (broker, records) in enumerate(turns):
-        if number == 0:
-            stage.kill(*order[1:])
-            stage.wait_isr(broker)
-        else:
-            stage.elect_alone(broker)
-        acks_one += stage.produce(records, "1", f"turn-{broker}", f"only broker {broker} holds them")
-        stage.kill(broker)
-    stage.start(*order[:-1])
-    stage.wait_offline(f"the logs of {order[:-1]} all differ, {order[-1]} stays dead")
-    return OfflineIncident(topic, partition, tuple(order[:-1]), (order[-1],), acks_all, acks_one)
 
 
 def failed_disk(

@@ -29,16 +29,8 @@ from backends.simulator.classic_group import (
     SyncReply,
 )
 from backends.simulator.context import Context
-from backends.simulator.group_rules import (
-    GroupStep,
-    alive,
-    commit_error,
-    due,
-    loaded,
-    passed,
-    requested,
-    written,
-)
+from backends.simulator.group_rebalance import GroupStep
+from backends.simulator.group_rules import alive, commit_error, due, loaded, passed, requested, written
 from backends.simulator.group_store import (
     generation_record,
     group_coordinator,

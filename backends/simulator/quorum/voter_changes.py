@@ -160,7 +160,7 @@ class VoterChanges:
         state = self._state
         pending = self._pending
         if pending is not None:
-            settled = settle(pending, state.key, state.high_watermark, self._context.now_ms())
+            settled = settle(pending, state.high_watermark, self._context.now_ms())
             if settled is None:
                 return
             self._pending = None
@@ -183,7 +183,7 @@ class VoterChanges:
 
     def _lost(self) -> VoterChangeRefusal:
         state = self._state
-        lost = settle(PendingChange(state.voters, 0, 0), state.key, None, 0, leads=False)
+        lost = settle(PendingChange(state.voters, 0, 0), None, 0, leads=False)
         assert lost is not None
         assert lost.refusal is not None
         return lost.refusal

@@ -95,15 +95,14 @@ def test_the_documents_rule_takes_both_disks_for_a_while() -> None:
 def test_a_change_waits_until_a_majority_of_the_new_set_has_it() -> None:
     pending = PendingChange(voters(1, 2, 3, 4), END, NOW + 1000)
     two = {key(1): END + 1, key(4): END + 1}
-    assert settle(pending, key(1), high_watermark(pending.voters, two), NOW) is None
+    assert settle(pending, high_watermark(pending.voters, two), NOW) is None
     up_to_the_record = two | {key(2): END}
-    assert settle(pending, key(1), high_watermark(pending.voters, up_to_the_record), NOW) is None
+    assert settle(pending, high_watermark(pending.voters, up_to_the_record), NOW) is None
     three = two | {key(2): END + 1}
-    settled = settle(pending, key(1), high_watermark(pending.voters, three), NOW)
+    settled = settle(pending, high_watermark(pending.voters, three), NOW)
     assert settled is not None
     assert settled.refusal is None
-    assert not settled.leader_resigns
-    late = settle(pending, key(1), None, NOW + 1000)
+    late = settle(pending, None, NOW + 1000)
     assert late is not None
     assert late.refusal is not None
     assert late.refusal.cause is TimeoutCause.NOT_COMMITTED

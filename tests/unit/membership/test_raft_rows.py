@@ -85,22 +85,21 @@ def written(accepted: Outcome, ends: dict[ReplicaKey, int], **late: Any) -> Outc
     assert isinstance(accepted, VoterSet)
     pending = PendingChange(accepted, END, DEADLINE)
     now = late.pop("now", NOW)
-    settled = settle(pending, key(1), high_watermark(accepted, ends), now, **late)
+    settled = settle(pending, high_watermark(accepted, ends), now, **late)
     assert settled is not None
     return settled.refusal or accepted
 
 
 def committed_without_the_leader() -> Outcome:
-    """The leader removes itself: 2 and 3 commit it, and it resigns. Its own log end does not count."""
+    """The leader removes itself: 2 and 3 commit it. Its own log end does not count."""
     accepted = remove(key(1))
     assert isinstance(accepted, VoterSet)
     pending = PendingChange(accepted, END, DEADLINE)
     one = high_watermark(accepted, {key(1): END + 1, key(2): END + 1})
-    assert settle(pending, key(1), one, NOW) is None
+    assert settle(pending, one, NOW) is None
     two = high_watermark(accepted, {key(2): END + 1, key(3): END + 1})
-    settled = settle(pending, key(1), two, NOW)
+    settled = settle(pending, two, NOW)
     assert settled is not None
-    assert settled.leader_resigns
     return settled.refusal or accepted
 
 

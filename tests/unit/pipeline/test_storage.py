@@ -19,7 +19,8 @@ from pipeline.results import JobResult, RunTarget, commit, read_result, read_res
 from pipeline.spark_session import SparkSettings, check_java, configuration
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import append, read_partitions
-from pipeline.tables.schemas import PARTITION_STATES, PLANS, ddl
+from pipeline.tables.schema_conversion import ddl
+from pipeline.tables.schemas import PARTITION_STATES, PLANS
 from tests.pipeline.survey_strategies import NOON
 
 

@@ -24,16 +24,8 @@ from backends.simulator.classic_group import (
     SyncGroup,
     SyncReply,
 )
-from backends.simulator.group_rules import (
-    FIRST_WAIT,
-    GroupStep,
-    commit_error,
-    due,
-    loaded,
-    passed,
-    requested,
-    written,
-)
+from backends.simulator.group_rebalance import FIRST_WAIT, GroupStep
+from backends.simulator.group_rules import commit_error, due, loaded, passed, requested, written
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error
 

@@ -1,0 +1,73 @@
+"""A table's schema for Spark, and batches of an older version in a table's schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.tables.schemas import MOMENT
+
+
+def ddl(schema: pa.Schema) -> str:
+    """The schema for Spark."""
+    return ", ".join(f"`{field.name}` {_type(field.type)}" for field in schema)
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'`{field.name}`: {_type(field.type)}' for field in kind)}>"
+    return _PLAIN[kind]
+
+
+_PLAIN = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+    MOMENT: "timestamp",
+}
+
+
+def conformed(batch: Any, schema: pa.Schema) -> Any:
+    """The batch with the columns of ``schema``: what an older version did not have is null, and what it has
+    besides is left out.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    names = set(batch.schema.names)
+    columns = [
+        _conformed(batch[field.name], field.type)
+        if field.name in names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _conformed(column: Any, kind: pa.DataType) -> Any:
+    if column.type.equals(kind):
+        return column
+    absent = column.is_null()
+    if pa.types.is_list(kind):
+        sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+        return pa.ListArray.from_arrays(
+            offsets, _conformed(column.flatten(), kind.value_type), kind, mask=absent
+        )
+    if pa.types.is_struct(kind):
+        parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
+        fields = [
+            _conformed(parts[field.name], field.type)
+            if field.name in parts
+            else pa.nulls(len(column), field.type)
+            for field in kind
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=absent)
+    return column.cast(kind)
