@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,13 +11,13 @@ from backends.base.answers import LogDir
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
-from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.from_metadata_log import InSyncHistories
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import PartitionSubject
-from recovery.model import Survey, TopicPartition, Unknown
+from recovery.model import PartitionState, Survey, TopicPartition, Unknown
 
 if TYPE_CHECKING:
     # Reading a log takes aiokafka, which executors of the drills do not have.
@@ -78,6 +78,7 @@ async def judged(
     refused: list[Unknown] = []
     found: dict[TopicPartition, PartitionVerdicts] = {}
     alike: dict[Hashable, PartitionVerdicts] = {}
+    in_sync_of = _in_sync_reader(history, copied=by_copy)
     for number, survey in enumerate(offline):
         if number % 200 == 0:
             await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
@@ -85,7 +86,7 @@ async def judged(
         reported = None if by_copy else alike.get(key)
         if reported is None:
             config = configs.get(survey.state.topic, NOT_ASKED)
-            in_sync = _in_sync(history, survey, copied=by_copy)
+            in_sync = in_sync_of(survey)
             if by_copy and isinstance(in_sync, Unknown):
                 refused.append(in_sync)
             reported = _verdicts(survey, elr_enabled, config, in_sync, log_dirs)
@@ -95,6 +96,9 @@ async def judged(
     used = len(found) - len(refused) if by_copy else 0
     copied = None if copy is None else CopyUse(copy, why, used, tuple(refused))
     return JudgedPartitions(found, history, copied)
+
+
+_AFTER_NUMBER = PartitionState._fields.index("partition") + 1
 
 
 def _likeness(survey: Survey, history: MetadataHistory | Unknown) -> Hashable:
@@ -107,7 +111,7 @@ def _likeness(survey: Survey, history: MetadataHistory | Unknown) -> Hashable:
         if isinstance(history, Unknown)
         else history.likeness(PartitionSubject(state.topic_id, state.partition))
     )
-    return survey._replace(state=state._replace(partition=0)), changes
+    return state.topic, state[_AFTER_NUMBER:], survey[1:], changes
 
 
 def judged_partition(
@@ -123,13 +127,15 @@ def judged_partition(
 
     ``copied``: the log may have gone on since.
     """
-    return _verdicts(survey, elr_enabled, config, _in_sync(history, survey, copied=copied), log_dirs)
+    in_sync = _in_sync_reader(history, copied=copied)(survey)
+    return _verdicts(survey, elr_enabled, config, in_sync, log_dirs)
 
 
-def _in_sync(
-    history: MetadataHistory | Unknown, survey: Survey, *, copied: bool = False
-) -> InSyncHistory | Unknown:
-    return history if isinstance(history, Unknown) else in_sync_history(history, survey, copied=copied)
+def _in_sync_reader(
+    history: MetadataHistory | Unknown, *, copied: bool
+) -> Callable[[Survey], InSyncHistory | Unknown]:
+    """Takes a partition's part out of the metadata log."""
+    return (lambda _: history) if isinstance(history, Unknown) else InSyncHistories(history, copied=copied).of
 
 
 def _verdicts(

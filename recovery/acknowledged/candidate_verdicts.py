@@ -56,12 +56,12 @@ class _Partition:
         self.logs = facts.known_logs()
         self.silent = tuple(r.broker for r in facts.survey.replicas if r.broker not in self.logs)
         self.history = None if isinstance(facts.in_sync, Unknown) else facts.in_sync
+        self._lost = () if self.history is None else tuple(records_lost(facts, self.logs, self.history))
         self.proofs: Sequence[CompleteLog] = (
             proofs_without_history(facts, self.logs)
             if self.history is None
-            else proofs_from_history(facts, self.logs, self.history)
+            else proofs_from_history(facts, self.logs, self.history, self._lost)
         )
-        self._lost = () if self.history is None else tuple(records_lost(self.facts, self.logs, self.history))
 
     def verdict(self, broker: int) -> Verdict:
         mine = self.logs[broker]

@@ -1,47 +1,81 @@
-"""Takes one partition's ISR history out of a folded metadata log."""
+"""Takes partitions' ISR histories out of a folded metadata log."""
 
 from __future__ import annotations
+
+from collections.abc import Hashable
 
 from recovery.acknowledged.broker_restarts import broker_restarts, restart_after_copy, shut_down
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.min_isr_over_time import BEFORE_THE_LOG, min_isr_over_time
+from recovery.acknowledged.partition_facts import has_epochs
 from recovery.controller.registration import Registration
-from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.history import MetadataHistory, PartitionInterval
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, PartitionSubject
 from recovery.model import PartitionState, Survey, Unknown, Why
+
+
+class InSyncHistories:
+    """The ISR histories of the partitions in one folded metadata log, which must not grow meanwhile. Those that
+    changed alike share one, and what it has computed. ``copied``: the log may have gone on since, without a change
+    of the partition; every broker may have started again then.
+    """
+
+    def __init__(self, history: MetadataHistory, *, copied: bool = False) -> None:
+        self._history = history
+        self._unseen = (restart_after_copy(history),) if copied else ()
+        counts = history.counts
+        self._unreadable = bool(counts.malformed or counts.unknown)
+        self._intervals: dict[int, tuple[PartitionInterval, ...]] = {}
+        self._shared: dict[Hashable, InSyncHistory] = {}
+
+    def of(self, survey: Survey) -> InSyncHistory | Unknown:
+        """The partition's history, or why it cannot be used: it must end in the state that the survey found, and
+        every record of the log must have been understood.
+        """
+        state, min_isr = survey.state, survey.min_isr
+        if self._unreadable:
+            return Unknown(Why.FAILED, "the metadata log holds records that could not be read")
+        subject = PartitionSubject(state.topic_id, state.partition)
+        likeness = self._history.likeness(subject)
+        intervals = self._intervals.get(likeness)
+        if intervals is None:
+            intervals = self._intervals[likeness] = self._history.intervals(subject)
+        if not intervals or intervals[-1].until_ms is not None:
+            return Unknown(Why.NOT_ANSWERED, f"the metadata log does not hold {state.tp}")
+        if not _same(intervals[-1].registration, state):
+            return Unknown(Why.NOT_ANSWERED, f"the metadata log and the cluster tell {state.tp} differently")
+        if isinstance(min_isr, Unknown):
+            return min_isr
+        # What a verdict asks of a history depends on whose logs are known (InSyncHistory.rests_on_files).
+        known = tuple(replica.broker for replica in survey.replicas if has_epochs(replica.log))
+        key = (likeness, state.topic, min_isr, known)
+        found = self._shared.get(key)
+        if found is None:
+            found = self._shared[key] = self._read(subject, intervals, state.topic, min_isr)
+        return found
+
+    def _read(
+        self, subject: PartitionSubject, intervals: tuple[PartitionInterval, ...], topic: str, min_isr: int
+    ) -> InSyncHistory:
+        history = self._history
+        first = next(history.of(subject))
+        if first.batch == IN_SNAPSHOT:
+            intervals = (intervals[0]._replace(offset=BEFORE_THE_LOG), *intervals[1:])
+        brokers = sorted({broker for one in intervals for broker in one.registration.replicas})
+        return InSyncHistory(
+            intervals,
+            min_isr_over_time(history, topic, brokers, min_isr),
+            {broker: (*broker_restarts(history, broker), *self._unseen) for broker in brokers},
+            from_creation=first.batch != IN_SNAPSHOT,
+            shut_down=frozenset(broker for broker in brokers if shut_down(history, broker)),
+        )
 
 
 def in_sync_history(
     history: MetadataHistory, survey: Survey, *, copied: bool = False
 ) -> InSyncHistory | Unknown:
-    """The partition's history, or why it cannot be used: it must end in the state that the survey found, and
-    every record of it must have been understood. ``copied``: it may have gone on since, without a change of this
-    partition; every broker may have started again then.
-    """
-    state = survey.state
-    counts = history.counts
-    if counts.malformed or counts.unknown:
-        return Unknown(Why.FAILED, "the metadata log holds records that could not be read")
-    subject = PartitionSubject(state.topic_id, state.partition)
-    intervals = history.intervals(subject)
-    if not intervals or intervals[-1].until_ms is not None:
-        return Unknown(Why.NOT_ANSWERED, f"the metadata log does not hold {state.tp}")
-    if not _same(intervals[-1].registration, state):
-        return Unknown(Why.NOT_ANSWERED, f"the metadata log and the cluster tell {state.tp} differently")
-    if isinstance(survey.min_isr, Unknown):
-        return survey.min_isr
-    first = next(history.of(subject))
-    if first.batch == IN_SNAPSHOT:
-        intervals = (intervals[0]._replace(offset=BEFORE_THE_LOG), *intervals[1:])
-    brokers = sorted({broker for one in intervals for broker in one.registration.replicas})
-    unseen = (restart_after_copy(history),) if copied else ()
-    return InSyncHistory(
-        intervals,
-        min_isr_over_time(history, state.topic, brokers, survey.min_isr),
-        {broker: (*broker_restarts(history, broker), *unseen) for broker in brokers},
-        from_creation=first.batch != IN_SNAPSHOT,
-        shut_down=frozenset(broker for broker in brokers if shut_down(history, broker)),
-    )
+    """The history of one partition alone, as :class:`InSyncHistories` has it."""
+    return InSyncHistories(history, copied=copied).of(survey)
 
 
 def _same(held: Registration, state: PartitionState) -> bool:

@@ -7,7 +7,7 @@ it reached the lowest min ISR of the leader's epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -77,7 +77,11 @@ class InSyncHistory:
         self._restarts = restarts
         self._files_used = False
         self._elections: list[ElectionInDoubt | None] = []
+        # Computed once: partitions that changed alike share this history, and ask the same of it.
         self._whole: dict[tuple[int, int], Whole | None] = {}
+        self._last_in_sync: dict[tuple[int, int], int | None] = {}
+        self._joined_after: dict[tuple[int, int], bool] = {}
+        self._reached_without: dict[int, int | None] = {}
 
     @property
     def newest(self) -> int:
@@ -117,26 +121,39 @@ class InSyncHistory:
                 found.append((index, index))
         return found
 
-    @property
+    @cached_property
     def rests_on_files(self) -> bool:
-        """Whether what was proved so far depends on a min ISR that only the brokers' files hold."""
+        """Whether what was proved before this was first asked depends on a min ISR that only brokers' files hold.
+        It stays so: partitions whose logs are known of the same brokers share a history, and prove the same.
+        """
         return self._files_used
 
     def min_isr_reached_without(self, broker: int) -> int | None:
         """The time (ms) from which on records may have been acknowledged without the broker; None: none were."""
-        last = self.last_in_sync(broker, self.newest)
-        after = range(0 if last is None else last + 1, len(self.intervals))
-        return next((self.intervals[index].since_ms for index in after if self.acknowledges(index)), None)
+        if broker not in self._reached_without:
+            last = self.last_in_sync(broker, self.newest)
+            after = range(0 if last is None else last + 1, len(self.intervals))
+            since = (self.intervals[index].since_ms for index in after if self.acknowledges(index))
+            self._reached_without[broker] = next(since, None)
+        return self._reached_without[broker]
 
     # Membership of the ISR
 
     def last_in_sync(self, broker: int, until: int) -> int | None:
         """The last interval up to ``until`` with the broker in the ISR."""
-        return self._last(until, lambda index: broker in self.intervals[index].registration.isr)
+        key = (broker, until)
+        if key not in self._last_in_sync:
+            found = (i for i in range(until, -1, -1) if broker in self.intervals[i].registration.isr)
+            self._last_in_sync[key] = next(found, None)
+        return self._last_in_sync[key]
 
     def joined_after(self, broker: int, index: int) -> bool:
         """Whether the broker joined the ISR of a leader after that interval: it follows that leader's log since."""
-        return any(self._joins(broker, later) for later in range(index + 1, len(self.intervals)))
+        key = (broker, index)
+        if key not in self._joined_after:
+            later = range(index + 1, len(self.intervals))
+            self._joined_after[key] = any(self._joins(broker, at) for at in later)
+        return self._joined_after[key]
 
     def _joins(self, broker: int, index: int) -> bool:
         """Whether a leader added the broker to the ISR: it had caught up then."""
@@ -146,9 +163,6 @@ class InSyncHistory:
         if broker in before.isr or broker not in now.isr:
             return False
         return now.has_leader and now.leader_epoch == before.leader_epoch and now.leader != broker
-
-    def _last(self, until: int, holds: Callable[[int], bool]) -> int | None:
-        return next((index for index in range(until, -1, -1) if holds(index)), None)
 
     # Replicas that held everything
 

@@ -13,14 +13,17 @@ from recovery.model import ReplicaLog
 
 
 def proofs_from_history(
-    facts: PartitionFacts, logs: Mapping[int, ReplicaLog], history: InSyncHistory
+    facts: PartitionFacts,
+    logs: Mapping[int, ReplicaLog],
+    history: InSyncHistory,
+    losses: Iterable[Evidence],
 ) -> list[CompleteLog]:
     """Each known log that was never left out of an ISR of min ISR, but for those that visibly lost records since.
 
     Several such logs together prove no more than one of them: a log that ranks highest holds what each of them has
-    kept, and one that lost records is no witness.
+    kept, and one that lost records is no witness. ``losses`` is what :func:`records_lost` found.
     """
-    lost = {broker for one in records_lost(facts, logs, history) for broker in one.brokers}
+    lost = {broker for one in losses for broker in one.brokers}
     known = {broker: history.whole(broker) for broker in logs if broker not in lost}
     whole = {broker: found for broker, found in known.items() if found is not None}
     earlier = tuple(_earlier_branches(facts, logs, history))

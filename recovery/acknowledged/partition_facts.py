@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
@@ -32,6 +33,11 @@ class PartitionFacts:
         logs: dict[int, ReplicaLog] = {}
         for replica in self.survey.replicas:
             log = replica.log
-            if isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage):
+            if has_epochs(log):
                 logs[replica.broker] = log
         return logs
+
+
+def has_epochs(log: ReplicaLog | Unknown) -> TypeGuard[ReplicaLog]:
+    """Whether the log is known together with its epochs."""
+    return isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
-from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.from_metadata_log import InSyncHistories, in_sync_history
 from recovery.acknowledged.metadata_log_proofs import proofs_from_history
 from recovery.acknowledged.verdict import (
     Condition,
@@ -183,7 +184,7 @@ def test_after_an_unclean_election_a_higher_rank_proves_nothing() -> None:
     told = unclean_election_of_3()
     logs: dict[int, ReplicaLog | Unknown] = {**NOBODY_ANSWERED, 3: log((0, 0, 500), (2, 500, 600))}
     facts = told.facts(logs)
-    (proof,) = proofs_from_history(facts, facts.known_logs(), told.history(logs))
+    (proof,) = proofs_from_history(facts, facts.known_logs(), told.history(logs), ())
     assert (proof.broker, proof.ranks) == (3, False)
 
 
@@ -334,3 +335,28 @@ def test_who_is_put_into_an_empty_isr_without_a_leader_is_not_proved_to_have_cau
         3: log((0, 0, 500), (2, 500, 600)),
     }
     assert told.verdict(3, before).kind is VerdictKind.OPEN
+
+
+def test_partitions_that_changed_alike_are_judged_as_each_one_alone() -> None:
+    """They share their history; what a proof of one rests on must not be added to those of the others."""
+    told = ControllerLog()
+    told.says(ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", None))
+    told.isr(1, 2)
+    told.isr(1)
+    told.isr(1, leader=-1)
+    answers: list[dict[int, ReplicaLog | Unknown]] = [
+        {1: SILENT, 2: log((0, 0, 900)), 3: SILENT},
+        {1: log((0, 0, 800)), 2: SILENT, 3: SILENT},
+        {1: SILENT, 2: log((0, 0, 700)), 3: log((0, 0, 650))},
+        {1: log((0, 0, 600)), 2: SILENT, 3: log((0, 0, 650))},
+    ]
+    alone = [told.facts(logs) for logs in answers]
+    conditions = [
+        verdict.conditions for verdict in (told.verdict(2, answers[0]), told.verdict(1, answers[1]))
+    ]
+    assert conditions == [(Condition(ConditionKind.MIN_ISR_NEVER_LOWER),), ()]
+    for several in permutations(alone):
+        shared = InSyncHistories(told.folded())
+        for facts in several:
+            together = replace(facts, in_sync=shared.of(facts.survey))
+            assert partition_verdicts(together) == partition_verdicts(facts)
