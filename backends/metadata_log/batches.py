@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
+from typing import Any
 
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
+
+_made: Any = tuple.__new__
 
 
 class BatchReader:
@@ -52,15 +56,13 @@ class BatchReader:
                 self.next_offset = found.header.next_offset
                 if found.header.is_control:
                     continue
-                records = [(record.offset, record.timestamp, record.value) for record in batch]
+                number = IN_SNAPSHOT if in_snapshot else base
+                rows = [(record.offset, record.timestamp, number, record.value) for record in batch]
             except (KafkaError, ValueError, OverflowError) as error:
                 self.problem = f"the batch at offset {base} cannot be read: {type(error).__name__}"
                 return
-            for offset, time_ms, value in records:
-                if value is not None:
-                    yield MetadataLogRecord(
-                        offset, time_ms, IN_SNAPSHOT if in_snapshot else base, bytes(value)
-                    )
+            # As MetadataLogRecord(...) does, without a call of Python's for each of a million records.
+            yield from map(_made, repeat(MetadataLogRecord), [row for row in rows if row[3] is not None])
         if batches.defect is not None:
             self.problem = batches.defect.text
 

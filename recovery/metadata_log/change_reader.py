@@ -115,14 +115,20 @@ class ChangeReader:
 
         A damaged record is counted and raises nothing: one bad record must not hide a million good ones.
         """
+        take, decoded_before, subjects = self._take_change, self._decoded, self._subjects
         for record in records:
             self._read += 1
             value = record.value
+            change = decoded_before.get(value[:_SUBJECT_AT] + value[_CHANGE_AT:])
+            subject = subjects.get(value[_SUBJECT_AT:_CHANGE_AT])
+            if change is not None and subject is not None and self._transaction is None:
+                take(record, subject, change)
+                continue
             if value == _NO_OP:
                 continue
             try:
                 if self._transaction is None and value[:_SUBJECT_AT] in _OF_PARTITION:
-                    self._take_change(record, *self._decode_partition(value))
+                    take(record, *self._decode_partition(value))
                     continue
                 decoded = decode(value)
             except MalformedRecordError:
@@ -190,14 +196,14 @@ class ChangeReader:
         """The value of a PartitionRecord or a PartitionChangeRecord. Equal bytes are decoded once: most records of
         a busy log change many partitions in the same way. Raises MalformedRecordError.
         """
-        tail = value[1:_SUBJECT_AT] + value[_CHANGE_AT:]
-        change = self._decoded.get(tail)
+        key = value[:_SUBJECT_AT] + value[_CHANGE_AT:]
+        change = self._decoded.get(key)
         if change is None:
             reader = FieldReader(value, _CHANGE_AT)
             kind, version = _OF_PARTITION[value[:_SUBJECT_AT]]
             change = read_registration(reader, kind, version)
             reader.end()
-            self._decoded[tail] = change
+            self._decoded[key] = change
         where = value[_SUBJECT_AT:_CHANGE_AT]
         subject = self._subjects.get(where)
         if subject is None:

@@ -7,7 +7,6 @@ when they are requested, so a million records do not take the memory of a millio
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -50,8 +49,9 @@ class MetadataHistory:
         self._changes: list[Change] = []
         self._by_subject: dict[Subject, array[int]] = {}
         self._reader = ChangeReader(self._add)
-        # The offsets of changes that affect partitions but belong to brokers and configurations.
-        self._general_offsets = array("q")
+        # How many changes of brokers and configurations, which affect partitions, came before each change.
+        self._general = array("q")
+        self._general_count = 0
         # For partitions whose likeness was requested: its number, and how many of the changes it includes.
         self._likeness: dict[PartitionSubject, tuple[int, int]] = {}
         self._steps: dict[tuple[int, int, int, bool, int], int] = {}
@@ -113,15 +113,11 @@ class MetadataHistory:
         number, covered = self._likeness.get(subject, (0, 0))
         rows = self._by_subject.get(subject, ())
         if covered < len(rows):
+            steps, changes, times = self._steps, self._changes, self._times
+            batches, general = self._batches, self._general
             for at in islice(rows, covered, None):
-                step = (
-                    number,
-                    id(self._changes[at]),
-                    self._times[at],
-                    self._batches[at] == IN_SNAPSHOT,
-                    bisect_left(self._general_offsets, self._offsets[at]),
-                )
-                number = self._steps.setdefault(step, len(self._steps) + 1)
+                step = (number, id(changes[at]), times[at], batches[at] == IN_SNAPSHOT, general[at])
+                number = steps.setdefault(step, len(steps) + 1)
             self._likeness[subject] = number, len(rows)
         return number
 
@@ -154,18 +150,22 @@ class MetadataHistory:
         self._reader.extend_decoded(records)
 
     def _add(self, record: MetadataLogRecord | DecodedRecord, subject: Subject, change: Change) -> None:
-        at = len(self._offsets)
-        self._offsets.append(record.offset)
-        self._times.append(record.time_ms)
-        self._batches.append(record.batch)
-        self._subjects.append(subject)
-        self._changes.append(change)
         rows = self._by_subject.get(subject)
         if rows is None:
             rows = self._by_subject[subject] = array("q")
-        if isinstance(subject, (BrokerSubject, ConfigSubject)):
-            self._general_offsets.append(record.offset)
-        rows.append(at)
+        rows.append(len(self._changes))
+        offset, time_ms, batch, _ = record
+        self._offsets.append(offset)
+        self._times.append(time_ms)
+        self._batches.append(batch)
+        self._general.append(self._general_count)
+        self._subjects.append(subject)
+        self._changes.append(change)
+        if type(subject) in _GENERAL:
+            self._general_count += 1
+
+
+_GENERAL = (BrokerSubject, ConfigSubject)
 
 
 def fold(records: Iterable[MetadataLogRecord]) -> MetadataHistory:
