@@ -106,19 +106,21 @@ _START = EpochProbe._fields.index("log_start_offset")
 
 
 @lru_cache(_SHARED)
-def start(log_end_offset: int, leader_epoch: int, offline: bool) -> EpochProbe:
+def start(log_end_offset: int, leader_epoch: int, offline: bool, likely: int = NO_EPOCH) -> EpochProbe:
     """The first question about a log, given the partition's current leader epoch.
 
-    Raises EpochProbeError where that epoch is not known. The search begins one below it: nobody writes under the
-    epoch of an offline partition, and often nobody has yet under a new leader's. Where somebody has, the search
-    learns the start of that epoch first instead of last.
+    Raises EpochProbeError where that epoch is not known. The search begins at ``likely``, the epoch of the last
+    record when the log was read before: if that still is so, no other epoch above it is asked for. Without one it
+    begins one below the leader epoch: nobody writes under the epoch of an offline partition, and often nobody has
+    yet under a new leader's. Where somebody has, the search learns the start of that epoch first instead of last.
     """
     if log_end_offset == 0:
         return EpochProbe(0, NO_EPOCH, log_start_offset=0, high_watermark=0, bottom=True)
     if leader_epoch < 0:
         raise EpochProbeError("the broker knows no leader epoch of the partition")
     below = max(0, leader_epoch - 1)
-    return EpochProbe(log_end_offset, below, top=below if offline else leader_epoch)
+    asks = likely if NO_EPOCH < likely < below else below
+    return EpochProbe(log_end_offset, asks, top=below if offline else leader_epoch)
 
 
 @lru_cache(_SHARED)

@@ -89,11 +89,16 @@ class Depth(StrEnum):
     FULL = "full"
 
 
+LikelyEpochs = Mapping[int, Mapping[TopicPartition, int]]
+"""The epoch of the last record of each log, by broker, as it was read before."""
+
+
 @dataclass(frozen=True, slots=True)
 class SurveyRequest:
     """Which partitions to survey, how deep, and until when (``duration`` in seconds from the call).
 
-    ``leaders_only``: for a partition with a leader, only the leader is asked.
+    ``leaders_only``: for a partition with a leader, only the leader is asked. ``likely_epochs``: the epochs of the
+    last records when these logs were read before, by broker. They are asked for first, and change no answer.
     """
 
     partitions: tuple[PartitionState, ...]
@@ -101,6 +106,7 @@ class SurveyRequest:
     depth: Depth = Depth.DIVERGENCE
     log_dirs: bool = True
     leaders_only: bool = False
+    likely_epochs: LikelyEpochs = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from backends.base.answers import ClusterInfo
+from backends.base.answers import ClusterInfo, LikelyEpochs
 from recovery.model import PartitionState, ReplicaLog, TopicPartition, Unknown
 
 
@@ -51,9 +51,11 @@ class ElectionApi(Protocol):
         ...
 
     async def logs(
-        self, states: Sequence[PartitionState], cluster: ClusterInfo
+        self, states: Sequence[PartitionState], cluster: ClusterInfo, likely: LikelyEpochs
     ) -> Mapping[TopicPartition, Mapping[int, ReplicaLog | Unknown]]:
-        """Ask every replica of ``states`` for its log end and its last record's epoch, all brokers at once."""
+        """Ask every replica of ``states`` for its log end and its last record's epoch, all brokers at once.
+        ``likely`` as in SurveyRequest.
+        """
         ...
 
     def connection(self, broker: int) -> object | None:

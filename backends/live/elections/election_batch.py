@@ -282,8 +282,8 @@ class ElectionBatch:
             return True
         written = row.tp in self._written
         seen = self._seen[row.tp]
-        if state is not None and written and state == seen.state._replace(replicas=row.order):
-            return False  # nothing but the order has changed since the row was judged
+        if state == (seen.state._replace(replicas=row.order) if written else seen.state):
+            return False  # nothing but our order has changed since the row was judged
         now = None if state is None else with_state(seen, state)
         self._judge(row, now, order_is_ours=written)
         # An order that an earlier attempt wrote may never come, and this election may not need it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from backends.base.answers import ClusterInfo, Depth, SurveyRequest
+from backends.base.answers import ClusterInfo, Depth, LikelyEpochs, SurveyRequest
 from backends.base.errors import BackendError
 from backends.live.calls.describe_cluster import ELR_FEATURE, cluster_info
 from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_some
@@ -114,11 +114,12 @@ class LiveElectionApi:
         return (await self._fleet.any(ask)).value
 
     async def logs(
-        self, states: Sequence[PartitionState], cluster: ClusterInfo
+        self, states: Sequence[PartitionState], cluster: ClusterInfo, likely: LikelyEpochs
     ) -> Mapping[TopicPartition, Mapping[int, ReplicaLog | Unknown]]:
         """As a survey asks; a broker that does not answer in time is Unknown."""
         reported = await self._ask_logs(
-            SurveyRequest(tuple(states), ASK_AGAIN_FOR, Depth.LAST, log_dirs=False), cluster
+            SurveyRequest(tuple(states), ASK_AGAIN_FOR, Depth.LAST, log_dirs=False, likely_epochs=likely),
+            cluster,
         )
         return {
             TopicPartition(*name): {replica.broker: replica.log for replica in replicas}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from backends.base.answers import LikelyEpochs
 from backends.live.elections.election_api import ElectionApi
 from recovery.model import Broker, PartitionState, Replica, Standing, Survey, TopicPartition, Unknown, Why
 from recovery.plan.judgement import brokers_to_ask
@@ -41,7 +42,7 @@ class RowSurvey:
                 if wanted:
                     asked.append(state if wanted == state.replicas else state._replace(replicas=wanted))
         before = {broker: self._api.connection(broker) for state in asked for broker in state.replicas}
-        logs = await self._api.logs(asked, cluster)
+        logs = await self._api.logs(asked, cluster, likely_epochs(rows))
         for broker, connection in before.items():
             after = self._api.connection(broker)
             self._carried[broker] = after if connection in (None, after) else None
@@ -63,6 +64,16 @@ class RowSurvey:
         """Whether the connection that carried that broker's answer is closed: the broker may have restarted."""
         carried = self._carried.get(broker)
         return carried is None or self._api.connection(broker) is not carried
+
+
+def likely_epochs(rows: Sequence[PlanRow]) -> LikelyEpochs:
+    """The epochs of the last records as the plan has them: most logs have not changed since."""
+    found: dict[int, dict[TopicPartition, int]] = {}
+    for row in rows:
+        for candidate in row.candidates:
+            if candidate.last_epoch is not None:
+                found.setdefault(candidate.broker, {})[row.tp] = candidate.last_epoch
+    return found
 
 
 def _standing(state: PartitionState, broker: int, brokers: Mapping[int, Broker]) -> Standing:

@@ -1,9 +1,9 @@
 """The survey: every replica's own broker is asked how far its log goes, all brokers at once.
 
 Each broker has one worker with one request in flight, and fails alone. A partition is settled when every one
-of its replicas is. Where only the last record's epoch is wanted, replicas are asked in batches of one topic
-(``topic_batch``), and only a replica with an error becomes a row of its own (``survey_row``). Otherwise every
-partition is a row: the next question to one log may depend on the answer of another
+of its replicas is. For the epochs of the last records, replicas are asked in batches of one topic
+(``topic_batch``), and only a replica with an error becomes a row of its own (``survey_row``). Where more is wanted,
+every partition becomes a row then: the next question to one log may depend on the answer of another
 (``recovery.epoch_probe.deepen``), so the workers share the rows and wake one another.
 """
 
@@ -87,7 +87,7 @@ class LiveSurvey:
         self._progress = progress
         self._all_done = asyncio.Event()
         self._waiting: dict[int, list[TopicBatch]] = topic_batches(
-            self.states, leaders_only=request.leaders_only
+            self.states, leaders_only=request.leaders_only, likely_epochs=request.likely_epochs
         )
         self.batches: dict[int, tuple[TopicBatch, ...]] = {
             broker: tuple(several) for broker, several in self._waiting.items()
@@ -99,18 +99,6 @@ class LiveSurvey:
         self._log_dirs_left = set(brokers)
         self._silent: set[int] = set()
         self._began = 0.0
-        if request.depth is not Depth.LAST:
-            self._rows_only()
-
-    def _rows_only(self) -> None:
-        """Ask every replica on its own; no batch is left."""
-        for broker, several in self._waiting.items():
-            for batch in several:
-                for state, index in zip(batch.states, batch.indices, strict=True):
-                    self._hand_over(broker, state, index)
-                    self._unasked[broker][state.tp] = None
-                batch.drop(range(len(batch.states)))
-            several.clear()
 
     def _hand_over(self, broker: int, state: PartitionState, index: int) -> SurveyRow:
         """The row of that partition, which waits for that replica from now on."""
@@ -236,9 +224,23 @@ class LiveSurvey:
                 self._took_odd(broker, await batch_queries.ask_epochs(connection, together, REQUEST_TIMEOUT))
             del waiting[: len(together)]
             for batch in together:
-                self.tally.settled(batch.indices)
+                if self._depth is Depth.LAST:
+                    self.tally.settled(batch.indices)
+                else:
+                    self._ask_further(broker, batch)
             self._tell_progress("asking replicas")
         self._see_whether_all_is_done()
+
+    def _ask_further(self, broker: int, batch: TopicBatch) -> None:
+        """Hands over the logs whose last epochs are known: what each is asked next depends on the others."""
+        settled = [place for place, probe in enumerate(batch.probes) if probe.settled]
+        offsets, epochs = batch.ends
+        for place in settled:
+            row = self._hand_over(broker, batch.states[place], batch.indices[place])
+            row.ends[broker] = ReplicaLogEnd(epochs[place], offsets[place])
+            row.probes[broker] = batch.probes[place]
+            self._settle(broker, row)
+        batch.drop(settled)
 
     def _took_odd(self, broker: int, odd: Iterable[NeedsRow]) -> None:
         for one in odd:
@@ -376,6 +378,8 @@ class LiveSurvey:
         self._silent.add(broker)
         self._log_dirs_left.discard(broker)
         for batch in self._waiting[broker]:
+            if self._depth is not Depth.LAST:
+                self._ask_further(broker, batch)
             batch.unknown = unknown
             self.tally.settled(batch.indices)
         self._waiting[broker].clear()

@@ -12,12 +12,14 @@ from itertools import compress, groupby, repeat
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
+from backends.base.answers import LikelyEpochs
 from backends.live.calls.log_dir_replicas import ReplicaSizes
 from backends.live.codec.names import numbers
 from backends.live.survey.survey_progress import asked
 from recovery import epoch_probe as probing
 from recovery.epoch_probe import EpochAnswer, EpochProbe, OutOfRange
 from recovery.model import (
+    NO_EPOCH,
     Broker,
     PartitionState,
     Replica,
@@ -31,6 +33,8 @@ from recovery.standing import standing
 
 LARGEST = 1_000
 """Partitions in one batch: the limit of one GetReplicaLogInfo request."""
+
+NOT_READ_BEFORE: Mapping[TopicPartition, int] = {}
 
 NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 NOT_SETTLED = Unknown(Why.NOT_ANSWERED, "not settled in time")
@@ -54,17 +58,25 @@ class LogEndColumns(NamedTuple):
 
 
 class TopicBatch:
-    """``indices`` are those of ``states`` in the survey; ``left`` are the positions here without a last epoch.
+    """``indices`` are those of ``states`` in the survey; ``likely`` as in :func:`probing.start`. ``left`` are the
+    positions here without a last epoch.
 
     ``ends`` and ``probes`` are empty until the broker has reported its log ends.
     """
 
-    __slots__ = ("ends", "indices", "left", "numbers", "probes", "states", "topic", "unknown")
+    __slots__ = ("ends", "indices", "left", "likely", "numbers", "probes", "states", "topic", "unknown")
 
-    def __init__(self, topic: str, states: tuple[PartitionState, ...], indices: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        topic: str,
+        states: tuple[PartitionState, ...],
+        indices: tuple[int, ...],
+        likely: tuple[int, ...],
+    ) -> None:
         self.topic = topic
         self.states = states
         self.indices = indices
+        self.likely = likely
         self.numbers: tuple[int, ...] = tuple(map(_partition, states))
         self.ends = LogEndColumns((), ())
         self.probes: list[EpochProbe] = []
@@ -82,7 +94,7 @@ class TopicBatch:
             ends.leader_epochs if known == tuple(ends.leader_epochs) else map(max, known, ends.leader_epochs)
         )
         offline = [leader < 0 for leader in map(_leader, self.states)]
-        self.probes = list(map(probing.start, ends.offsets, epochs, offline))
+        self.probes = list(map(probing.start, ends.offsets, epochs, offline, self.likely))
         self.ends = ends
         # Nothing else settles a log yet.
         self.left = [position for position, settled in enumerate(map(_bottom, self.probes)) if not settled]
@@ -120,6 +132,7 @@ class TopicBatch:
         kept = {old: new for new, old in enumerate(compress(range(len(keep)), keep))}
         self.states = tuple(compress(self.states, keep))
         self.indices = tuple(compress(self.indices, keep))
+        self.likely = tuple(compress(self.likely, keep))
         self.numbers = tuple(compress(self.numbers, keep))
         self.ends = LogEndColumns(*(tuple(compress(column, keep)) for column in self.ends))
         self.probes = list(compress(self.probes, keep))
@@ -182,8 +195,10 @@ class TopicBatch:
         return ReplicaLog(epoch, offset, probe.log_start_offset, probe.high_watermark, lineage, log_dir, size)
 
 
-def topic_batches(states: Sequence[PartitionState], *, leaders_only: bool) -> dict[int, list[TopicBatch]]:
-    """The batches of each broker; ``states`` sorted; ``leaders_only`` as in SurveyRequest."""
+def topic_batches(
+    states: Sequence[PartitionState], *, leaders_only: bool, likely_epochs: LikelyEpochs
+) -> dict[int, list[TopicBatch]]:
+    """The batches of each broker; ``states`` sorted; ``leaders_only`` and ``likely_epochs`` as in SurveyRequest."""
     found: dict[int, list[TopicBatch]] = {}
     first = 0
     for topic, group in groupby(states, _topic):
@@ -201,15 +216,25 @@ def topic_batches(states: Sequence[PartitionState], *, leaders_only: bool) -> di
                 else:
                     mine[broker] = [index]
         for broker, indices in mine.items():
-            found.setdefault(broker, []).extend(_cut(topic, indices, states))
+            likely = likely_epochs.get(broker, NOT_READ_BEFORE)
+            found.setdefault(broker, []).extend(_cut(topic, indices, states, likely))
         first += len(several)
     return found
 
 
-def _cut(topic: str, indices: Sequence[int], states: Sequence[PartitionState]) -> Iterator[TopicBatch]:
+def _cut(
+    topic: str,
+    indices: Sequence[int],
+    states: Sequence[PartitionState],
+    likely: Mapping[TopicPartition, int],
+) -> Iterator[TopicBatch]:
     for first in range(0, len(indices), LARGEST):
         part = tuple(indices[first : first + LARGEST])
-        yield TopicBatch(topic, tuple(map(states.__getitem__, part)), part)
+        mine = tuple(map(states.__getitem__, part))
+        epochs = (
+            tuple([likely.get(state.tp, NO_EPOCH) for state in mine]) if likely else (NO_EPOCH,) * len(mine)
+        )
+        yield TopicBatch(topic, mine, part, epochs)
 
 
 def per_request(waiting: Sequence[TopicBatch], at_most: int) -> Iterator[list[TopicBatch]]:

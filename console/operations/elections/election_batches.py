@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from backends.base.answers import Depth, Election, Outcome, Partitions, SurveyRequest
+from backends.base.answers import Depth, Election, LikelyEpochs, Outcome, Partitions, SurveyRequest
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress, Recorder
 from console.signals import StopRequest
@@ -253,7 +253,25 @@ async def _read_until_applied(
         await asyncio.sleep(pause)
     else:
         states = (await described(backend, [row.tp for row in plan.rows])).states
-    return _compared(plan, await surveyed(backend, states, progress, LOOK_SECONDS, leaders_only=True))
+    request = SurveyRequest(
+        states,
+        LOOK_SECONDS,
+        Depth.LAST,
+        log_dirs=False,
+        leaders_only=True,
+        likely_epochs=_leaders_epochs(plan),
+    )
+    return _compared(plan, (await backend.survey(request, progress)).surveys)
+
+
+def _leaders_epochs(plan: Plan) -> LikelyEpochs:
+    """The epochs of the last records of the logs that the plan elects."""
+    found: dict[int, dict[TopicPartition, int]] = {}
+    for row in plan.rows:
+        epoch = row.chosen.last_epoch
+        if epoch is not None:
+            found.setdefault(row.leader, {})[row.tp] = epoch
+    return found
 
 
 def _compared(plan: Plan, surveys: Sequence[Survey]) -> Mapping[TopicPartition, RowState]:

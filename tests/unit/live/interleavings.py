@@ -143,7 +143,7 @@ class Interleaved:
         return frozenset({TP}) if self.state.busy else frozenset()
 
     async def logs(
-        self, states: Sequence[PartitionState], cluster: object
+        self, states: Sequence[PartitionState], cluster: object, likely: object
     ) -> Mapping[TopicPartition, Mapping[int, ReplicaLog | Unknown]]:
         if self._step("logs") == ("lost",):
             raise BackendError("connection reset")

@@ -91,7 +91,7 @@ class Cluster:
         return self.busy
 
     async def logs(
-        self, states: Sequence[PartitionState], cluster: object
+        self, states: Sequence[PartitionState], cluster: object, likely: object
     ) -> Mapping[TopicPartition, Mapping[int, ReplicaLog | Unknown]]:
         self.called("logs")
         self.asked.append({state.tp: state.replicas for state in states})

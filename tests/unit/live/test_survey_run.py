@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.base.answers import ClusterInfo, Depth, SurveyRequest
+from backends.base.answers import ClusterInfo, Depth, LikelyEpochs, SurveyRequest
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
 from backends.live.survey import log_queries
@@ -195,7 +195,7 @@ def on_stage() -> Iterator[None]:
         yield
 
 
-def play(cast_of: Cast, depth: Depth) -> LiveSurvey:
+def play(cast_of: Cast, depth: Depth, likely: LikelyEpochs | None = None) -> LiveSurvey:
     """A survey that comes to its end by itself: its duration is an hour."""
     tps = sorted(cast_of.players[0].logs)
     states = [
@@ -205,7 +205,7 @@ def play(cast_of: Cast, depth: Depth) -> LiveSurvey:
     async def run() -> LiveSurvey:
         survey = LiveSurvey(
             cast_of,
-            SurveyRequest(tuple(states), 3600.0, depth),
+            SurveyRequest(tuple(states), 3600.0, depth, likely_epochs=likely or {}),
             cast_of.cluster(),
             look_again=cast_of.look_again,
             note_log_dirs=cast_of.note_log_dirs,
@@ -292,6 +292,20 @@ def test_counts_over_columns_are_those_over_rows(cast_of: Cast) -> None:
 
 def _unknown(log: ReplicaLog | Unknown) -> bool:
     return isinstance(log, Unknown) or isinstance(log.lineage, Unknown)
+
+
+@pytest.mark.parametrize("likely", [2, 1, 7])
+def test_logs_that_are_as_they_were_read_before_are_asked_for_no_other_epoch(likely: int) -> None:
+    """Of a partition that had 60 leaders, right before its election: the plan has its logs' last epochs."""
+    tp = TopicPartition("t", 0)
+    players = tuple(Player({tp: WholeLog((0, 1, 1, 2))}, _round_and_round([0])) for _ in BROKERS)
+    expected = {broker: {tp: likely} for broker in BROKERS}
+    survey = play(Cast(players), Depth.LAST, expected)
+    (told,) = SurveyedReplicas(survey, {}, {}).all().values()
+    lineages = [one.log.lineage for one in told if isinstance(one.log, ReplicaLog)]
+    assert [one.last_epoch for one in lineages if isinstance(one, Lineage)] == [2, 2, 2]
+    if likely == 2:
+        assert {player.asked for player in players} == {4}  # log end, epochs 2 and 1, log dirs
 
 
 def test_a_broker_that_answers_garbage_is_not_asked_until_the_time_is_over() -> None:

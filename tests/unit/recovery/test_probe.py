@@ -29,8 +29,10 @@ def ask(log: WholeLog, probe: EpochProbe, questions: list[int]) -> EpochProbe:
     return advance(probe, log.fetch(probe.asks))
 
 
-def to_last_epoch(log: WholeLog, leader_epoch: int, offline: bool = True) -> tuple[EpochProbe, list[int]]:
-    probe = start(log.end, leader_epoch, offline)
+def to_last_epoch(
+    log: WholeLog, leader_epoch: int, offline: bool = True, likely: int = NO_EPOCH
+) -> tuple[EpochProbe, list[int]]:
+    probe = start(log.end, leader_epoch, offline, likely)
     questions: list[int] = []
     while not probe.settled:
         probe = ask(log, probe, questions)
@@ -64,6 +66,25 @@ def test_the_last_epoch_of_an_online_partition_is_found(cluster: tuple[tuple[Who
         if log.start < log.end:
             probe, _ = to_last_epoch(log, leader_epoch, offline=False)
             assert lineage(probe).last_epoch == log.epochs[-1]
+
+
+@settings(max_examples=400)
+@given(cluster_logs(), st.integers(NO_EPOCH, 12), st.booleans())
+def test_an_epoch_that_is_no_longer_the_last_one_changes_no_answer(
+    cluster: tuple[tuple[WholeLog, ...], int], likely: int, offline: bool
+) -> None:
+    logs, leader_epoch = cluster
+    for log in logs:
+        usual, _ = to_last_epoch(log, leader_epoch, offline)
+        probe, _ = to_last_epoch(log, leader_epoch, offline, likely)
+        assert lineage(probe).last_epoch == lineage(usual).last_epoch
+
+
+def test_a_log_that_has_not_changed_since_takes_two_questions_however_many_elections_there_were() -> None:
+    log = WholeLog((0,) * 5 + (7,) * 5)
+    probe, questions = to_last_epoch(log, leader_epoch=1000, likely=7)
+    assert questions == [7, 6]
+    assert lineage(probe).last_epoch == 7
 
 
 def test_a_log_that_was_written_until_the_end_takes_two_questions() -> None:
