@@ -76,7 +76,7 @@ def loss(survey: Survey, leader: int) -> Loss:
     lost = union(certain)
     compacted = compacted_away(survey, leader)
     at_most = None if unknown or compacted is None else _at_most(certain, doubtful) + compacted
-    tail, head = _split(lost, chosen.log_start_offset)
+    tail, head = _split(lost, chosen.log_start_offset) if lost else ((), ())
     return Loss(count(lost), at_most, tail, head, tuple(unknown), compacted=compacted)
 
 
@@ -158,7 +158,7 @@ def _add_lost(log: _Log, chosen: _Log, certain: list[EpochSpan], doubtful: list[
     """Adds what ``log`` holds and ``chosen`` does not."""
     parting = divergence(log.lineage, chosen.lineage)
     if parting is not None:
-        for piece in _clip(log.spans(), 0, min(parting, chosen.start)):
+        for piece in _clip(log.spans(), 0, min(parting, chosen.start)) if chosen.start else ():
             # Without its epoch a record may be one that another replica's span already counts.
             if piece.epoch == NO_EPOCH:
                 doubtful.append(_Doubtful(log.anchor, piece))

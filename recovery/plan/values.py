@@ -130,7 +130,9 @@ class PlanRow(NamedTuple):
 
     @property
     def chosen(self) -> PlanCandidate:
-        return next(c for c in self.candidates if c.broker == self.order[0])
+        chosen = self.candidate(self.order[0])
+        assert chosen is not None  # a plan elects nobody else
+        return chosen
 
     @property
     def loss(self) -> Loss:
@@ -197,7 +199,10 @@ class PlanRow(NamedTuple):
 
     def candidate(self, broker: int) -> PlanCandidate | None:
         """The candidate on ``broker``, or None where that broker has no replica or did not answer."""
-        return next((c for c in self.candidates if c.broker == broker), None)
+        for candidate in self.candidates:  # as Survey.replica
+            if candidate.broker == broker:
+                return candidate
+        return None
 
 
 class NotElected(NamedTuple):

@@ -30,32 +30,41 @@ from recovery.plan.json_fields import (
 def verdict_json(verdict: Verdict) -> dict[str, object]:
     """The members of the object; what is empty is left out."""
     found: dict[str, object] = {
-        "verdict": verdict.kind.value,
+        "verdict": verdict.kind,
         "atLeast": verdict.at_least,
         "atMost": verdict.at_most,
-        "committed": [[*span] for span in verdict.committed],
-        "uncertain": [[*span] for span in verdict.uncertain],
-        "appended": verdict.appended,
-        "expired": verdict.expired,
-        "sinceMs": verdict.since_ms,
-        "evidence": [_evidence(one) for one in verdict.evidence],
-        "conditions": [_condition(one) for one in verdict.conditions],
-        "decidedBy": [
-            {"kind": one.kind.value, "brokers": [*one.brokers], "every": one.every}
-            for one in verdict.decided_by
-        ],
     }
-    always = ("verdict", "atLeast", "atMost")
-    return {key: value for key, value in found.items() if key in always or value}
+    if verdict.committed:
+        found["committed"] = verdict.committed
+    if verdict.uncertain:
+        found["uncertain"] = verdict.uncertain
+    if verdict.appended:
+        found["appended"] = verdict.appended
+    if verdict.expired:
+        found["expired"] = verdict.expired
+    if verdict.since_ms:
+        found["sinceMs"] = verdict.since_ms
+    if verdict.evidence:
+        found["evidence"] = [_evidence(one) for one in verdict.evidence]
+    if verdict.conditions:
+        found["conditions"] = [_condition(one) for one in verdict.conditions]
+    if verdict.decided_by:
+        found["decidedBy"] = [
+            {"kind": one.kind, "brokers": one.brokers, "every": one.every} for one in verdict.decided_by
+        ]
+    return found
 
 
 def verdict_as_text(verdict: Verdict) -> str:
     """As JSON text."""
-    return json.dumps(verdict_json(verdict))
+    return _encode(verdict_json(verdict))
+
+
+_encode = json.JSONEncoder(check_circular=False).encode  # thousands of small objects
 
 
 def _evidence(one: Evidence) -> dict[str, object]:
-    found: dict[str, object] = {"kind": one.kind.value, "brokers": [*one.brokers]}
+    found: dict[str, object] = {"kind": one.kind, "brokers": one.brokers}
     if one.offset >= 0:
         found["offset"] = one.offset
     if one.since_ms is not None:
@@ -64,7 +73,7 @@ def _evidence(one: Evidence) -> dict[str, object]:
 
 
 def _condition(one: Condition) -> dict[str, object]:
-    found: dict[str, object] = {"kind": one.kind.value, "brokers": [*one.brokers]}
+    found: dict[str, object] = {"kind": one.kind, "brokers": one.brokers}
     if one.tolerated:
         found["tolerated"] = one.tolerated
     if one.since_ms is not None:
