@@ -6,25 +6,33 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError, NotDone
 from console.exit_status import Status
-from console.journal.recorded_restores import RecordedRestore, RestorePlace, recorded_restores, spans_detail
+from console.journal.recorded_restores import recorded_restores, spans_detail
 from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import RESTORE_RECORDS, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.rescue.newer_keys import newer_keys
+from console.operations.rescue.restore_count import count_written, wrong_count
+from console.operations.rescue.restore_notes import (
+    damaged_lines,
+    forgotten,
+    other_runs,
+    repeated_lines,
+    too_old,
+)
 from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, TargetPartition, key_of
 from console.operations.rescue.restore_target import RestoreTarget, TopicAges, source_target, topic_target
 from console.provenance import now
 from console.rescue.rescue_directory import locked
 from console.rescue.rescued_branch import DamagedRescue, RescueContents, RescuedBranch, open_rescue
-from console.rescue.restore_journal import RestoreJournal, restored_records
+from console.rescue.restore_journal import RestoreJournal
 from console.rescue.restore_selection import (
     LARGEST_BY_DEFAULT,
     BranchCounts,
@@ -35,10 +43,6 @@ from console.rescue.restore_selection import (
 )
 from recovery.model import TopicPartition, Unknown
 from recovery.rescue_branches import RescueBranch
-from recovery.wording.quantity_text import counted
-
-_PRODUCER_KNOWN = 86_400.0
-"""Seconds that a broker remembers an idle producer by default (producer.id.expiration.ms)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class PreparedRestore:
     It began at ``written_at`` ("": the journal does not say). ``repeated``: what restores of other directories
     wrote to the same places, one line each; ``damaged``: what of damaged files is left out, one line each; both
     are in ``notes`` too. ``places``: of each row, the offsets that are written, and the topic that they go to.
+    ``recounted``, where nothing is left to write: how many records earlier runs wrote to each partition, and how
+    many of them are there now; the run that wrote the last of them may have been killed before it counted.
     """
 
     contents: RescueContents
@@ -59,6 +65,7 @@ class PreparedRestore:
     written_at: str = ""
     damaged: tuple[str, ...] = ()
     places: tuple[tuple[RescueBranch, str], ...] = ()
+    recounted: Mapping[TopicPartition, tuple[int, int | Unknown]] = field(default_factory=dict)
 
     @property
     def target(self) -> str:
@@ -93,11 +100,13 @@ class RestoredRecords:
         for one in self.branches:
             expected[one.tp] = expected.get(one.tp, 0) + one.records
         for tp, number in (self.counted or {}).items():
-            if isinstance(number, Unknown):
-                found.setdefault(tp, f"could not be counted afterwards: {number}")
-            elif number != (wanted := expected.get(tp, 0)):
-                twice = f": {number - wanted:,} stand there twice" if number > wanted else ""
-                found.setdefault(tp, f"{number:,} records found afterwards, {wanted:,} were written{twice}")
+            wrong = wrong_count(expected.get(tp, 0), number)
+            if wrong is not None:
+                found.setdefault(tp, wrong)
+        for tp, (written, number) in self.prepared.recounted.items():
+            wrong = None if isinstance(number, Unknown) else wrong_count(written, number)
+            if wrong is not None:
+                found.setdefault(tp, wrong)
         return tuple(found.items())
 
     @property
@@ -182,18 +191,19 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         recorded = recorded_restores(await asyncio.to_thread(read_runs, cluster_id))
         own = str(self.directory.absolute())
         places = await asyncio.to_thread(self._places, rows)
-        repeated = tuple(_repeated((one for one in recorded if one.directory != own), places))
+        repeated = tuple(repeated_lines((one for one in recorded if one.directory != own), places))
         at = "".join(one.at for one in recorded if (one.directory, one.words) == (own, self.words))
-        damaged = await asyncio.to_thread(_damaged, branches) if sound_only else ()
+        damaged = await asyncio.to_thread(damaged_lines, branches) if sound_only else ()
         notes = (
             *target.notes,
             *damaged,
-            *_too_old(rows),
-            *_forgotten(journal, now().timestamp()),
-            *_other_runs(self.directory, journal, target.name),
+            *too_old(rows),
+            *forgotten(journal, now().timestamp()),
+            *other_runs(self.directory, journal, target.name),
             *repeated,
         )
-        return PreparedRestore(contents, target, tuple(rows), notes, before, repeated, at, damaged, places)
+        found = PreparedRestore(contents, target, tuple(rows), notes, before, repeated, at, damaged, places)
+        return found if found.records > 0 or not before else await _recounted(cluster, found, journal)
 
     def _places(self, rows: Iterable[TargetPartition]) -> tuple[tuple[RescueBranch, str], ...]:
         found = ((row, chosen_spans(row.rescued, self.selection.only)) for row in rows)
@@ -298,7 +308,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         try:
             with run.stop.in_flight():
                 branches = await work.run(prepared.rows)
-            counted = await work.count()
+            counted = await count_written(cluster, journal)
         finally:
             journal.close()
         result = RestoredRecords(prepared, branches, counted)
@@ -321,75 +331,14 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         return Conclusion(Status.PARTLY if result.failures else Status.DONE)
 
 
+async def _recounted(cluster: Backend, now: PreparedRestore, journal: RestoreJournal) -> PreparedRestore:
+    counts = await count_written(cluster, journal)
+    written = journal.appended()
+    return replace(now, recounted={tp: (written[tp].records, found) for tp, found in counts.items()})
+
+
 def _unchanged(asked: PreparedRestore, now: PreparedRestore) -> PreparedRestore:
     """Raises NotDone where it is not what was asked about."""
     if now.records != asked.records or now.creates != asked.creates:
         raise NotDone("what is to be written changed while the question stood open; nothing was sent")
     return now
-
-
-def _damaged(branches: Sequence[RescuedBranch]) -> tuple[str, ...]:
-    """What of damaged files is not written back, one line for each part."""
-    return tuple(
-        f"not written back: {rescued.branch.tp}, {rescued.branch.part} of broker {rescued.branch.broker}:"
-        f" {part.offsets_text} ({part.text})"
-        for rescued in branches
-        for part in rescued.damaged()
-    )
-
-
-def _too_old(rows: Sequence[TargetPartition]) -> Iterator[str]:
-    """Records that the target would not take, or not keep."""
-    refused, expired = sum(row.counts.refused for row in rows), sum(row.counts.expired for row in rows)
-    topics = ", ".join(sorted({row.tp.topic for row in rows if row.counts.refused or row.counts.expired}))
-    instead = "raise it, or write them to a new topic with --to-topic"
-    if refused:
-        yield (
-            f"{counted(refused, 'record')} or more will be refused: older than message.timestamp.before.max.ms of"
-            f" {topics} allows; {instead}"
-        )
-    if expired:
-        yield (
-            f"{counted(expired, 'record')} may soon be deleted again: older than {topics}'s retention.ms; {instead}"
-        )
-
-
-def _forgotten(journal: RestoreJournal, at: float) -> Iterator[str]:
-    """What an earlier run may have sent last is told apart by its producer, which a cluster forgets."""
-    if journal.appended() and at - journal.modified > _PRODUCER_KNOWN:
-        yield (
-            "an earlier run wrote last more than a day ago: if it was killed, and the cluster has forgotten its"
-            " producer (producer.id.expiration.ms), then the last batch of each partition that was sent and not"
-            " noted may stand there twice; the count at the end tells"
-        )
-
-
-def _other_runs(directory: Path, journal: RestoreJournal, target: str) -> tuple[str, ...]:
-    """What was written to the same target by another selection."""
-    others = [
-        records
-        for path, told, records in restored_records(directory)
-        if told == target and path != journal.path
-    ]
-    if not sum(others):
-        return ()
-    return (
-        f"{sum(others):,} records were written to the same target with other options: those that both select will"
-        " stand there twice",
-    )
-
-
-def _repeated(
-    restores: Iterable[RecordedRestore], branches: Sequence[tuple[RescueBranch, str]]
-) -> Iterator[str]:
-    """What those restores of other directories took from the same offsets and wrote to the same places."""
-    for restore in restores:
-        same = sum(
-            restore.same_offsets(RestorePlace(branch.tp, branch.topic_id, to_topic), branch.spans)
-            for branch, to_topic in branches
-        )
-        if same:
-            yield (
-                f"{counted(same, 'offset')} of this rescue were written to the same target before, from"
-                f" {restore.directory} ({restore.at}): records that both select will stand there twice"
-            )

@@ -9,12 +9,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from backends.base.answers import LogPosition
 from backends.base.errors import BackendError, NotAllowed
 from backends.base.protocol import Backend, Progress, Stop
 from backends.base.record_writer import AppendResult, BatchToAppend, RecordWriter
-from backends.log_segments.segment_reader import SegmentReader
-from backends.log_segments.segment_source import SegmentBytes
 from console.errors import InputError
 from console.operations.rescue.byte_rate import ByteRate
 from console.rescue.manifest import branch_directory
@@ -28,7 +25,7 @@ from console.rescue.restore_selection import (
     TargetLimits,
     batches_to_restore,
 )
-from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown, Why
+from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown
 from recovery.wording.quantity_text import both, human_bytes, lasting
 
 REQUEST_BYTES = 4 << 20
@@ -38,7 +35,6 @@ ROUNDS = 20
 """How often a failing partition is tried again without progress."""
 PAUSE = 0.5
 TOO_FEW, MIN_ISR = "NOT_ENOUGH_REPLICAS", "min.insync.replicas"
-COUNT_BYTES = 8 << 20
 
 
 class TargetPartition(NamedTuple):
@@ -207,33 +203,6 @@ class RestoreRun:
                 chosen.append(lane)
                 size += len(lane.batch)
         return chosen
-
-    async def count(self) -> Mapping[TopicPartition, int | Unknown]:
-        """The records of this producer in each partition of the target, read back from their leaders."""
-        tps = list(self._journal.appended())
-        leaders = await self._leaders(tps)
-        return {tp: await self._count_in(tp, leaders.get(tp, NO_LEADER)) for tp in tps}
-
-    async def _count_in(self, tp: TopicPartition, leader: int) -> int | Unknown:
-        appended, identity = self._journal.appended()[tp], self._journal.identity
-        assert identity is not None
-        at, records = appended.first, 0
-        while at <= appended.last:
-            try:
-                found = (await self._cluster.read_batches(leader, [LogPosition(tp, at)], COUNT_BYTES))[tp]
-            except BackendError as error:
-                return Unknown(Why.FAILED, str(error))
-            if isinstance(found, Unknown):
-                return found
-            reader = SegmentReader(SegmentBytes(found.data), check_from=None)
-            for batch in reader:
-                header = batch.header
-                if header.base_offset >= at and header.producer_id == identity.producer_id:
-                    records += header.record_count
-            if reader.next_offset is None:
-                return Unknown(Why.FAILED, f"nothing is at offset {at} any more")
-            at = reader.next_offset
-        return records
 
 
 class _Lane:

@@ -134,7 +134,9 @@ async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topi
         )
     there = [state for tp, state in states.items() if tp.topic == topic]
     if there and len(there) < wanted:
-        raise InputError(f"{topic}: has {len(there)} partitions, {wanted} are needed; nothing was sent")
+        raise InputError(
+            f"{topic}: has {counted(len(there), 'partition')}, {wanted} are needed; nothing was sent"
+        )
     asked = [topic] if there else sources
     config = (await cluster.topic_configs(asked)).get(asked[0]) if asked else None
     known: Mapping[str, str] = {} if config is None or isinstance(config, Unknown) else config

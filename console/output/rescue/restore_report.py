@@ -29,6 +29,10 @@ def prepared_restore_lines(prepared: PreparedRestore, rows: int) -> Iterator[str
         when = f" ({prepared.written_at})" if prepared.written_at else ""
         everything = counted(prepared.written_before, "record")
         yield f"everything was written back by an earlier run{when}: {everything}; nothing is left to do"
+        found = [number for _, number in prepared.recounted.values() if not isinstance(number, Unknown)]
+        unread = len(prepared.recounted) - len(found)
+        not_counted = f"; {counted(unread, 'partition')} could not be counted" if unread else ""
+        yield f"{sum(found):,} counted in the target now{not_counted}"
         yield from prepared.damaged
         return
     before = (

@@ -15,9 +15,9 @@ from backends.simulator.adapter import SimulatorBackend
 from console.cli.base.run import Run
 from console.operations.rescue import rescue_first
 from console.operations.rescue.rescue_read import Rescued, rescue_plan
-from console.operations.rescue.restore_run import RestoreRun
 from console.rescue.rescue_directory import locked
 from console.signals import Stopped
+from recovery.model import TopicPartition
 from tests.unit.cli.command_process import Caller
 
 TAIL = ("--simulate", "stale-long-tail")
@@ -243,6 +243,31 @@ def test_two_runs_do_not_write_the_same_rescue_back_at_once(elected: Caller, tmp
     assert max(log_ends(elected, "payments")) == 1800
 
 
+def test_what_a_killed_run_wrote_last_is_counted_when_it_is_run_again(
+    elected: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every record was written, and the run died before it counted them."""
+
+    async def dies(*_: object) -> None:
+        raise Stopped(signal.SIGKILL, in_flight=False)
+
+    words = ("restore", "saved", "--to-source", *AGREED, *TAIL)
+    with monkeypatch.context() as first:
+        first.setattr("console.operations.rescue.restore_records.count_written", dies)
+        assert elected("ktriage", *words).status != 0
+    again = elected("ktriage", *words)
+    assert (
+        again.status == 0 and "500 counted in the target now" in again.out and "nothing was sent" in again.out
+    )
+
+    async def too_many(*_: object) -> dict[TopicPartition, int]:
+        return {TopicPartition("payments", 0): 600}
+
+    monkeypatch.setattr("console.operations.rescue.restore_records.count_written", too_many)
+    twice = elected("ktriage", *words)
+    assert twice.status == 1 and "500 were written: 100 stand there twice" in twice.err, twice
+
+
 def open_items(call: Caller) -> tuple[str, list[str]]:
     """What the report has as still open, and the commands that come next."""
     told = json.loads(call("ktriage", "report", *TAIL, "--output", "json").out)
@@ -257,12 +282,12 @@ def test_resume_and_the_report_tell_of_a_killed_write_back_until_it_is_finished(
     class Killed(BaseException):
         pass
 
-    async def killed(self: RestoreRun) -> None:
+    async def killed(*_: object) -> None:
         raise Killed
 
     words = ("restore", "saved", "--to-source", *AGREED, *TAIL)
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(RestoreRun, "count", killed)
+        patch.setattr("console.operations.rescue.restore_records.count_written", killed)
         elected("ktriage", *words)
     finishing = f"ktriage restore {tmp_path}/saved --to-source {' '.join(TAIL)}"
     resumed = elected("ktriage", "resume", *TAIL)

@@ -18,6 +18,7 @@ from backends.base.protocol import Stop
 from backends.base.record_writer import AppendResult, BatchToAppend, ProducerIdentity, RecordWriter
 from console.errors import InputError
 from console.operations.rescue import restore_run as restore_run_module
+from console.operations.rescue.restore_count import count_written
 from console.operations.rescue.restore_records import PreparedRestore, RestoredRecords, RestoreRecords
 from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, key_of
 from console.operations.rescue.restore_target import topic_target
@@ -229,7 +230,7 @@ def test_records_of_other_producers_are_not_counted_as_written_back(tmp_path: Pa
     journal.begin(ProducerIdentity(7, 0))
     journal.note("t-0", TP, 510, 5, 0)
     journal.note("t-0", TP, 515, 5, 10)
-    found = asyncio.run(restore_run(Target({TP: LED}), journal).count())
+    found = asyncio.run(count_written(Target({TP: LED}), journal))
     journal.close()
     assert found == {TP: 10}
 
