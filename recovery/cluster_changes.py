@@ -41,8 +41,8 @@ class ClusterChange(NamedTuple):
 def reading(brokers: Collection[Broker], states: Iterable[PartitionState]) -> ClusterReading:
     """A broker that the cluster lists without saying whether it is fenced (before 4.0) is up."""
     up = frozenset(broker.id for broker in brokers if not broker.fenced)
-    told = all(broker.fenced is not None for broker in brokers)
-    registered = frozenset(broker.id for broker in brokers) if told else None
+    known = all(broker.fenced is not None for broker in brokers)
+    registered = frozenset(broker.id for broker in brokers) if known else None
     return ClusterReading(up, {state.tp: state.leader for state in states}, registered)
 
 

@@ -104,8 +104,8 @@ class ChangeAnswer(NamedTuple):
     detail: str = ""
 
     def __str__(self) -> str:
-        said = ": ".join(part for part in (self.error, self.detail) if part)
-        return f"{self.ended}{f' ({said})' if said else ''}"
+        text = ": ".join(part for part in (self.error, self.detail) if part)
+        return f"{self.ended}{f' ({text})' if text else ''}"
 
 
 class Membership(Protocol):

@@ -120,9 +120,9 @@ def unknown(code: ErrorCode, call: str, need: Permission, message: str | None = 
     """What an error code of ``call`` means, as a value; ``need`` is the permission that it asks for."""
     if code in _NOT_ALLOWED:
         return Unknown(Why.NOT_ALLOWED, f"{call} needs {need}")
-    said = f": {one_line(message)}" if message else ""
+    detail = f": {one_line(message)}" if message else ""
     why = Why.NOT_OFFERED if code in _NOT_OFFERED else Why.FAILED
-    return Unknown(why, f"{call} answered {code.name.upper()}{said}")
+    return Unknown(why, f"{call} answered {code.name.upper()}{detail}")
 
 
 def check(code: ErrorCode, call: str, need: Permission, message: str | None = None) -> None:

@@ -40,8 +40,8 @@ class LiveReplicaMover:
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Mapping[TopicPartition, str | None]:
         """Sent once only."""
-        told = await self._fleet.any(lambda conn: write_assignments(conn, targets), again=False)
-        return {tp: None if why is None else _refusal_text(why) for tp, why in told.value.items()}
+        results = await self._fleet.any(lambda conn: write_assignments(conn, targets), again=False)
+        return {tp: None if why is None else _refusal_text(why) for tp, why in results.value.items()}
 
     async def set_throttles(
         self, values: Mapping[Throttled, Mapping[str, str | None]]
@@ -52,18 +52,20 @@ class LiveReplicaMover:
         found: dict[Throttled, str | None] = {}
         if topics:
             found.update(await self._set_topics(topics))
-        told = await asyncio.gather(*(self._set_broker(one, values[one]) for one in brokers))
-        found.update(zip(brokers, told, strict=True))
+        answers = await asyncio.gather(*(self._set_broker(one, values[one]) for one in brokers))
+        found.update(zip(brokers, answers, strict=True))
         return found
 
     async def _set_topics(
         self, topics: Mapping[str, Mapping[str, str | None]]
     ) -> dict[Throttled, str | None]:
         try:
-            told = (await self._fleet.any(lambda conn: alter_topic_configs(conn, topics), again=False)).value
+            results = (
+                await self._fleet.any(lambda conn: alter_topic_configs(conn, topics), again=False)
+            ).value
         except BackendError as error:
-            told = dict.fromkeys(topics, str(error))
-        return {Throttled(ThrottledKind.TOPIC, name): why for name, why in told.items()}
+            results = dict.fromkeys(topics, str(error))
+        return {Throttled(ThrottledKind.TOPIC, name): why for name, why in results.items()}
 
     async def _set_broker(self, one: Throttled, changes: Mapping[str, str | None]) -> str | None:
         broker = int(one.name)
@@ -94,10 +96,12 @@ class LiveThrottleReader:
         if topics:
             keys = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
             try:
-                told = (await self._fleet.any(lambda conn: describe_topic_configs(conn, topics, keys))).value
+                described = (
+                    await self._fleet.any(lambda conn: describe_topic_configs(conn, topics, keys))
+                ).value
             except BackendError as error:
-                told = dict.fromkeys(topics, as_unknown(error))
-            found.update({Throttled(ThrottledKind.TOPIC, name): _set(one) for name, one in told.items()})
+                described = dict.fromkeys(topics, as_unknown(error))
+            found.update({Throttled(ThrottledKind.TOPIC, name): _set(one) for name, one in described.items()})
         answers = await asyncio.gather(*map(self._of_broker, brokers))
         found.update(zip(brokers, answers, strict=True))
         return found

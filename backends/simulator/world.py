@@ -218,10 +218,10 @@ class World:
             return
 
         def answered(reply: Any) -> None:
-            said = (
+            what = (
                 "not the controller any more" if isinstance(reply, NotController) else reply.refusal or "done"
             )
-            self.history.add("quorum", f"answers {type(body).__name__}: {said}")
+            self.history.add("quorum", f"answers {type(body).__name__}: {what}")
 
         self.quorum.receive(leader.id, NetworkNode(NetworkRole.CONTROLLER, leader.id), body, answered)
 

@@ -89,7 +89,7 @@ def _program(name: str, arguments: list[str]) -> Program:
 def run(command: TyperCommand | TyperGroup, program: Program) -> int:
     """Runs the command with the program's arguments; every way out is an exit status."""
     screen = program.screen
-    said = False
+    reported = False
     try:
         status = command.main(
             args=list(program.argv[1:]), prog_name=program.name, standalone_mode=False, obj=program
@@ -103,7 +103,7 @@ def run(command: TyperCommand | TyperGroup, program: Program) -> int:
         gone = isinstance(leaving.__context__, BrokenPipeError)
         status = Status.DONE if gone or not isinstance(leaving.code, int) else leaving.code
     except Stopped as stopped:
-        said = True
+        reported = True
         state = "what was in flight may be unfinished" if stopped.in_flight else "nothing was in flight"
         screen.say(f"{program.name}: stopped by {stopped}; {state}")
         if stopped.in_flight and program.resume:
@@ -117,7 +117,7 @@ def run(command: TyperCommand | TyperGroup, program: Program) -> int:
     stop = program.supervisor.stop
     if stop.signum is None:
         return int(status or Status.DONE)
-    if not said:
+    if not reported:
         name = signal.Signals(stop.signum).name
         done = AT_QUESTION if stop.asked else "what was in flight was finished, and nothing else was started"
         screen.say(f"{program.name}: {name} came; {done}")

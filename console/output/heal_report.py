@@ -168,8 +168,8 @@ def healed_lines(healed: HealedReplicas) -> Iterator[str]:
         yield "nothing was sent"
         return
     counts = Counter(one.end for one in healed.ended)
-    told = ", ".join(f"{number:,} {end}" for end, number in counts.items()) or "none"
-    yield f"{counted(len(healed.ended), 'partition')}: {told}"
+    summary = ", ".join(f"{number:,} {end}" for end, number in counts.items()) or "none"
+    yield f"{counted(len(healed.ended), 'partition')}: {summary}"
     if healed.throttled:
         yield f"the throttle may still be set on {some_of(sorted(healed.throttled))}"
     elif healed.open:

@@ -174,8 +174,8 @@ def restored_records(directory: Path) -> Iterator[tuple[Path, str, int]]:
     for path in sorted(directory.glob("restore-*.jsonl")):
         try:
             head = json.loads(read_regular(path).partition(b"\n")[0])
-            told = str(head["clusterId"]), str(head["target"]), str(head.get("selection", ""))
+            identity = str(head["clusterId"]), str(head["target"]), str(head.get("selection", ""))
         except (ValueError, KeyError, TypeError):
             raise InputError(f"{path}: damaged") from None
-        journal = RestoreJournal(directory, *told)
-        yield path, told[1], sum(held.records for held in journal.appended().values())
+        journal = RestoreJournal(directory, *identity)
+        yield path, identity[1], sum(held.records for held in journal.appended().values())

@@ -14,6 +14,6 @@ def brokers_of(spark: Any, sources: Sources) -> dict[str, list[dict[str, Any]]]:
     rows = rows_of_snapshots(spark, newest, OBSERVATIONS).selectExpr("cluster_id", "inline(brokers)")
     found: dict[str, list[dict[str, Any]]] = {one.full.cluster_id: [] for one in sources.chains}
     for row in rows.collect():
-        told = row.asDict(recursive=True)
-        found[told.pop("cluster_id")].append(told)
+        columns = row.asDict(recursive=True)
+        found[columns.pop("cluster_id")].append(columns)
     return found

@@ -54,7 +54,8 @@ def exposure_changes(before: JobResult, after: JobResult) -> ExposureChanges:
     one, other = (what_if_from(result.asked.get("what_if", {})).assumed for result in (before, after))
     if one != other:
         texts = [
-            f"as if {', and '.join(told)}" if told else "the clusters as they are" for told in (one, other)
+            f"as if {', and '.join(changes)}" if changes else "the clusters as they are"
+            for changes in (one, other)
         ]
         raise PipelineError(f"not comparable: one counts {texts[0]}, the other {texts[1]}")
     clusters = [set(result.asked["clusters"]) for result in (before, after)]
@@ -86,5 +87,5 @@ def _singles(result: JobResult, clusters: pa.Array) -> pa.Table:
 
 
 def _change(row: dict[str, Any], counts: Sequence[str]) -> ExposureChange:
-    told = (tuple(row[f"{name}_{when}"] or 0 for name in counts) for when in ("before", "after"))
-    return ExposureChange(row["cluster_id"], row["kind"], row["failure"], *told)
+    totals = (tuple(row[f"{name}_{when}"] or 0 for name in counts) for when in ("before", "after"))
+    return ExposureChange(row["cluster_id"], row["kind"], row["failure"], *totals)

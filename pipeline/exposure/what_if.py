@@ -62,14 +62,14 @@ class WhatIf(NamedTuple):
     @property
     def assumed(self) -> tuple[str, ...]:
         """What every count of this result assumes, in words; empty: the clusters as they are."""
-        told = []
+        parts = []
         if self.min_isr is not None:
-            told.append(f"min ISR of every topic were {self.min_isr}")
+            parts.append(f"min ISR of every topic were {self.min_isr}")
         if self.drained:
-            told.append(f"{_brokers(self.drained)} were shut down before anything fails")
+            parts.append(f"{_brokers(self.drained)} were shut down before anything fails")
         if self.elr is not None:
-            told.append(f"the ELR were {'on' if self.elr else 'off'}")
-        return tuple(told)
+            parts.append(f"the ELR were {'on' if self.elr else 'off'}")
+        return tuple(parts)
 
 
 def _brokers(found: Sequence[int]) -> str:

@@ -104,9 +104,9 @@ class InputSplit(NamedTuple):
     end: int
 
 
-def from_json(told: Sequence[Any]) -> InputSplit:
+def from_json(fields: Sequence[Any]) -> InputSplit:
     """The split that was written as JSON."""
-    (cluster_id, base, names, files), uri, start, end = told
+    (cluster_id, base, names, files), uri, start, end = fields
     return InputSplit(ChainSplits(cluster_id, base, tuple(names), tuple(files)), uri, start, end)
 
 

@@ -212,13 +212,13 @@ def _servers(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
     silent = [name for name, held in picture.servers.items() if held is None]
     if not other and not silent:
         return DONE
-    said = f"{', '.join(other)} run with another value" if other else ""
+    problem = f"{', '.join(other)} run with another value" if other else ""
     unasked = f"{', '.join(silent)} would not tell, or were not asked" if silent else ""
     if unasked:
         unasked += ": confirm when it is done there"
     # Brokers may be restarted anyway.
     restarts = [name for name in (*other, *silent) if "controller" in name]
-    why = "; ".join(part for part in (said, unasked) if part)
+    why = "; ".join(part for part in (problem, unasked) if part)
     return StepSituation(False, why, held if restarts else (), unseen=not picture.mute.isdisjoint(silent))
 
 
@@ -246,10 +246,10 @@ def _checked(plan: ReplacementPlan, quorum: Quorum) -> StepSituation:
     missing = [str(n) for n in plan.wanted.joining if n not in {key.id for key in quorum.voters.keys}]
     if not wrong and not missing and not found.down:
         return DONE
-    said = [f"still a voter: {', '.join(wrong)}"] if wrong else []
-    said += [f"no voter: {', '.join(missing)}"] if missing else []
-    said += [f"not up or behind: {', '.join(map(str, found.down))}"] if found.down else []
-    return StepSituation(False, "; ".join(said))
+    problems = [f"still a voter: {', '.join(wrong)}"] if wrong else []
+    problems += [f"no voter: {', '.join(missing)}"] if missing else []
+    problems += [f"not up or behind: {', '.join(map(str, found.down))}"] if found.down else []
+    return StepSituation(False, "; ".join(problems))
 
 
 def _is_voter(plan: ReplacementPlan, node: int, quorum: Quorum) -> bool:

@@ -136,8 +136,8 @@ def _numbered(wanted: ReplacementRequest, bare: Sequence[_Bare]) -> tuple[Replac
             voters.remove(node)
         elif kind is StepKind.ADD or (kind is StepKind.JOIN and node not in voters):
             voters.append(node)
-        said = words.of(wanted, kind, node, key)
-        made.append(ReplacementStep(number, kind, node, key, *said, tuple(voters)))
+        text = words.of(wanted, kind, node, key)
+        made.append(ReplacementStep(number, kind, node, key, *text, tuple(voters)))
     return tuple(made)
 
 

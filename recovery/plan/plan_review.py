@@ -227,5 +227,5 @@ def _fixed_order(row: PlanRow) -> str:
 
 def _other_choice(row: PlanRow, leader: int) -> str:
     other = row.candidate(leader)
-    said = f"the other ranking would choose {leader}"
-    return said if other is None else f"{said}, and lose {candidate_harm(other)}"
+    text = f"the other ranking would choose {leader}"
+    return text if other is None else f"{text}, and lose {candidate_harm(other)}"

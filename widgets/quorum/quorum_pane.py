@@ -145,9 +145,9 @@ class QuorumPane(TablePane):
     def _member_lines(self, member: QuorumPaneRow, width: int) -> list[Line]:
         """What the table has no room for: its note may be cut off."""
         who, note = f"{member.role} {member.id}", _note(member)
-        told = (
+        text = (
             fold(line(Piece(f"{who}: ", Tone.STRONG), Piece(note)), width, "  ")
             if note not in ("", "broker")
             else []
         )
-        return [*told, *self.left_out(width, who)]
+        return [*text, *self.left_out(width, who)]

@@ -45,13 +45,13 @@ async def _alter(
         validate_only=False,
     )
     answer = await conn.send(request, IncrementalAlterConfigsResponse)
-    told: dict[str, str | None] = dict.fromkeys(changes, "IncrementalAlterConfigs left it out")
+    results: dict[str, str | None] = dict.fromkeys(changes, "IncrementalAlterConfigs left it out")
     for row in answer.responses:
         name = row.resource_name
         need = on_topic("ALTER_CONFIGS", name) if kind == TOPIC_RESOURCE else on_cluster("ALTER_CONFIGS")
         why = unknown(row.error_code, "IncrementalAlterConfigs", need, row.error_message)
-        told[name] = str(why) if row.error_code else None
-    return told
+        results[name] = str(why) if row.error_code else None
+    return results
 
 
 def _resource(kind: int, name: str, values: Changes) -> AlterConfigsResource:

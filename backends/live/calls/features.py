@@ -37,11 +37,11 @@ async def describe_features(conn: BrokerConnection, *, timeout: float | None = N
 
     conn.require(API_VERSIONS, (4,), "ApiVersions")
     request = ApiVersionsRequest(client_software_name="ktriage", client_software_version="0.1.0")
-    said = await conn.send(request, ApiVersionsResponse, timeout=timeout)
+    response = await conn.send(request, ApiVersionsResponse, timeout=timeout)
     return Features(
-        {f.name: (f.min_version, f.max_version) for f in said.supported_features},
-        {f.name: f.max_version_level for f in said.finalized_features},
-        said.finalized_features_epoch,
+        {f.name: (f.min_version, f.max_version) for f in response.supported_features},
+        {f.name: f.max_version_level for f in response.finalized_features},
+        response.finalized_features_epoch,
     )
 
 
@@ -63,8 +63,8 @@ async def upgrade_feature(
         feature_updates=(update,),
         validate_only=dry_run,
     )
-    said = await conn.send(request, UpdateFeaturesResponse, timeout=timeout)
-    for result in said.results:
+    response = await conn.send(request, UpdateFeaturesResponse, timeout=timeout)
+    for result in response.results:
         if result.error_code:
             return answered(result.error_code, result.error_message, "UpdateFeatures")
-    return answered(said.error_code, said.error_message, "UpdateFeatures")
+    return answered(response.error_code, response.error_message, "UpdateFeatures")

@@ -56,8 +56,8 @@ class Bearer(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no 
 
 def _refusal(challenge: bytes) -> str:
     try:
-        said: Any = json.loads(challenge)
-        return one_line(f"the broker refuses the token: {said['status']}")
+        challenge_fields: Any = json.loads(challenge)
+        return one_line(f"the broker refuses the token: {challenge_fields['status']}")
     except (ValueError, KeyError, TypeError):
         return "the broker refuses the token"
 

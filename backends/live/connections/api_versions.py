@@ -48,13 +48,13 @@ class ApiVersionsRequest:
         from kio.schema.api_versions.v3 import ApiVersionsResponse as Response3
         from kio.schema.api_versions.v4 import ApiVersionsResponse as Response4
 
-        said = answer.read(Response4) if self._version == 4 else answer.read(Response3)
-        if said.error_code:
-            raise ValueError(f"ApiVersions: {said.error_code.name}")
-        reported = said.finalized_features_epoch >= 0
+        response = answer.read(Response4) if self._version == 4 else answer.read(Response3)
+        if response.error_code:
+            raise ValueError(f"ApiVersions: {response.error_code.name}")
+        reported = response.finalized_features_epoch >= 0
         return ApiVersionsAnswer(
-            {k.api_key: (k.min_version, k.max_version) for k in said.api_keys},
-            {f.name: f.max_version_level for f in said.finalized_features} if reported else None,
+            {k.api_key: (k.min_version, k.max_version) for k in response.api_keys},
+            {f.name: f.max_version_level for f in response.finalized_features} if reported else None,
         )
 
 

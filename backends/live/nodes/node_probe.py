@@ -55,13 +55,13 @@ async def list_controllers(conn: BrokerConnection, *, timeout: float | None = No
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False, endpoint_type=i8(CONTROLLERS)
     )
-    said = await conn.send(request, DescribeClusterResponse, timeout=timeout)
-    if said.error_code == _UNSUPPORTED_VERSION and conn.features is None:
+    response = await conn.send(request, DescribeClusterResponse, timeout=timeout)
+    if response.error_code == _UNSUPPORTED_VERSION and conn.features is None:
         detail = "it has started and has not read the metadata log yet, which needs a quorum with a leader"
         raise BrokerError(ConnectionProblem.STARTING, conn.where, detail)
-    check(said.error_code, "DescribeCluster", on_cluster("ALTER"), said.error_message)
-    found = tuple(Controller(int(b.broker_id), b.host, b.port) for b in said.brokers)
-    return ControllerListing(said.cluster_id, int(said.controller_id), found)
+    check(response.error_code, "DescribeCluster", on_cluster("ALTER"), response.error_message)
+    found = tuple(Controller(int(b.broker_id), b.host, b.port) for b in response.brokers)
+    return ControllerListing(response.cluster_id, int(response.controller_id), found)
 
 
 async def probe(settings: ClientSettings, address: Address, node_id: int | None) -> NodeProbe | Unknown:
@@ -126,10 +126,10 @@ async def _configs(conn: BrokerConnection, node_id: int) -> dict[str, str] | int
     resource = DescribeConfigsResource(
         resource_type=i8(_BROKER_RESOURCE), resource_name=str(node_id), configuration_keys=_KEYS
     )
-    said = await conn.send(
+    response = await conn.send(
         DescribeConfigsRequest(resources=(resource,), include_synonyms=False), DescribeConfigsResponse
     )
-    for result in said.results:
+    for result in response.results:
         other = _EXPECTED.search(result.error_message or "")
         if result.error_code == _INVALID_REQUEST and other:
             return int(other[1])

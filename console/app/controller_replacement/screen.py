@@ -215,12 +215,12 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     def _ended(self, result: ReplacementResult) -> None:
         done = self.done = result.reason is StopReason.DONE
-        said = (
+        text = (
             "the replacement is done"
             if done
             else f"{result.reason}: Enter continues from the cluster's current state"
         )
-        self._say(said, Tone.GOOD if done else Tone.WARN)
+        self._say(text, Tone.GOOD if done else Tone.WARN)
         self._draw()
 
     async def _ask(self) -> None:

@@ -127,8 +127,8 @@ class Bridge:
 
     def changed(self, step: ReplacementStep, changed: VoterChangeResult) -> None:
         self._consent.changed(changed)
-        said = f"not sent: {changed.detail}" if changed.answer is None else f"{changed.answer}"
-        self._tell(self.progress._replace(step=step, said=said))
+        text = f"not sent: {changed.detail}" if changed.answer is None else f"{changed.answer}"
+        self._tell(self.progress._replace(step=step, said=text))
 
     def tells(self, *lines: str) -> None:
         """Information besides the steps."""

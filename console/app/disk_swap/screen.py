@@ -151,9 +151,9 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
     def _mark(self, kind: SwapStepKind, *, unreadable: bool = False) -> None:
         if self.last is not None:
             now = self.last.now
-            said = with_confirmed(now.said, kind)
+            confirmed = with_confirmed(now.said, kind)
             self.last = self.last._replace(
-                now=now._replace(said=said, unreadable=now.unreadable or unreadable)
+                now=now._replace(said=confirmed, unreadable=now.unreadable or unreadable)
             )
             self._draw()
 

@@ -64,14 +64,14 @@ class DiskEvidenceKey:
         session.evidence = (*others, reading)
         session.poller.ask()
         shown = await self._shown(reading)
-        said = f"{counted(used, 'log')} of broker {reading.broker} from {disk_text(reading.read_ms)}"
+        text = f"{counted(used, 'log')} of broker {reading.broker} from {disk_text(reading.read_ms)}"
         if refused:
-            said += f"; {len(refused):,} refused: {refused[0].tp}: {refused[0].reason}"
+            text += f"; {len(refused):,} refused: {refused[0].tp}: {refused[0].reason}"
         if not shown:
-            said += (
+            text += (
                 f"; it counts once the cluster was read again, which took longer than {SHOWN_SECONDS:.0f} s"
             )
-        self._say(said, Tone.WARN if refused or not shown else Tone.GOOD)
+        self._say(text, Tone.WARN if refused or not shown else Tone.GOOD)
 
     async def _shown(self, reading: DiskReading) -> bool:
         """Waits for the picture in which the disk counts, so that no choice goes without it. False: none came."""

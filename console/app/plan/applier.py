@@ -256,7 +256,7 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
 def _elects(row: PlanRow) -> str:
     """The loss of a row, with the kind of records: the smaller number is not always the smaller harm."""
     best = row.candidates[0]
-    said = f"{row.tp}: elect {row.leader}, loses {candidate_harm(row.chosen)}"
+    text = f"{row.tp}: elect {row.leader}, loses {candidate_harm(row.chosen)}"
     if row.leader == best.broker:
-        return said
-    return f"{said}; NOT the suggestion: {best.broker}, which loses {candidate_harm(best)}"
+        return text
+    return f"{text}; NOT the suggestion: {best.broker}, which loses {candidate_harm(best)}"

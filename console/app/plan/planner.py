@@ -203,12 +203,12 @@ class Planner:
     def _show_result(self, plan: Plan) -> None:
         if len(plan.rows) == 1 and not plan.not_elected:
             row = plan.rows[0]
-            said = f"{row.tp}: elect {row.leader}; loses {candidate_harm(row.chosen)}"
+            text = f"{row.tp}: elect {row.leader}; loses {candidate_harm(row.chosen)}"
         else:
             left = f"; not elected: {len(plan.not_elected):,}" if plan.not_elected else ""
-            said = f"in the plan: {counted(len(plan.rows), 'partition')}{left}"
+            text = f"in the plan: {counted(len(plan.rows), 'partition')}{left}"
         lossless = all(row.loss.none for row in plan.rows)
-        self._say(f"{said}. 6 opens the plan", Tone.GOOD if lossless else Tone.WARN)
+        self._say(f"{text}. 6 opens the plan", Tone.GOOD if lossless else Tone.WARN)
 
     # The plan itself
 
@@ -295,10 +295,10 @@ class Planner:
         aftermath = await session.run(lambda b: read_aftermath(b, plan, AFTERMATH_SECONDS))
         self._tasks.plan_is(draft.verified(session.draft, states))
         good, complete = sum(s.good for s in states), sum(s.complete for s in states)
-        said = f"{good:,} of {len(states):,} led as planned, {complete:,} fully replicated"
+        text = f"{good:,} of {len(states):,} led as planned, {complete:,} fully replicated"
         clients = aftermath.in_short
         well = good == len(states) and not clients
-        self._say("; ".join(filter(None, (said, clients))), Tone.GOOD if well else Tone.WARN)
+        self._say("; ".join(filter(None, (text, clients))), Tone.GOOD if well else Tone.WARN)
 
     def _toggle_requests(self) -> None:
         self._requests = not self._requests

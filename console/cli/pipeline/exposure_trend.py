@@ -72,11 +72,11 @@ def _lines(trend: ExposureTrend, rows: int) -> Iterator[str]:
         yield f"{counted(trend.other, 'run')} left out: they assume something else, or do not count by cluster"
     heads = ("run", "clusters", "offline now", "records at risk", "offline", "under min ISR")
     points = trend.points[-rows:] if rows else trend.points
-    told = [
+    lines = [
         (f"{point.made_at:%Y-%m-%d %H:%M}", *(f"{value:,}" for value in point[1:]))
         for point in reversed(points)
     ]
-    yield from rendered("the worst failure of each cluster, added up, newest run first", heads, told)
+    yield from rendered("the worst failure of each cluster, added up, newest run first", heads, lines)
     columns = (
         "id",
         "offline now",

@@ -86,10 +86,10 @@ class CommandLine:
         if not self._ask or self._consent.covers(step, prepared):
             return True
         answer = await self._typed(f"To {self._consent.question(step, prepared)}, type the node id:")
-        said = answer == str(prepared.voter.key.id)
-        if said:
+        agreed = answer == str(prepared.voter.key.id)
+        if agreed:
             self._consent.given(step, prepared)
-        return said
+        return agreed
 
     async def _typed(self, question: str) -> str | None:
         """The line that is typed; None after a signal."""

@@ -138,11 +138,11 @@ class MoveBatches:
         """The refused ones. After an error nobody knows what was done: the cluster shows it afterwards."""
         entry = self.run.journal.before(REASSIGN, {"partitions": [str(move.tp) for move in moves]})
         try:
-            told = await self.mover.reassign({move.tp: move.after for move in moves})
+            refusals = await self.mover.reassign({move.tp: move.after for move in moves})
         except BackendError as error:
             self.run.journal.after(entry, {"unknown": {move.tp: str(error) for move in moves}})
             return {}
-        refused = {tp: why for tp, why in told.items() if why is not None}
+        refused = {tp: why for tp, why in refusals.items() if why is not None}
         applied = [move.tp for move in moves if move.tp not in refused]
         self.run.journal.after(entry, {"applied": applied, "refused": refused})
         return refused
@@ -193,8 +193,8 @@ class MoveBatches:
         """
         entry = self.run.journal.before(CANCEL_REASSIGNMENT, {"partitions": [str(move.tp) for move in moves]})
         try:
-            told = await self.mover.reassign({move.tp: None for move in moves})
-            self.run.journal.after(entry, {"refused": {tp: why for tp, why in told.items() if why}})
+            refusals = await self.mover.reassign({move.tp: None for move in moves})
+            self.run.journal.after(entry, {"refused": {tp: why for tp, why in refusals.items() if why}})
         except BackendError as error:
             self.run.journal.after(entry, {"unknown": {move.tp: str(error) for move in moves}})
         ended = await self._read_until(moves, lambda one: one.end is not MoveEnd.COPYING)

@@ -82,8 +82,8 @@ async def refuse_other_throttles(cluster: Backend, throttle: ReplicationThrottle
 
 async def set_throttle(mover: ReplicaMover, throttle: ReplicationThrottle) -> str:
     """Why it could not be set everywhere, in one line; "" if it was. What was set is still set then."""
-    told = await mover.set_throttles(throttle.values)
-    failed = {one: why for one, why in told.items() if why is not None}
+    problems = await mover.set_throttles(throttle.values)
+    failed = {one: why for one, why in problems.items() if why is not None}
     return next((f"the throttle could not be set on {one}: {why}" for one, why in failed.items()), "")
 
 
@@ -96,8 +96,8 @@ async def remove_throttle(
     found = await cluster.throttle_reader().throttles(list(throttle.values))
     left = {one: str(values) for one, values in found.items() if isinstance(values, Unknown)}
     ours = {one: _ours(throttle.values[one], values) for one, values in found.items() if one not in left}
-    told = await mover.set_throttles({one: changes for one, changes in ours.items() if changes})
-    left.update({one: why for one, why in told.items() if why is not None})
+    problems = await mover.set_throttles({one: changes for one, changes in ours.items() if changes})
+    left.update({one: why for one, why in problems.items() if why is not None})
     return left
 
 

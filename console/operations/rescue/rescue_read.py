@@ -285,7 +285,9 @@ def _answered_for_plan(plan: Plan, unread: Iterable[UnreadReplica]) -> tuple[Unr
     """
     rows = {row.tp: row for row in plan.rows}
     candidates = ((one, rows[one.tp].candidate(one.broker)) for one in unread)
-    return tuple(one for one, told in candidates if told is not None and told.disk_read_ms is None)
+    return tuple(
+        one for one, candidate in candidates if candidate is not None and candidate.disk_read_ms is None
+    )
 
 
 async def _surveys(

@@ -164,8 +164,8 @@ def _refuse_other_partition(rescued: RescuedBranch, state: PartitionState | None
 
 
 def _largest(config: Mapping[str, str]) -> int:
-    told = config.get(_LARGEST, "")
-    return int(told) if told.isdecimal() else LARGEST_BY_DEFAULT
+    configured = config.get(_LARGEST, "")
+    return int(configured) if configured.isdecimal() else LARGEST_BY_DEFAULT
 
 
 def _ages(config: Mapping[str, str]) -> TopicAges:
@@ -176,9 +176,13 @@ def _ages(config: Mapping[str, str]) -> TopicAges:
     return TopicAges(_age(config.get("message.timestamp.before.max.ms")), _age(kept))
 
 
-def _age(told: str | None) -> int | None:
+def _age(configured: str | None) -> int | None:
     """None without a limit: -1, or the largest number that Kafka's configuration holds."""
-    return int(told) if told is not None and told.isdecimal() and int(told) < (1 << 63) - 1 else None
+    return (
+        int(configured)
+        if configured is not None and configured.isdecimal() and int(configured) < (1 << 63) - 1
+        else None
+    )
 
 
 async def _states(cluster: Backend, topics: list[str]) -> dict[TopicPartition, PartitionState]:

@@ -25,11 +25,11 @@ class ConfirmedStepRecorder:
 
     @property
     def confirmed(self) -> frozenset[int]:
-        said = self._watcher.confirmed - self._kept
-        if said:
-            detail = {"planId": self._plan_id, "steps": sorted(said)}
+        new = self._watcher.confirmed - self._kept
+        if new:
+            detail = {"planId": self._plan_id, "steps": sorted(new)}
             self._recorder.after(self._recorder.before(CONFIRM, detail), {})
-            self._kept |= said
+            self._kept |= new
         return self._kept
 
     def begins(self, step: ReplacementStep, seen: StepSituation) -> None:

@@ -250,8 +250,8 @@ def _effect_row(fate: FailureEffect) -> tuple[str, ...]:
 
 
 def _what(fate: FailureEffect) -> str:
-    said = ", ".join(fate.outcomes)
-    return f"{said}, by an unclean election" if fate.unclean else said
+    outcomes = ", ".join(fate.outcomes)
+    return f"{outcomes}, by an unclean election" if fate.unclean else outcomes
 
 
 def _dir_row(found: LogDir) -> tuple[str, ...]:

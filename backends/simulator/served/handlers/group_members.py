@@ -165,18 +165,18 @@ async def describe_groups(call: ServedCall) -> Values:
 
 
 def _described(call: ServedCall, name: str, found: ClassicGroup | Error) -> Values:
-    told = {"group_id": name, "authorized_operations": OPERATIONS_NOT_ASKED}
+    values = {"group_id": name, "authorized_operations": OPERATIONS_NOT_ASKED}
     nothing = {"group_state": "", "protocol_type": "", "protocol_data": "", "members": ()}
     if found is Error.GROUP_ID_NOT_FOUND:
-        missing = {**told, **nothing, "group_state": GroupPhase.DEAD.value}
+        missing = {**values, **nothing, "group_state": GroupPhase.DEAD.value}
         if call.version < NOT_FOUND_FROM:
             return {**missing, "error_code": ErrorCode.none}
-        said = f"Group {name} not found."
-        return {**missing, "error_code": ErrorCode.group_id_not_found, "error_message": said}
+        message = f"Group {name} not found."
+        return {**missing, "error_code": ErrorCode.group_id_not_found, "error_message": message}
     if isinstance(found, Error):
-        return {**told, **nothing, "error_code": code(found)}
+        return {**values, **nothing, "error_code": code(found)}
     return {
-        **told,
+        **values,
         "error_code": ErrorCode.none,
         "group_state": found.phase.value,
         "protocol_type": found.protocol_type,

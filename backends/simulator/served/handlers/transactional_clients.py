@@ -261,8 +261,8 @@ def _producer_reply(call: ServedCall, reply: Any, *, fenced_from: int) -> Values
 
 
 def _producer(error: ErrorCode, producer: ProducerEpoch | None = None) -> Values:
-    told = producer or ProducerEpoch()
-    return {"error_code": error, "producer_id": told.id, "producer_epoch": told.epoch}
+    identity = producer or ProducerEpoch()
+    return {"error_code": error, "producer_id": identity.id, "producer_epoch": identity.epoch}
 
 
 async def find_coordinator(call: ServedCall) -> Values:

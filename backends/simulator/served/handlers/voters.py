@@ -49,8 +49,8 @@ async def remove_raft_voter(call: ServedCall) -> Values:
     if refused is not None:
         return refused
     if not call.request.voter_directory_id:
-        said = "Remove voter request didn't include a valid voter"
-        return {"error_code": ErrorCode.invalid_request, "error_message": said, "current_leader": _NOBODY}
+        message = "Remove voter request didn't include a valid voter"
+        return {"error_code": ErrorCode.invalid_request, "error_message": message, "current_leader": _NOBODY}
     key = ReplicaKey(call.request.voter_id, kafka_id(call.request.voter_directory_id))
     return _voter_response(await ask_leader(call, RemoveRaftVoter(key, None), PATIENCE), _words(call, key))
 
@@ -123,9 +123,9 @@ def _java(key: ReplicaKey) -> str:
 
 
 def _voter_response(reply: Any, words: Mapping[RaftError, str] | None = None) -> Values:
-    error, said = ErrorCode.not_controller, None
+    error, message = ErrorCode.not_controller, None
     if isinstance(reply, RaftVoterReply):
         refusal = reply.refusal
         error = ErrorCode.none if refusal is None else ErrorCode[refusal.error.value.lower()]
-        said = None if refusal is None else (words or {}).get(refusal.error, refusal.reason)
-    return {"error_code": error, "error_message": said, "current_leader": _NOBODY}
+        message = None if refusal is None else (words or {}).get(refusal.error, refusal.reason)
+    return {"error_code": error, "error_message": message, "current_leader": _NOBODY}
