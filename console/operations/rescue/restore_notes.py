@@ -56,8 +56,8 @@ def other_runs(directory: Path, journal: RestoreJournal, target: str) -> tuple[s
     """What was written to the same target by another selection."""
     others = [
         records
-        for path, told, records in restored_records(directory)
-        if told == target and path != journal.path
+        for path, written_to, records in restored_records(directory)
+        if written_to == target and path != journal.path
     ]
     if not sum(others):
         return ()
