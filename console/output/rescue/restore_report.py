@@ -77,6 +77,8 @@ def restored_text(written: RestoredRecords) -> str:
 def restore_document(written: RestoredRecords) -> Iterator[str]:
     """``ktriage.restore/1``."""
     prepared = written.prepared
+    now = {tp: number for tp, (_, number) in prepared.recounted.items()}
+    found = now if written.counted is None else written.counted
     done = {(one.rescued.directory, one.tp): one for one in written.branches}
     branches = []
     for row in prepared.rows:
@@ -111,7 +113,7 @@ def restore_document(written: RestoredRecords) -> Iterator[str]:
                     "partition": tp.partition,
                     "records": None if isinstance(n, Unknown) else n,
                 }
-                for tp, n in (written.counted or {}).items()
+                for tp, n in found.items()
             ],
             "failures": [
                 {"topic": tp.topic, "partition": tp.partition, "reason": why} for tp, why in written.failures

@@ -260,6 +260,9 @@ def test_what_a_killed_run_wrote_last_is_counted_when_it_is_run_again(
         again.status == 0 and "500 counted in the target now" in again.out and "nothing was sent" in again.out
     )
 
+    told = json.loads(elected("ktriage", *words, "--output", "json").out)
+    assert told["counted"] == [{"topic": "payments", "partition": 0, "records": 500}] and not told["sent"]
+
     async def too_many(*_: object) -> dict[TopicPartition, int]:
         return {TopicPartition("payments", 0): 600}
 
