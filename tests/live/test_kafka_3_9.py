@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,11 @@ from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.log_files import cut_log, read_log, replica_directory
 from tests.live import incident_steps
 from tests.live.advised_operator import AGGRESSIVE, Night, Operator, create, left
+from tests.live.command_runner import CommandRunner
 from tests.live.designated_elections import elect, wait_leader_and_order
+from tests.live.incident_steps import Counts
 from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
+from tests.live.rescued_records import expected, values
 
 CLUSTER = ClusterSpec(version="3.9.1", controllers=1)
 TP = TopicPartition("orders", 0)
@@ -152,3 +156,25 @@ def test_a_witness_that_visibly_lost_records_lets_nobody_be_elected(power_cut: N
     ]
     assert power_cut.left[SHORTENED[0]] == {"first": FIRST, "early": EARLY, "late": LATE}
     assert power_cut.left[SHORTENED[1]] == {"first": FIRST, "early": EARLY}, "broker 3 was elected"
+
+
+def test_what_the_election_cuts_off_is_read_before_it_and_written_back(
+    cluster: KafkaCluster, tmp_path: Path
+) -> None:
+    """The last one here: broker 3 stays dead. An independent consumer counts."""
+    cluster.bring_all_up()
+    counts = Counts(1000, 500, 300)
+    cluster.client.create_topic("tail", [[1, 2, 3]], {"min.insync.replicas": "1"})
+    incident_steps.stale_long_tails(cluster, {"tail": counts})
+    console = CommandRunner(tmp_path, cluster.bootstrap(), cluster.metadata.wait_caught_up)
+    agreed = ("--yes", "--reason", "a test")
+    assert console("plan", "--topic", "tail", "--strategy", "aggressive", "plan.json").status == 0
+    status, applied = console.json("apply", "plan.json", "--rescue", "saved", *agreed)
+    assert status == 0, applied
+    (branch,) = applied["rescue"]["branches"]
+    assert (branch["broker"], branch["startOffset"], branch["endOffset"]) == (1, 1000, 1500)
+    incident_steps.wait_all(cluster, ["tail"], lambda state: set(state.isr) == {1, 2}, "in sync on 1 and 2")
+    assert values(cluster, "tail") == expected(Counts(1000, 0, 300)), "the election has cut the tail off"
+    ended = console("restore", "saved", "--to-source", *agreed)
+    assert ended.status == 0 and "500 records written back; 500 counted" in ended.out, ended
+    assert values(cluster, "tail") == expected(counts)
