@@ -187,7 +187,7 @@ ACTIONS = (
         needs=(Need.IDLE, Need.CLUSTER, Need.ROW, Need.ARMED),
         changes=True,
     ).with_command("Give partitions new replicas after a broker that does not come back."),
-    _command("rescue", "Read what an election would cut off, before it is held."),
+    _command("rescue", "Read what an election would cut off, before the election."),
     Action(
         "restore",
         "B",

@@ -44,7 +44,7 @@ def transaction_lines(found: PartitionsTransactions, limit: int) -> Iterator[str
     for tp, groups in found.waiting.items():
         yield (
             f"{tp}: {printable(some_of(groups))} committed the last stable offset"
-            f" ({found.partitions[tp].last_stable:,}): a group that reads committed records stands still there"
+            f" ({found.partitions[tp].last_stable:,}): a group that reads committed records stops there"
         )
 
 

@@ -132,7 +132,7 @@ def _why_no_state(observations: Sequence[Observation]) -> str:
         oldest = found[0].taken_at
         return f"it has no whole snapshot that old: the oldest is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
     last = observations[-1]
-    return f"it has no snapshot: it was asked in vain ({last.taken_at:%Y-%m-%dT%H:%M:%SZ}: {last.failure})"
+    return f"it has no snapshot: reading it failed ({last.taken_at:%Y-%m-%dT%H:%M:%SZ}: {last.failure})"
 
 
 def _instead(cut_off: BrokenObservation, chain: Chain | None) -> str:

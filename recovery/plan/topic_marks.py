@@ -35,7 +35,7 @@ _MEANING = {
         "an offset lost can be the only record of its key, or none at all; logs that end alike are compared by"
         " what they still hold"
     ),
-    Mark.TRANSACTIONAL: "open transactions can lose their markers: read_committed consumers may stand still",
+    Mark.TRANSACTIONAL: "open transactions can lose their markers: read_committed consumers may stop there",
     Mark.INTERNAL: "Kafka's own state: consumer positions or transactions go back to what the chosen log holds",
     Mark.UNKNOWN: "its configuration could not be read: it may be tiered or compacted",
 }

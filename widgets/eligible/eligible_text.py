@@ -174,7 +174,7 @@ def _empty_disk(row: EligibleRow, broker: int) -> tuple[Piece, ...]:
     if isinstance(elected, Unknown):
         return (pieces, Piece("What happens if it comes back empty is not known.", Tone.WARN))
     if elected:
-        text = "Coming back with an EMPTY disk, it is elected all the same, and all that it held is lost"
+        text = "Coming back with an EMPTY disk, it is elected anyway, and all that it held is lost"
         return (pieces, Piece(f"{text}: look at its log dirs before it is started.", Tone.BAD))
     text = "Coming back with an empty disk, it is noticed by the controller and not elected"
     return (pieces, Piece(f"{text}: the partition stays offline.", Tone.INFO))

@@ -250,7 +250,7 @@ def _step(step: SwapStep, state: StepState, now: SwapPicture, rate: CatchUpRate)
         progress = StepProgress(done, now.now.held, "replicas in the ISR", left)
         held = now.stuck
         if may_say(step.kind, now.now):
-            waits += "; d goes on without those that nobody leads"
+            waits += "; d continues without those that have no leader"
     if step.kind is SwapStepKind.RECOVER:
         dangers = [danger for danger in now.found.dangers if danger.others]
         held = tuple(f"{d.tp}: {d.why}" for d in dangers[:SHOWN_DANGERS])

@@ -50,7 +50,7 @@ class DiskEvidenceKey:
         if unchecked is not None:
             raise NotDone(
                 f"whether broker {reading.broker} ran after its disk was read is not known ({unchecked});"
-                " ktriage plan --evidence takes it all the same"
+                " ktriage plan --evidence uses it anyway"
             )
         surveys, refused = with_disks(session.view.surveys.values(), (reading,), registrations)
         used = sum(

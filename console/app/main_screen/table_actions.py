@@ -108,7 +108,7 @@ class TableActions:
         message = (
             "not grouped any more" if now is None else f"grouped {known[now]}: left folds, right unfolds"
         )
-        self._say(f"{message}; t goes on to the next", Tone.INFO)
+        self._say(f"{message}; t: the next one", Tone.INFO)
 
     def _unmark(self) -> None:
         self._table.clear_marks()

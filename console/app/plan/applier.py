@@ -182,7 +182,7 @@ class Applier:
             elected += f" ({online:,} online already)"
         left = counts.get(Outcome.NOT_ATTEMPTED, 0)
         if left and left == len(failures):
-            self._say(f"stopped: {elected}, {left:,} not sent. X goes on with them", Tone.WARN)
+            self._say(f"stopped: {elected}, {left:,} not sent. X continues with them", Tone.WARN)
         elif failures:
             tp, why = failures[0]
             more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""

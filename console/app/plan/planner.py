@@ -348,7 +348,7 @@ class Planner:
 WAIT, CHOOSE = "wait", "choose"
 _AGAINST_ADVICE = (
     AnswerOption(WAIT, "wait: leave it as it is"),
-    AnswerOption(CHOOSE, "choose a leader now all the same, and see what that loses"),
+    AnswerOption(CHOOSE, "choose a leader now anyway, and see what that loses"),
 )
 _STRATEGIES = {
     Strategy.BALANCED: "balanced: as the evidence on acknowledged records says",

@@ -105,7 +105,7 @@ class RecordRestorer:
         elif restored.failures:
             tp, why = restored.failures[0]
             more = f" (and {len(restored.failures) - 1:,} more)" if len(restored.failures) > 1 else ""
-            self._say(f"not all written back: {tp}: {why}{more}. B goes on", Tone.BAD)
+            self._say(f"not all written back: {tp}: {why}{more}. B continues", Tone.BAD)
         else:
             self._say(restored_text(restored), Tone.GOOD)
 

@@ -163,7 +163,7 @@ DurationMs = Annotated[
         min=1,
         metavar="MS",
         help="The time limit for brokers to answer, in milliseconds. Later answers are ignored. The"
-        " command goes on as soon as all have answered.",
+        " command continues as soon as all have answered.",
     ),
 ]
 Attempts = Annotated[

@@ -19,7 +19,7 @@ from console.cli.commands.verbs import Verb
 from console.errors import InputError
 
 HELP = """\
-Reads what an election would cut off, before it is held, so that it can be written back afterwards.
+Reads what an election would cut off, before the election, so that it can be written back afterwards.
 
 An unclean election makes every other replica truncate its log to that of the new leader. A replica without a leader
 lets its whole log be read, beyond its high watermark too. A rescue directory holds Kafka's own segment files, which

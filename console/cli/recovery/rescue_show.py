@@ -51,7 +51,7 @@ def _what_next(problems: Sequence[BranchShown], directory: Path) -> Iterator[str
         records = sum(one.summary.records for one in problems if one.summary is not None)
         if records:
             yield (
-                f"what is sound of it can be written back all the same: ktriage restore {directory} --incomplete"
+                f"what is sound of it can be written back anyway: ktriage restore {directory} --incomplete"
                 " with --to-source or --to-topic NAME"
             )
         yield (

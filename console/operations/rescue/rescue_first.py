@@ -83,5 +83,5 @@ def _without_unrescued(prepared: PreparedPlan, rescued: Rescued) -> PreparedPlan
 
 
 def _detail(problems: Mapping[TopicPartition, str], tp: TopicPartition) -> str:
-    anyway = "--elect-unrescued, in the console Ctrl+R, elects it all the same"
+    anyway = "--elect-unrescued, in the console Ctrl+R, elects it anyway"
     return f"its rescue is not whole ({problems[tp]}); {anyway}"

@@ -165,7 +165,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         agreed = operator.asks or self.again or self.dry_run
         # Who goes on with a restore agreed when it began.
         if now.repeated and not agreed and now.records > 0 and not now.written_before:
-            raise NotDone(f"{now.repeated[0]}; nothing was sent. To write them all the same, give --again")
+            raise NotDone(f"{now.repeated[0]}; nothing was sent. To write them anyway, give --again")
         return now if self.compared is None else _unchanged(self.compared, now)
 
     async def read(self, cluster: Backend, cluster_id: str, progress: Progress | None) -> PreparedRestore:

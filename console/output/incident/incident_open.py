@@ -60,7 +60,7 @@ def gap_lines(incident: Incident) -> Iterator[str]:
     if incident.earlier:
         newest = str(incident.earlier[-1].header.get("at"))
         yield (
-            f"What {counted(len(incident.earlier), 'run')} before this period left open was not looked at"
+            f"What {counted(len(incident.earlier), 'run')} before this period left open was not checked"
             f" (the newest began {newest}; --since)."
         )
     if incident.transactions is None:
@@ -100,7 +100,7 @@ def _unclean_without_plan(incident: Incident) -> Iterator[str]:
         yield (
             f"{counted(len(found), 'partition')} had an unclean election that is in no plan here:"
             f" {printable(some_of(found))}. Consumer groups may have read what is gone, and transactions may hang:"
-            " that was not looked at."
+            " that was not checked."
         )
 
 

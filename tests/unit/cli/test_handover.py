@@ -41,7 +41,7 @@ def test_what_runs_before_the_period_left_is_said_to_be_left_out(elected: Caller
     (journal,) = elected.home.rglob("*.jsonl")
     journal.write_text(re.sub(r'"at":"\d{4}-\d\d-\d\d', '"at":"2020-05-04', journal.read_text()))
     told = elected("ktriage", "handover", *HANGING)
-    assert "What 1 run before this period left open was not looked at" in told.out, told
+    assert "What 1 run before this period left open was not checked" in told.out, told
     assert "ktriage handover --since 2020-05-04T00:00 --simulate" in told.out, told
     assert "Transactions were not read" in told.out, told
     assert "Broker 3 is fenced since" in told.out, told

@@ -72,7 +72,7 @@ def test_a_cluster_that_has_never_answered_is_an_observation_that_no_job_takes_f
     ((cluster_id, (found,)),) = read_catalog(root).clusters.items()
     assert (cluster_id, found.asked, found.failure) == (UNKNOWN_CLUSTER, "production", "nobody answers")
     _asked(root, "partitions", clock=clock)
-    with pytest.raises(PipelineError, match="it has no snapshot: it was asked in vain"):
+    with pytest.raises(PipelineError, match="it has no snapshot: reading it failed"):
         find([root])
     _asked(root, clock=clock)
     sources = find([root])

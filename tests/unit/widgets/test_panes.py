@@ -190,7 +190,7 @@ async def test_a_broker_that_could_come_back_empty_is_warned_of() -> None:
         assert "Broker 3's disk FAILED under 1 of 1: its return does not help" in screen
         assert "back: a leader" not in screen
         assert "its log dir has FAILED" in screen
-        assert "Coming back with an EMPTY disk, it is elected all the same" in screen
+        assert "Coming back with an EMPTY disk, it is elected anyway" in screen
 
 
 async def test_where_the_elr_notices_an_empty_disk_that_is_said_too() -> None:
