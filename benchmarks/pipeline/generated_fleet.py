@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline.snapshot.observation import Observation
+from pipeline.snapshot.observation import Observation, SnapshotKind, snapshot_name, to_row
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.storage import StoragePath
-from pipeline.tables.schemas import BROKER, PARTITIONS, REPLICA, SPAN, UNKNOWN
+from pipeline.tables.delta_table import append
+from pipeline.tables.schemas import BROKER, OBSERVATIONS, PARTITION_STATES, PARTITIONS, REPLICA, SPAN, UNKNOWN
 
 ROWS = 100_000
 """The rows of a row group, which one task reads."""
@@ -22,6 +24,8 @@ SILENT = 0.1
 TOPIC = 1000
 
 _NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+_MINUTE = timedelta(minutes=1)
+_VERSION = "0.1.0"
 Array = np.ndarray
 
 
@@ -30,39 +34,129 @@ def rack_of(broker: int) -> str:
     return f"rack-{broker % RACKS}"
 
 
-def make(root: StoragePath, cluster_id: str, partitions: int, *, online: bool = False) -> Observation:
-    """A cluster with every partition offline, or all ``online`` with every replica in sync: one in twenty has
-    diverged logs, one in ten a replica that did not answer, the others have equal logs.
+class GeneratedSeries:
+    """The snapshots of one cluster, a minute apart. Of the partitions of a full one the share ``offline`` has no
+    leader; the others have every replica in sync. One in twenty has diverged logs, one in ten a replica that did
+    not answer, the others have equal logs.
     """
-    random = np.random.default_rng(partitions)
-    with SnapshotWriter(root, new_name(cluster_id, _NOON, "bench")) as writer:
-        for start in range(0, partitions, ROWS):
-            writer.partitions(batch(random, start, min(ROWS, partitions - start), online=online))
+
+    def __init__(self, root: StoragePath, cluster_id: str, partitions: int, offline: float) -> None:
+        self._root = root
+        self._cluster_id = cluster_id
+        self._partitions = partitions
+        self._offline = offline
+        self._random = np.random.default_rng(partitions)
+        self._taken = 0
+        self._base = self._previous = ""
+
+    def full(self) -> None:
+        """A snapshot with every partition."""
+        with self._writer() as writer:
+            for start in range(0, self._partitions, ROWS):
+                numbers = np.arange(start, min(start + ROWS, self._partitions))
+                offline = self._random.random(len(numbers)) < self._offline
+                writer.partitions(batch(self._random, numbers, np.where(offline, OFFLINE, ALL_IN_SYNC)))
+            self._written(writer.commit(self._now, _VERSION, series="bench"))
+
+    def changes(self, rows: int, states: tuple[int, ...]) -> None:
+        """A snapshot in which so many partitions have changed, to one of the ``states``."""
+        numbers = np.sort(self._random.choice(self._partitions, rows, replace=False))
+        with self._writer() as writer:
+            writer.partitions(batch(self._random, numbers, self._random.choice(states, rows)))
+            taken = writer.commit(
+                self._now,
+                _VERSION,
+                kind=SnapshotKind.CHANGES,
+                base=self._base,
+                partitions=self._partitions,
+                offline=0,
+                series="bench",
+                previous=self._previous,
+            )
+            self._written(taken)
+
+    @property
+    def _now(self) -> datetime:
+        return _NOON + self._taken * _MINUTE
+
+    def _writer(self) -> SnapshotWriter:
+        writer = SnapshotWriter(self._root, new_name(self._cluster_id, self._now, "bench"))
         empty = dict.fromkeys(field.name for field in BROKER)
         writer.brokers = [empty | {"id": number, "rack": rack_of(number)} for number in range(BROKERS)]
-        return writer.commit(_NOON, "0.1.0")
+        return writer
+
+    def _written(self, observation: Observation) -> None:
+        self._base, self._previous = observation.base, observation.snapshot
+        self._taken += 1
 
 
-def batch(random: np.random.Generator, first: int, count: int, *, online: bool = False) -> pa.RecordBatch:
-    """``count`` partitions from number ``first`` on, in topics of a thousand."""
-    numbers = np.arange(first, first + count)
+def make_small_clusters(root: StoragePath, clusters: int, partitions: int) -> None:
+    """So many clusters, each with a full snapshot of so many partitions, of which the first is offline: a file for
+    each cluster, as their collectors would write it, but all in one commit.
+    """
+    random = np.random.default_rng(clusters)
+    numbers = np.arange(partitions)
+    states = np.where(numbers == 0, OFFLINE, ALL_IN_SYNC)
+    name = snapshot_name(_NOON, "bench")
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for cluster in range(clusters):
+            keys = (f"cluster-{cluster:05d}", _NOON.date(), name, name, SnapshotKind.FULL.value, _NOON)
+            fields = list(PARTITION_STATES.schema)[: len(keys)]
+            columns = [
+                pa.repeat(pa.scalar(value, field.type), partitions)
+                for value, field in zip(keys, fields, strict=True)
+            ]
+            states_of = batch(random, numbers, states)
+            yield pa.RecordBatch.from_arrays([*columns, *states_of.columns], schema=PARTITION_STATES.schema)
+
+    append(root, PARTITION_STATES, lambda: pa.RecordBatchReader.from_batches(PARTITION_STATES.schema, rows()))
+    taken = (
+        Observation(
+            name,
+            f"cluster-{n:05d}",
+            SnapshotKind.FULL,
+            _NOON,
+            _NOON,
+            name,
+            partitions,
+            1,
+            partitions,
+            _VERSION,
+        )
+        for n in range(clusters)
+    )
+    observations = pa.concat_tables(map(to_row, taken)).combine_chunks()
+    append(root, OBSERVATIONS, lambda: observations)
+
+
+ALL_IN_SYNC, OFFLINE, ONE_IN_SYNC, ONE_IN_SYNC_ONE_ELIGIBLE = range(4)
+"""The states of a generated partition; min ISR is 2."""
+
+_IN_ISR = np.array([[1, 1, 1], [0, 0, 0], [1, 0, 0], [1, 0, 0]], bool)
+_IN_ELR = np.array([[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0]], bool)
+
+
+def batch(random: np.random.Generator, numbers: Array, states: Array) -> pa.RecordBatch:
+    """The partitions with these numbers, in topics of a thousand, each in its state."""
+    count = len(numbers)
     leader = random.integers(0, BROKERS, count)
     brokers = np.stack([(leader + step) % BROKERS for step in range(3)], axis=1).astype(np.int32)
     empty = _lists(pa.array([], pa.int32()), np.zeros(count + 1, np.int32))
     assignment = _lists(pa.array(brokers.reshape(-1)), np.arange(count + 1, dtype=np.int32) * 3)
     nothing = np.ones(count, bool)
+    topics, topic_of = np.unique(numbers // TOPIC, return_inverse=True)
     columns = {
         "topic": pa.DictionaryArray.from_arrays(
-            pa.array(numbers // TOPIC - numbers[0] // TOPIC, pa.int32()),
-            pa.array([f"topic-{n:06d}" for n in range(numbers[0] // TOPIC, numbers[-1] // TOPIC + 1)]),
+            pa.array(topic_of.astype(np.int32)), pa.array([f"topic-{n:06d}" for n in topics])
         ).cast(pa.string()),
         "partition": pa.array((numbers % TOPIC).astype(np.int32)),
         "topic_id": pa.array(["AAAAAAAAAAAAAAAAAAAAAA"] * count),
-        "leader": pa.array(brokers[:, 0] if online else np.full(count, -1, np.int32)),
+        "leader": pa.array(np.where(states == OFFLINE, np.int32(-1), brokers[:, 0])),
         "leader_epoch": pa.array(np.full(count, 7, np.int32)),
         "assignment": assignment,
-        "isr": assignment if online else empty,
-        "elr": empty,
+        "isr": _chosen(brokers, _IN_ISR[states]),
+        "elr": _chosen(brokers, _IN_ELR[states]),
         "last_known_elr": empty,
         "offline_replicas": empty,
         "min_isr": pa.array(np.full(count, 2, np.int32)),
@@ -74,6 +168,12 @@ def batch(random: np.random.Generator, first: int, count: int, *, online: bool =
         "deleted": pa.array(~nothing),
     }
     return pa.RecordBatch.from_arrays([columns[field.name] for field in PARTITIONS], schema=PARTITIONS)
+
+
+def _chosen(brokers: Array, members: Array) -> pa.Array:
+    """Of each partition's brokers those that are members."""
+    ends = np.concatenate([[0], np.cumsum(members.sum(axis=1))]).astype(np.int32)
+    return _lists(pa.array(brokers[members]), ends)
 
 
 def _replicas(random: np.random.Generator, brokers: Array) -> pa.Array:

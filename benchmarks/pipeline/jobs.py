@@ -5,81 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from backends import simulator
 from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.scenario.files import read
-from benchmarks.pipeline.duckdb_exposure import exposure as duckdb_exposure
-from benchmarks.pipeline.generated_fleet import BROKERS, rack_of
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.scenario.files import parse
 from benchmarks.pipeline.watch_speed import run_watch, stages, watched_clusters
 from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.drill_job import run_grid
 from pipeline.drills.incident import IncidentShape
 from pipeline.drills.recovery_arms import Arm
-from pipeline.exposure import exposure_job
-from pipeline.plan import plan_job
-from pipeline.plan.plan_tasks import READ, UNREAD
 from pipeline.results import RunTarget
-from pipeline.snapshot.input_splits import Reading
-from pipeline.snapshot.state_sources import Sources, find, rows_of_snapshots
+from pipeline.snapshot.observation import Observation
 from pipeline.spark_session import SparkSettings, session
 from pipeline.storage import StoragePath, storage_path
-from pipeline.tables.schemas import REPLICA
-from recovery.ranking import Ranking
-from recovery.strategy import Strategy
 
-CHOICE = """
-    SELECT topic, partition,
-           list_last(list_sort(list_transform(list_filter(replicas, lambda r: r.last_epoch IS NOT NULL),
-                lambda r: {'epoch': r.last_epoch, 'end': r.log_end, 'broker': r.broker}))).broker AS leader
-    FROM read_parquet(?)"""
-
-
-def plan(spark: Any, sources: Sources, out: StoragePath) -> None:
-    """The whole job with its summary: duplicates, flaws, ranking, strategy, preconditions, loss ranges."""
-    plan_job.outcome(
-        spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, RunTarget(out, "run"), everything=False
-    )
-
-
-def exposure(spark: Any, sources: Sources, out: StoragePath) -> None:
-    """The whole job with its summary."""
-    exposure_job.outcome(spark, sources, RunTarget(out, "run"))
-
-
-def bare(spark: Any, sources: Sources, out: StoragePath) -> None:  # noqa: ARG001  # nothing is written
-    """Spark reads the columns that the plan reads, of every row, and writes them nowhere."""
-    rows = rows_of_snapshots(spark, ((chain.root, chain.observations) for chain in sources.chains))
-    names = Reading(READ, UNREAD, leaderless=False).schema.names
-    parts = [f"replicas.{field.name} AS r_{field.name}" for field in REPLICA if field.name not in UNREAD]
-    rows = rows.select("replicas", *(name for name in names if name != "replicas")).selectExpr(
-        *(name for name in names if name != "replicas"), *parts
-    )
-    rows.write.format("noop").mode("overwrite").save()
-
-
-def duck(sources: Sources) -> int:
-    """The bare choice by DuckDB on the same files, with two threads; returns the number of rows."""
-    import duckdb  # noqa: PLC0415  # a development tool
-
-    connection = duckdb.connect(config={"threads": 2})
-    files = [file.place.path for file in sources.files]
-    table = connection.execute(f"CREATE TABLE chosen AS {CHOICE}", [files])
-    del table
-    return int(connection.execute("SELECT count(*) FROM chosen").fetchall()[0][0])
-
-
-def duck_exposure(sources: Sources) -> int:
-    """The counts of the exposure job; returns how many failures there are."""
-    racks = {broker: rack_of(broker) for broker in range(BROKERS)}
-    return len(duckdb_exposure([file.place.path for file in sources.files], racks))
+CHANGED_AFTER_S = 60.0
+"""Of virtual time, between a full snapshot and the changes."""
+WORKLOAD_ENDS = "stop: 30"
 
 
 def _stat(pid: int) -> list[str]:
@@ -132,60 +82,69 @@ def drill(workers: int, out: StoragePath, seeds: int) -> dict[str, float]:
 
 
 def snapshot(scenario: str, out: StoragePath) -> dict[str, float]:
-    """A full snapshot of a simulated cluster: memory before it (the simulation alone), and at the peak."""
-    backend = SimulatorBackend(read(scenario), 1)
-    taking = SnapshotSettings(out, 30.0, lambda: datetime.now(UTC), lambda: "bench", "0.1.0")
-
-    async def take() -> tuple[int, float, int]:
-        await backend.open()
-        before, began = _peak(os.getpid()), time.monotonic()
-        taken = await Series(backend, taking).full()
-        return before, time.monotonic() - began, taken.partitions
-
-    before, seconds, partitions = asyncio.run(take())
-    return {"seconds": seconds, "before": before, "peak": _peak(os.getpid()), "partitions": partitions}
-
-
-def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
-    """Runs the job and prints seconds and bytes; of a drill, ``lake`` is the number of workers, of a snapshot the
-    scenario, of the watch the number of records.
+    """Of a simulated cluster a full snapshot and then the changes: seconds of wall and CPU time (the simulation
+    shares them), bytes of the new files, rows; memory before the first (the simulation alone) and at the peak.
     """
-    if name == "watch-stages":
-        print(json.dumps(stages(Path(out), int(lake))))
-        return
-    if name == "snapshot":
-        print(json.dumps(snapshot(lake, storage_path(out))))
-        return
-    if name == "drill":
-        print(json.dumps(drill(int(lake), storage_path(out), int(seeds))))
-        return
-    if name.startswith("duckdb"):
-        began = time.monotonic()
-        jobs = {"duckdb": duck, "duckdb-exposure": duck_exposure}
-        jobs[name](find([storage_path(lake)]))
-        figures = {"seconds": time.monotonic() - began, "cpu": time.process_time()}
-    else:
-        watched = Path(out) / "shipped"
-        records = watched_clusters(watched, int(lake)) if name == "watch" else 0
-        with session(f"benchmark {name}", SparkSettings("local[2]", "2g")) as spark:
-            spark.range(1000).selectExpr("sum(id)").collect()
-            java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
-            began = time.monotonic()
-            used = _cpu_of_tree(java)
-            spark_jobs = {"plan": plan, "bare": bare, "exposure": exposure}
-            if name == "watch":
-                run_watch(spark, watched, storage_path(out) / "out")
-            else:
-                spark_jobs[name](spark, find([storage_path(lake)]), storage_path(out))
-            workers = _descendants(java)
-            figures = {"seconds": time.monotonic() - began}
-            figures["cpu"] = _cpu_of_tree(java) - used
-            figures["peak_java"] = _peak(java)
-            figures["peak_workers"] = sum(_peak(pid) for pid in workers)
-            figures["heap"] = spark._jvm.java.lang.Runtime.getRuntime().totalMemory()
-        figures["records"] = records
-    figures["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps(figures))
+    backend = SimulatorBackend(_with_longer_workload(scenario), 1)
+    taking = SnapshotSettings(out, 30.0, lambda: datetime.now(UTC), lambda: "bench", "0.1.0")
+    figures: dict[str, float] = {}
+
+    async def take(name: str, taking_one: Callable[[], Awaitable[Observation]]) -> None:
+        size, used, began = _size(Path(out.path)), time.process_time(), time.monotonic()
+        taken = await taking_one()
+        figures[f"{name}_seconds"] = time.monotonic() - began
+        figures[f"{name}_cpu"] = time.process_time() - used
+        figures[f"{name}_bytes"] = _size(Path(out.path)) - size
+        figures[f"{name}_rows"] = taken.changed
+
+    async def both() -> None:
+        await backend.open()
+        figures["before"] = _peak(os.getpid())
+        series = Series(backend, taking)
+        await take("full", lambda: series.full(series=True))
+        figures["peak"] = _peak(os.getpid())
+        virtual = backend.virtual_time
+        assert virtual is not None
+        await virtual.advance(CHANGED_AFTER_S)
+        await take("changes", series.changes)
+
+    asyncio.run(both())
+    return figures | {"peak_of_both": _peak(os.getpid())}
+
+
+def _with_longer_workload(name: str) -> Scenario:
+    """The scenario, with one topic of 100 partitions that still grow after the first snapshot."""
+    text = (Path(simulator.__file__).parent / "scenarios" / f"{name}.yaml").read_text()
+    assert WORKLOAD_ENDS in text
+    return parse(text.replace(WORKLOAD_ENDS, "stop: 600"), name, f"{name}.yaml")
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def watch(records: int, out: Path) -> dict[str, float]:
+    """The whole stream over logs with so many records; Spark runs before it begins."""
+    written = watched_clusters(out / "shipped", records)
+    with session("benchmark watch", SparkSettings("local[2]", "2g")) as spark:
+        spark.range(1000).selectExpr("sum(id)").collect()
+        java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+        began, used = time.monotonic(), _cpu_of_tree(java)
+        run_watch(spark, out / "shipped", storage_path(str(out / "out")))
+        return {"seconds": time.monotonic() - began, "cpu": _cpu_of_tree(java) - used, "records": written}
+
+
+def main(name: str, number: str, out: str, seeds: str = "20") -> None:
+    """Runs the job and prints its figures. ``number``: the workers of a drill, the scenario of a snapshot, the
+    records of the watch.
+    """
+    jobs: dict[str, Callable[[], dict[str, float]]] = {
+        "watch-stages": lambda: stages(Path(out), int(number)),
+        "watch": lambda: watch(int(number), Path(out)),
+        "snapshot": lambda: snapshot(number, storage_path(out)),
+        "drill": lambda: drill(int(number), storage_path(out), int(seeds)),
+    }
+    print(json.dumps(jobs[name]()))
 
 
 if __name__ == "__main__":

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from benchmarks.pipeline.rolling_restarts import write_restarts
 from pipeline.storage import StoragePath, storage_path
-from pipeline.watch.fold_records import READ, fold_records, in_order
+from pipeline.watch.fold_records import fold_records, in_order
+from pipeline.watch.fold_state import dump_state, load_state
 from pipeline.watch.incident_rows import event_rows, incident_rows
-from pipeline.watch.log_part import ShippedPart, read_part
+from pipeline.watch.log_part import ShippedPart, part_batches
+from pipeline.watch.packed_records import packed, unpacked
 from pipeline.watch.shipped_log import ShippedLog
+from pipeline.watch.topic_shards import SHARDS
 from pipeline.watch.watch_progress import WatchProgress
 from pipeline.watch.watch_query import WatchSettings, watch
 from recovery.metadata_log.incident_fold import FoldState, IncidentFold
@@ -46,16 +51,32 @@ def stages(folder: Path, records: int) -> dict[str, float]:
     def timed(name: str, run: Callable[[], Result]) -> Result:
         began = time.process_time()
         found = run()
-        spent[name] = (time.process_time() - began) / count * 1e6
+        spent[name] = spent.get(name, 0.0) + (time.process_time() - began) / count * 1e6
         return found
 
-    log, fold = ShippedLog(folder / "c"), IncidentFold(FoldState())
+    log = ShippedLog(folder / "c")
     end = timed("find whole batches", lambda: log.latest(None, 1 << 40))
     part = ShippedPart("c", folder / "c", None, end)
-    rows = timed("decode into rows", lambda: pa.Table.from_batches(list(read_part(part, list(READ)))))
-    taken = rows.select(["offset", "batch", "record"])
-    taken = taken.append_column("time_ms", rows["at"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()))
-    ordered = timed("put in order", lambda: in_order(taken))
-    timed("fold", lambda: fold_records(fold, ordered))
-    timed("rows of the tables", lambda: (event_rows("c", fold.moments), incident_rows("c", fold.ended)))
+    batches = timed("read", lambda: [(number, one.records) for number, one in part_batches(part)])
+    rows = pa.Table.from_batches(timed("pack", lambda: list(packed("c", batches))))
+    for shard in range(SHARDS):
+        streams = rows.filter(pc.equal(rows["shard"], shard))["records"].to_pylist()
+        fold = IncidentFold(FoldState())
+        ordered = timed("unpack", partial(_unpacked, streams))
+        timed("fold", partial(fold_records, fold, ordered))
+        timed("state", partial(_stored, fold))
+        timed("rows of the tables", partial(_rows, fold))
     return spent
+
+
+def _unpacked(streams: list[bytes]) -> pa.Table:
+    return in_order(unpacked(streams))
+
+
+def _stored(fold: IncidentFold) -> None:
+    load_state(dump_state(fold.state))
+
+
+def _rows(fold: IncidentFold) -> None:
+    event_rows("c", fold.moments)
+    incident_rows("c", fold.ended)

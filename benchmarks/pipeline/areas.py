@@ -1,0 +1,349 @@
+"""The areas that are measured, each with what it is compared with and its target."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from deltalake import DeltaTable
+
+from benchmarks.measure import ROOT, BenchmarkError
+from benchmarks.pipeline.generated_fleet import (
+    ALL_IN_SYNC,
+    OFFLINE,
+    ONE_IN_SYNC,
+    ONE_IN_SYNC_ONE_ELIGIBLE,
+    GeneratedSeries,
+    make_small_clusters,
+)
+from benchmarks.pipeline.process_tree import TreeFigures, measured, medians
+from benchmarks.pipeline.results_file import Section, load_now
+from pipeline.storage import storage_path
+
+MIB = 2**20
+ONE_PERCENT = 0.01
+MILLION = 1_000_000
+PLAN_LIMIT, ALL_OFFLINE_LIMIT = 1.5, 4.0
+"""The targets: CPU time of the plan by that of the bare read, with 1 % offline, and with all."""
+FLAT = 1.1
+"""The target: CPU time for each row may grow so much from the fewest to the most rows."""
+SMALL_LIMIT = 3.0
+"""The target: CPU time of the plan of small clusters by that of DuckDB's choice."""
+DUCKDB_LIMIT = 2.0
+"""The target: CPU time of exposure and of history by that of DuckDB for the same rows."""
+SMALL_CLUSTERS, SMALL_PARTITIONS = 5_000, 20
+DRILL_RATE = 70
+"""The target: incidents a second, on two cores."""
+WATCH_RATE = 150_000
+"""The target: records of metadata logs a second, on two cores."""
+STAGE_RECORDS = 500_000
+SCENARIO = "partitions-200000"
+JOB_SECONDS = 1500
+
+
+class Asked(NamedTuple):
+    """What is measured, and how often; files go below ``directory``."""
+
+    directory: Path
+    millions: tuple[int, ...]
+    rounds: int
+    seeds: int
+    records: int
+
+
+class Sides(NamedTuple):
+    """The command lines to measure, by name; ``{out}`` in one is a new directory in each round."""
+
+    directory: Path
+    commands: dict[str, tuple[str, ...]]
+
+    def measured(self, rounds: int) -> dict[str, TreeFigures]:
+        """The medians. The sides take turns, so that a change of the machine's load meets all of them."""
+        runs: dict[str, list[TreeFigures]] = {name: [] for name in self.commands}
+        for number in range(rounds):
+            for name, words in self.commands.items():
+                word = re.sub("[^a-z0-9]+", "-", name)
+                out = str(self.directory / f"out-{word}-{number}")
+                found = measured([word.replace("{out}", out) for word in words], self.directory)
+                sys.stderr.write(f"{name}: {found.seconds:.1f} s, {found.cpu:.1f} s of CPU time\n")
+                runs[name].append(found)
+        return {name: medians(found) for name, found in runs.items()}
+
+
+def _command(job: str, lake: Path, *more: str) -> tuple[str, ...]:
+    return (
+        *(
+            str(Path(sys.executable).with_name("ktriage")),
+            "pipeline",
+            job,
+            "--in",
+            str(lake),
+            "--out",
+            "{out}",
+        ),
+        *("--master", "local[2]", "--output", "json", *more),
+    )
+
+
+def _peer(name: str, lake: Path) -> tuple[str, ...]:
+    return (sys.executable, "-m", "benchmarks.pipeline.peers", name, str(lake))
+
+
+def _row(name: str, found: TreeFigures, beside: TreeFigures | None = None) -> str:
+    ratio = "" if beside is None else f"{found.cpu / beside.cpu:.2f}"
+    memory = " + ".join(f"{size / MIB:,.0f}" for size in (found.command, found.java, found.workers))
+    return f"| {name} | {found.seconds:.1f} s | {found.cpu:.1f} s | {ratio} | {memory} MiB |"
+
+
+_HEAD = (
+    "| | wall | CPU | by the peer | memory: command + Java + workers |",
+    "|:---|---:|---:|---:|---:|",
+)
+
+
+def plan(asked: Asked) -> Section:
+    """The plan beside a bare read of the same columns."""
+    load, lines, missed = load_now(), [*_PLAN_TEXT.strip().splitlines(), "", *_HEAD], list[str]()
+    per_row: dict[int, float] = {}
+    for millions in asked.millions:
+        found = _plan_sides(asked, millions)
+        for name, beside, limit in (
+            ("1 % offline", "bare", PLAN_LIMIT),
+            ("1 % offline and 5 x 200 changes", "bare", PLAN_LIMIT),
+            ("all offline", "bare, all offline", ALL_OFFLINE_LIMIT),
+        ):
+            ratio = found[name].cpu / found[beside].cpu
+            if ratio > limit:
+                missed.append(
+                    f"{millions} million, {name}: {ratio:.2f} times the bare read (target: {limit})"
+                )
+            lines.append(_row(f"plan, {millions} M, {name}", found[name], found[beside]))
+        lines += [_row(f"{name}, {millions} M", found[name]) for name in ("bare", "bare, all offline")]
+        if millions == min(asked.millions):
+            lines.append(_row("start of Spark alone", found["start"]))
+        per_row[millions] = found["1 % offline"].cpu / millions
+    growth = per_row[max(per_row)] / per_row[min(per_row)]
+    if growth > FLAT:
+        missed.append(f"CPU time for each row grows {growth:.2f} times with the rows (target: {FLAT})")
+    return Section("Plan", lines, missed, load)
+
+
+_PLAN_TEXT = """
+Partitions have three replicas; one in twenty has diverged logs, one in ten a replica that did not answer.
+*plan* is `ktriage pipeline plan` with its summary. *bare* is a process that starts Spark with the same settings
+and lets it read, from the same Parquet files, given their names and the schema, every row of the columns and
+nested fields that the plan may need, and write them to `noop`: no log of Delta, no search for snapshots, no
+changes merged, and nothing computed. *start* starts Spark and counts a thousand numbers: it is in both.
+"""
+
+
+def _plan_sides(asked: Asked, millions: int) -> dict[str, TreeFigures]:
+    folder = asked.directory / f"plan-{millions}"
+    full, changed, offline = (folder / name for name in ("full", "changed", "offline"))
+    for lake, share in ((full, ONE_PERCENT), (changed, ONE_PERCENT), (offline, 1.0)):
+        series = GeneratedSeries(storage_path(str(lake)), "fleet", millions * MILLION, share)
+        series.full()
+        if lake == changed:
+            for _ in range(5):
+                series.changes(200, (ALL_IN_SYNC, OFFLINE))
+    aggressive = ("--strategy", "aggressive")
+    commands = {
+        "1 % offline": _command("plan", full, *aggressive),
+        "1 % offline and 5 x 200 changes": _command("plan", changed, *aggressive),
+        "bare": _peer("bare", full),
+        "all offline": _command("plan", offline, *aggressive),
+        "bare, all offline": _peer("bare", offline),
+        "start": _peer("start", full),
+    }
+    return Sides(folder, commands).measured(asked.rounds if millions == 1 else 1)
+
+
+def small(asked: Asked) -> Section:
+    """The plan of many small clusters beside DuckDB."""
+    load, lake = load_now(), asked.directory / "lake"
+    make_small_clusters(storage_path(str(lake)), SMALL_CLUSTERS, SMALL_PARTITIONS)
+    sides = {"plan": _command("plan", lake), "DuckDB": _peer("duckdb-plan", lake)}
+    found = Sides(asked.directory, sides).measured(asked.rounds)
+    _check_rows(asked.directory / "out-plan-0" / "plans", found["DuckDB"])
+    lines = [
+        *_SMALL_TEXT.strip().splitlines(),
+        "",
+        *_HEAD,
+        _row("plan", found["plan"], found["DuckDB"]),
+        _row("DuckDB", found["DuckDB"]),
+    ]
+    return Section("Plan of small clusters", lines, _over(found, "plan", SMALL_LIMIT), load)
+
+
+_SMALL_TEXT = f"""
+{SMALL_CLUSTERS:,} clusters of {SMALL_PARTITIONS} partitions, one of them offline; a file for each cluster.
+*DuckDB* chooses a leader for each partition that is offline, by two threads: no candidates, preconditions, loss
+ranges, reasons, observations or checks of rows, and no table is written.
+"""
+
+
+def exposure(asked: Asked) -> Section:
+    """Exposure beside DuckDB's counts of the same failures."""
+    load, lake = load_now(), asked.directory / "lake"
+    GeneratedSeries(storage_path(str(lake)), "fleet", MILLION, 0.0).full()
+    sides = {
+        "exposure": _command("exposure", lake),
+        "DuckDB": _peer("duckdb-exposure", lake),
+        "start of Spark alone": _peer("start", lake),
+    }
+    found = Sides(asked.directory, sides).measured(asked.rounds)
+    out = asked.directory / "out-exposure-0"
+    _check_rows((out / "exposures", out / "exposed_topics"), found["DuckDB"])
+    lines = [
+        *_EXPOSURE_TEXT.strip().splitlines(),
+        "",
+        *_HEAD,
+        _row("exposure", found["exposure"], found["DuckDB"]),
+        *(_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
+    ]
+    return Section("Exposure", lines, _over(found, "exposure", DUCKDB_LIMIT), load)
+
+
+_EXPOSURE_TEXT = """
+1 M partitions with three replicas on 300 brokers in five racks, all online. *DuckDB* counts the same failures,
+pairs and topics in the same files, by two threads, in a process of its own: it checks no row, looks for no
+duplicates, and writes no table. Both find as many rows.
+"""
+
+CHANGES, CHANGED_ROWS = 11, 10_000
+
+
+def history(asked: Asked) -> Section:
+    """History beside DuckDB's incidents of the same snapshots."""
+    load, lake = load_now(), asked.directory / "lake"
+    series = GeneratedSeries(storage_path(str(lake)), "fleet", MILLION, ONE_PERCENT)
+    series.full()
+    for _ in range(CHANGES):
+        series.changes(CHANGED_ROWS, (ALL_IN_SYNC, OFFLINE, ONE_IN_SYNC, ONE_IN_SYNC_ONE_ELIGIBLE))
+    series.full()
+    sides = {
+        "history": _command("history", lake),
+        "DuckDB": _peer("duckdb-history", lake),
+        "start of Spark alone": _peer("start", lake),
+    }
+    found = Sides(asked.directory, sides).measured(asked.rounds)
+    _check_rows(asked.directory / "out-history-0" / "incidents", found["DuckDB"])
+    lines = [
+        *_HISTORY_TEXT.strip().splitlines(),
+        "",
+        *_HEAD,
+        _row("history", found["history"], found["DuckDB"]),
+        *(_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
+    ]
+    return Section("History", lines, _over(found, "history", DUCKDB_LIMIT), load)
+
+
+_HISTORY_TEXT = f"""
+1 M partitions, a minute between snapshots: a full one, {CHANGES} with {CHANGED_ROWS:,} changed partitions, and
+a full one. *DuckDB* finds the incidents with their bounds and outcomes in the same files, by two threads: it
+knows no gaps, chains or deleted partitions, checks no row, looks for no duplicates, has no events and no
+journal, and writes no table. Both find as many incidents.
+"""
+
+
+def _over(found: dict[str, TreeFigures], job: str, limit: float) -> list[str]:
+    ratio = found[job].cpu / found["DuckDB"].cpu
+    return [f"{job}: {ratio:.2f} times DuckDB's CPU time (target: {limit})"] if ratio > limit else []
+
+
+def _check_rows(tables: Path | Sequence[Path], peer: TreeFigures) -> None:
+    """Raises BenchmarkError if the peer found another number of rows than the job wrote."""
+    written = 0
+    for table in [tables] if isinstance(tables, Path) else tables:
+        written += sum(DeltaTable(str(table)).get_add_actions(flatten=True)["num_records"].to_pylist())
+    if written != int(peer.output):
+        raise BenchmarkError(f"the job wrote {written} rows, the peer found {peer.output.strip()}")
+
+
+def snapshot(asked: Asked) -> Section:
+    """A full snapshot of a simulated cluster, and a small change of it."""
+    load = load_now()
+    runs = [_figures("snapshot", SCENARIO, f"{asked.directory}/taken-{n}") for n in range(asked.rounds)]
+    told = {name: median(run[name] for run in runs) for name in runs[0]}
+    lines = [
+        "A simulated cluster of 200,000 partitions with three replicas, in the same process: its own time and",
+        "memory are in all figures.",
+        "",
+        "| | rows | wall | CPU | bytes written |",
+        "|:---|---:|---:|---:|---:|",
+        *(
+            f"| {name} | {told[f'{key}_rows']:,.0f} | {told[f'{key}_seconds']:.1f} s | {told[f'{key}_cpu']:.1f} s"
+            f" | {told[f'{key}_bytes']:,.0f} |"
+            for name, key in (("full", "full"), ("changes, a minute later", "changes"))
+        ),
+        "",
+        f"Memory: {told['before'] / MIB:,.0f} MiB with the simulation alone, {told['peak'] / MIB:,.0f} MiB at",
+        f"the peak of the full snapshot, {told['peak_of_both'] / MIB:,.0f} MiB at the peak of both.",
+    ]
+    return Section("Snapshot", lines, [], load)
+
+
+def drill(asked: Asked) -> Section:
+    """Incidents a second."""
+    load, lines, missed = load_now(), list[str](), list[str]()
+    for workers in (1, 2):
+        out = f"{asked.directory}/drill-{workers}"
+        told = _figures("drill", str(workers), out, str(asked.seeds))
+        rate = told["incidents"] / told["seconds"]
+        lines.append(f"- {workers} workers: {told['incidents']:,.0f} incidents, {rate:.0f} a second")
+    if rate < DRILL_RATE:
+        missed.append(f"{rate:.0f} incidents a second (target: {DRILL_RATE})")
+    return Section("Drills", lines, missed, load)
+
+
+def watch(asked: Asked) -> Section:
+    """Records of metadata logs a second, and the cost of each stage alone."""
+    load = load_now()
+    told = _figures("watch", str(asked.records), f"{asked.directory}/watched")
+    alone = _figures("watch-stages", str(STAGE_RECORDS), f"{asked.directory}/stages")
+    records, rate = told["records"], told["records"] / told["seconds"]
+    each = "; ".join(f"{name} {spent:.2f}" for name, spent in alone.items())
+    spent = told["cpu"] / records * 1e6
+    lines = [
+        f"- metadata logs of two clusters with broker restarts, {records:,.0f} records, from the first to the",
+        f"  last in the tables: {told['seconds']:.0f} s, {rate:,.0f} records a second,",
+        f"  {spent:.1f} µs of CPU time a record",
+        f"- its stages alone, in one process, {STAGE_RECORDS:,} records, in µs of CPU time a record: {each};",
+        f"  together {sum(alone.values()):.1f}",
+    ]
+    missed = [f"{rate:,.0f} records a second (target: {WATCH_RATE:,})"] if rate < WATCH_RATE else []
+    return Section("Watch", lines, missed, load)
+
+
+def _figures(*words: str) -> dict[str, float]:
+    """What a job of :mod:`benchmarks.pipeline.jobs` prints. Raises BenchmarkError."""
+    argv = [sys.executable, "-m", "benchmarks.pipeline.jobs", *words]
+    try:
+        ended = subprocess.run(
+            argv, cwd=ROOT, capture_output=True, text=True, timeout=JOB_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise BenchmarkError(f"{' '.join(words)} did not end within {JOB_SECONDS} s") from None
+    if ended.returncode != 0:
+        raise BenchmarkError(f"{' '.join(words)}: {(ended.stderr.strip().splitlines() or ['it failed'])[-1]}")
+    found: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
+    sys.stderr.write(f"{' '.join(words[:2])}: {found}\n")
+    return found
+
+
+AREAS: dict[str, Callable[[Asked], Section]] = {
+    "plan": plan,
+    "exposure": exposure,
+    "history": history,
+    "small": small,
+    "watch": watch,
+    "snapshot": snapshot,
+    "drill": drill,
+}
+"""The most important first."""

@@ -1,0 +1,68 @@
+"""Measures a command with everything that it starts: Spark's Java, and the Python workers of that."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks.measure import ROOT, BenchmarkError
+
+LAUNCHER = Path(__file__).with_name("tree_launcher.py")
+LIMIT_SECONDS = 1500
+
+
+class TreeFigures(NamedTuple):
+    """Wall and CPU time in seconds, and peak memory in bytes of the command's own process, of Java (Spark's driver,
+    which has the executor in it), and of the Python workers together. ``output``: what it printed.
+    """
+
+    seconds: float
+    cpu: float
+    command: int
+    java: int
+    workers: int
+    output: str = ""
+
+
+def measured(argv: Sequence[str], directory: Path) -> TreeFigures:
+    """Runs the command once. Raises BenchmarkError if it fails or hangs."""
+    out, err = directory / "stdout", directory / "stderr"
+    process = subprocess.Popen(
+        (sys.executable, "-I", "-S", str(LAUNCHER), str(out), str(err), *argv),
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(directory / "state")},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        printed, _ = process.communicate(timeout=LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise BenchmarkError(f"{argv[0]} did not end within {LIMIT_SECONDS} s") from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    figures = json.loads(printed)
+    if figures.pop("status") != 0:
+        raise BenchmarkError(f"{' '.join(argv)}\n{err.read_text(errors='replace')[-2000:]}")
+    return TreeFigures(**figures, output=out.read_text(errors="replace"))
+
+
+def medians(runs: Sequence[TreeFigures]) -> TreeFigures:
+    """Of each figure by itself."""
+    return TreeFigures(
+        median(one.seconds for one in runs),
+        median(one.cpu for one in runs),
+        int(median(one.command for one in runs)),
+        int(median(one.java for one in runs)),
+        int(median(one.workers for one in runs)),
+        runs[-1].output,
+    )
