@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
 
 _made: Any = tuple.__new__
+
+
+class DataBatch(NamedTuple):
+    """The data records of a batch: offset, time in milliseconds, and value. ``base``: its first offset."""
+
+    base: int
+    epoch: int
+    records: list[tuple[int, int, bytes]]
 
 
 class BatchReader:
@@ -33,6 +41,14 @@ class BatchReader:
         """Every data record, up to the first batch that is cut, damaged, compressed or behind missing ones: that is
         the problem.
         """
+        for batch in self.data_batches():
+            number = IN_SNAPSHOT if in_snapshot else batch.base
+            rows = [(offset, time_ms, number, value) for offset, time_ms, value in batch.records]
+            # As MetadataLogRecord(...) does, without a call of Python's for each of a million records.
+            yield from map(_made, repeat(MetadataLogRecord), rows)
+
+    def data_batches(self) -> Iterator[DataBatch]:
+        """The same, batch by batch; control batches are left out."""
         from aiokafka.errors import KafkaError  # noqa: PLC0415  # slow to import, and not for the first screen
         from aiokafka.record.default_records import DefaultRecordBatch  # noqa: PLC0415
 
@@ -56,13 +72,15 @@ class BatchReader:
                 self.next_offset = found.header.next_offset
                 if found.header.is_control:
                     continue
-                number = IN_SNAPSHOT if in_snapshot else base
-                rows = [(record.offset, record.timestamp, number, record.value) for record in batch]
+                records = [
+                    (record.offset, record.timestamp, record.value)
+                    for record in batch
+                    if record.value is not None
+                ]
             except (KafkaError, ValueError, OverflowError) as error:
                 self.problem = f"the batch at offset {base} cannot be read: {type(error).__name__}"
                 return
-            # As MetadataLogRecord(...) does, without a call of Python's for each of a million records.
-            yield from map(_made, repeat(MetadataLogRecord), [row for row in rows if row[3] is not None])
+            yield DataBatch(base, self.epoch, records)
         if batches.defect is not None:
             self.problem = batches.defect.text
 

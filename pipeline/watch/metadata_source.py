@@ -5,7 +5,8 @@ files of its metadata log are shipped.
     spark.readStream.format("ktriage.metadata").option("path", "/shipped").load()
 
 With a schema that has only some of the columns (``.schema("cluster string, offset long, leader int")``) only
-these are made. The directory must be the same place on the driver and on every executor.
+these are made. With the columns of :data:`~pipeline.watch.packed_records.PACKED`, a row has many records. The
+directory must be the same place on the driver and on every executor.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from backends.metadata_log.directory import MetadataDirError
-from pipeline.watch.log_part import ShippedPart, read_part
+from pipeline.watch.log_part import ShippedPart, part_batches, read_part
 from pipeline.watch.log_position import ShippedPosition, StreamOffset, from_json, to_json
+from pipeline.watch.packed_records import PACKED, packed
 from pipeline.watch.record_columns import spark_schema
 from pipeline.watch.shipped_log import MARK, ShippedLog, cluster_directories
 
@@ -96,7 +98,10 @@ class ShippedLogReader(DataSourceStreamReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return read_part(partition.value, self._names)
+        part = partition.value
+        if self._names == PACKED.names:
+            return packed(part.cluster, ((number, batch.records) for number, batch in part_batches(part)))
+        return read_part(part, self._names)
 
 
 def _moved(start: ShippedPosition | None, end: ShippedPosition) -> bool:

@@ -77,9 +77,9 @@ SPARK_TYPES = {
 }
 
 
-def spark_schema(names: Sequence[str] = tuple(SCHEMA.names)) -> str:
-    """The columns ``names`` as Spark declares them."""
-    return ", ".join(f"{name} {SPARK_TYPES[SCHEMA.field(name).type]}" for name in names)
+def spark_schema(schema: Any = SCHEMA) -> str:
+    """Its columns as Spark declares them."""
+    return ", ".join(f"{field.name} {SPARK_TYPES[field.type]}" for field in schema)
 
 
 class RecordRow(NamedTuple):
@@ -103,8 +103,8 @@ def record_batch(cluster: str, rows: Sequence[RecordRow], names: Sequence[str]) 
         "at": lambda: pc.multiply(pa.array(times, pa.int64()), 1000).cast(pa.timestamp("us", "UTC")),
         "batch": lambda: pa.array(batches, pa.int64()),
         "kind": lambda: _translated(pc.binary_slice(records, 1, 2), _kind, BEGINS),
-        "topic_id": lambda: _topic_ids(records),
-        "record": lambda: _shown(records),
+        "topic_id": lambda: topic_ids_of(records),
+        "record": lambda: shown_records(records),
     }
     decoded: list[dict[str, Any]] | None = None
     found = []
@@ -139,7 +139,8 @@ def _kind(head: bytes) -> str:
         return f"Type{head[0]}" if head else "Empty"
 
 
-def _topic_ids(records: Any) -> Any:
+def topic_ids_of(records: Any) -> Any:
+    """The topic id of each record about a topic or a partition as text; null for the others."""
     of_partition = _of_types(records, RecordType.PARTITION, RecordType.PARTITION_CHANGE)
     found = _translated(pc.if_else(of_partition, pc.binary_slice(records, 7, 23), None), uuid_text)
     of_topic = pc.indices_nonzero(_of_types(records, RecordType.TOPIC, RecordType.REMOVE_TOPIC)).to_pylist()
@@ -151,7 +152,7 @@ def _topic_ids(records: Any) -> Any:
     return pa.array(texts, pa.string())
 
 
-def _shown(records: Any) -> Any:
+def shown_records(records: Any) -> Any:
     """The records that may be shown; null for the others."""
     shown = _of_types(records, *_HARMLESS)
     configs = pc.indices_nonzero(_of_types(records, RecordType.CONFIG)).to_pylist()

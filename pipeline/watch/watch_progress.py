@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from pipeline.watch.log_position import ShippedPosition, from_json
+from pipeline.watch.log_position import ShippedPosition, StreamOffset, from_json
 
 
 class WatchProgress(NamedTuple):
-    """``records`` were read in ``seconds``. ``clusters``: where each cluster's log has been read to, by name."""
+    """``records``: by so many offsets the logs were read further, in ``seconds``. ``clusters``: where the log of
+    each cluster has been read to, by name. ``moved``: something was read, perhaps only a snapshot.
+    """
 
     batch_id: int
     records: int
     seconds: float
     clusters: dict[str, ShippedPosition]
+    moved: bool
 
     @property
     def per_second(self) -> float:
@@ -35,10 +38,22 @@ class WatchProgress(NamedTuple):
 def progress_of(reported: Any) -> WatchProgress:
     """Spark's StreamingQueryProgress."""
     fields = json.loads(reported.json)
-    end = fields["sources"][0]["endOffset"] or {}
+    source = fields["sources"][0]
+    before, after = _offsets(source["startOffset"]), _offsets(source["endOffset"])
     return WatchProgress(
         fields["batchId"],
-        fields["numInputRows"],
+        sum(_offsets_between(before.get(name), at) for name, at in after.items()),
         fields["durationMs"].get("triggerExecution", 0) / 1000,
-        from_json(json.loads(end) if isinstance(end, str) else end),
+        after,
+        # Spark counts rows, which have many records each.
+        moved=fields["numInputRows"] > 0,
     )
+
+
+def _offsets(written: Any) -> StreamOffset:
+    return from_json(json.loads(written) if isinstance(written, str) else written or {})
+
+
+def _offsets_between(start: ShippedPosition | None, end: ShippedPosition) -> int:
+    begins = start is None or start.generation != end.generation
+    return max(0, end.offset - (end.began if begins or start is None else start.offset))

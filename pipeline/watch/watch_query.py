@@ -21,10 +21,11 @@ from pipeline.job_run import spark_message
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import check_room, create, data_files, explained, opened, table_place
 from pipeline.tables.schemas import TableDefinition
-from pipeline.watch.fold_records import READ, folded
+from pipeline.watch.fold_records import folded
 from pipeline.watch.incident_rows import TABLES
 from pipeline.watch.log_position import from_json
 from pipeline.watch.metadata_source import FORMAT, MOST_BYTES, PATH, ShippedLogSource
+from pipeline.watch.packed_records import PACKED
 from pipeline.watch.record_columns import spark_schema
 from pipeline.watch.shipped_log import cluster_directories
 from pipeline.watch.watch_progress import WatchProgress, progress_of
@@ -57,7 +58,7 @@ def start(spark: Any, settings: WatchSettings) -> Any:
     spark.dataSource.register(ShippedLogSource)
     records = (
         spark.readStream.format(FORMAT)
-        .schema(spark_schema(READ))
+        .schema(spark_schema(PACKED))
         .option(PATH, source.path)
         .option(MOST_BYTES, settings.most_bytes)
         .load()
@@ -140,7 +141,7 @@ def watch(spark: Any, settings: WatchSettings, report: Report, *, once: bool) ->
 
     query = start(spark, settings)
     try:
-        newest = WatchProgress(-1, 0, 0.0, {})
+        newest = WatchProgress(-1, 0, 0.0, {}, moved=False)
         while not query.awaitTermination(_POLL_SECONDS):
             # The status is older than the progress, so that nothing is missed at the end.
             idle = _is_idle(query.status)
@@ -151,7 +152,7 @@ def watch(spark: Any, settings: WatchSettings, report: Report, *, once: bool) ->
             for found in made:
                 if found.batch_id > newest.batch_id:
                     before, newest = newest, found
-                    if found.records or found.problems != before.problems:
+                    if found.moved or found.problems != before.problems:
                         report(found)
             if once and idle:
                 return
@@ -171,10 +172,10 @@ def _left_by_earlier_run(out: StoragePath) -> WatchProgress:
     """The end of the newest micro-batch in the checkpoint. Raises PipelineError."""
     numbers = [int(file.name) for file in (out / CHECKPOINT / _OFFSETS).walk() if file.name.isdecimal()]
     if not numbers:
-        return WatchProgress(-1, 0, 0.0, {})
+        return WatchProgress(-1, 0, 0.0, {}, moved=False)
     last = max(numbers)
     written = (out / CHECKPOINT / _OFFSETS / str(last)).read().decode().splitlines()[-1]
-    return WatchProgress(last, 0, 0.0, from_json(json.loads(written)))
+    return WatchProgress(last, 0, 0.0, from_json(json.loads(written)), moved=False)
 
 
 def _is_idle(status: dict[str, Any]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from recovery.controller.registration import PartitionChange, Registration
+from recovery.metadata_log.change_decoder import decode_small_change
 from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
 from recovery.metadata_log.log_changes import (
     BrokerSubject,
@@ -119,15 +120,15 @@ class ChangeReader:
         for record in records:
             self._read += 1
             value = record.value
-            change = decoded_before.get(value[:_SUBJECT_AT] + value[_CHANGE_AT:])
-            subject = subjects.get(value[_SUBJECT_AT:_CHANGE_AT])
+            change = decoded_before.get(value[:SUBJECT_AT] + value[CHANGE_AT:])
+            subject = subjects.get(value[SUBJECT_AT:CHANGE_AT])
             if change is not None and subject is not None and self._transaction is None:
                 take(record, subject, change)
                 continue
             if value == _NO_OP:
                 continue
             try:
-                if self._transaction is None and value[:_SUBJECT_AT] in _OF_PARTITION:
+                if self._transaction is None and value[:SUBJECT_AT] in _OF_PARTITION:
                     take(record, *self._decode_partition(value))
                     continue
                 decoded = decode(value)
@@ -196,21 +197,31 @@ class ChangeReader:
         """The value of a PartitionRecord or a PartitionChangeRecord. Equal bytes are decoded once: most records of
         a busy log change many partitions in the same way. Raises MalformedRecordError.
         """
-        key = value[:_SUBJECT_AT] + value[_CHANGE_AT:]
-        change = self._decoded.get(key)
-        if change is None:
-            reader = FieldReader(value, _CHANGE_AT)
-            kind, version = _OF_PARTITION[value[:_SUBJECT_AT]]
-            change = read_registration(reader, kind, version)
-            reader.end()
-            self._decoded[key] = change
-        where = value[_SUBJECT_AT:_CHANGE_AT]
+        where, rest = value[SUBJECT_AT:CHANGE_AT], value[:SUBJECT_AT] + value[CHANGE_AT:]
+        return self.partition_subject(where), self.partition_fields(rest)
+
+    def partition_subject(self, where: bytes) -> PartitionSubject:
+        """The partition in a record's bytes from SUBJECT_AT to CHANGE_AT. Raises MalformedRecordError."""
         subject = self._subjects.get(where)
         if subject is None:
             reader = FieldReader(where)
             partition = reader.int32()
             subject = self._subjects[where] = self._partition(reader.uuid(), partition)
-        return subject, change
+        return subject
+
+    def partition_fields(self, rest: bytes) -> Registration | PartitionChange:
+        """What the record says, given without those bytes. Raises MalformedRecordError."""
+        change = self._decoded.get(rest)
+        if change is None:
+            kind, version = _OF_PARTITION[rest[:SUBJECT_AT]]
+            if kind is RecordType.PARTITION_CHANGE:
+                change = decode_small_change(rest, SUBJECT_AT, version)
+            if change is None:
+                reader = FieldReader(rest, SUBJECT_AT)
+                change = read_registration(reader, kind, version)
+                reader.end()
+            self._decoded[rest] = change
+        return change
 
 
 _NO_OP = bytes((FRAME_VERSION, RecordType.NO_OP, 0, 0))
@@ -219,4 +230,5 @@ _OF_PARTITION = {
     for kind in (RecordType.PARTITION, RecordType.PARTITION_CHANGE)
     for version in range(HIGHEST_VERSIONS[kind] + 1)
 }
-_SUBJECT_AT, _CHANGE_AT = 3, 23
+SUBJECT_AT, CHANGE_AT = 3, 23
+"""Where partition and topic id begin in a PartitionRecord or a PartitionChangeRecord, and where they end."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recovery.controller.registration import Registration
+from recovery.controller.registration import PartitionChange, Registration
 from recovery.metadata_log.change_reader import ChangeReader
 from recovery.metadata_log.log_changes import (
     IN_SNAPSHOT,
@@ -174,6 +174,43 @@ class IncidentFold:
             self._reader.pending,
         )
 
+    # For those who fold the changes of partitions that are in no incident themselves
+
+    @property
+    def settled(self) -> bool:
+        """Whether every change is reported as it comes: no gap is being closed, and no transaction is open."""
+        return not self._uncertain and self._reader.pending is None
+
+    @property
+    def goes_on(self) -> int:
+        """The first offset that counts."""
+        return self._goes_on
+
+    @property
+    def states(self) -> PartitionStates:
+        return self._states
+
+    def registration(self, subject: PartitionSubject) -> Registration | None:
+        """The present state of the partition; None: it is not known."""
+        state = self._states.now.get(subject)
+        return None if state is None else state.registration
+
+    def in_incident(self, subject: PartitionSubject) -> bool:
+        return subject in self._incidents
+
+    def partition_subject(self, where: bytes) -> PartitionSubject:
+        """The partition of a record, given its bytes from SUBJECT_AT to CHANGE_AT. Raises MalformedRecordError."""
+        return self._reader.partition_subject(where)
+
+    def partition_fields(self, rest: bytes) -> Registration | PartitionChange:
+        """What a record about a partition says, given without those bytes. Raises MalformedRecordError."""
+        return self._reader.partition_fields(rest)
+
+    def passed(self, offset: int, time_ms: int) -> None:
+        """What was not given to :meth:`extend` up to there is in the states, and begins no incident."""
+        if offset > self._newest_offset:
+            self._newest_offset, self._newest_ms = offset, time_ms
+
     # One change
 
     def _is_new(self, record: MetadataLogRecord) -> bool:
@@ -194,7 +231,7 @@ class IncidentFold:
             taken = self._states.take(subject, change)
             if taken is None or silent:
                 return
-            if taken.kind in _BEGINNINGS or subject in self._incidents:
+            if taken.kind in BEGINNINGS or subject in self._incidents:
                 self._steps.append((HistoryRow(offset, time_ms, batch, subject, change), taken.step))
             return
         if isinstance(change, RemoveTopicRecord) and isinstance(subject, TopicSubject):
@@ -273,7 +310,9 @@ class IncidentFold:
         )
 
 
-_BEGINNINGS = frozenset((EventKind.OFFLINE, EventKind.UNCLEAN_ELECTION))
+BEGINNINGS = frozenset((EventKind.OFFLINE, EventKind.UNCLEAN_ELECTION))
+"""The kinds of changes that begin an incident. The other changes of a partition are only reported in one."""
+
 _NOWHERE = Registration((), (), -1)
 _OF_CLUSTER = frozenset(
     (

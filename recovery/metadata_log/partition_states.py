@@ -122,8 +122,12 @@ class PartitionStates:
         kind = kind_of_move(before, after)
         if after is None:
             return TakenChange(kind, self.now.pop(subject), None)
-        new = self.now[subject] = EpochState(self._shape_of(after), after.leader_epoch, after.partition_epoch)
-        return TakenChange(kind, state, new)
+        self.put(subject, after)
+        return TakenChange(kind, state, self.now[subject])
+
+    def put(self, subject: PartitionSubject, after: Registration) -> None:
+        """The partition is in that state."""
+        self.now[subject] = EpochState(self._shape_of(after), after.leader_epoch, after.partition_epoch)
 
     def _shape_of(self, registration: Registration) -> Registration:
         shape = registration._replace(leader_epoch=0, partition_epoch=0)

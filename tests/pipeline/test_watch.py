@@ -13,6 +13,7 @@ import pytest
 
 from pipeline.errors import PipelineError
 from pipeline.storage import storage_path
+from pipeline.watch.topic_shards import SHARDS, shard_of
 from pipeline.watch.watch_progress import WatchProgress
 from pipeline.watch.watch_query import CHECKPOINT, WatchSettings, watch
 from tests.pipeline.watched_logs import (
@@ -92,6 +93,21 @@ def test_a_wrong_path_is_no_quiet_fleet(spark: Any, tmp_path: Path, made: bool, 
     with pytest.raises(PipelineError, match=said):
         watch(spark, settings(tmp_path), lambda _: None, once=True)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_topic_stays_in_its_shard(spark: Any) -> None:
+    """A checkpoint has the states by shard, and an earlier version let Spark choose the shard."""
+    topics = [
+        ("AAAAAAAAAAAAAAAAAAAAQQ",),
+        ("x9DEc5sMTk-2CsBkTqY0Ww",),
+        ("_w-Q2bNTSqm6Ty2NnjVHnA",),
+        ("short",),
+        ("",),
+    ]
+    found = spark.createDataFrame(topics, "id string").selectExpr(
+        "id", f"pmod(xxhash64(id), {SHARDS}) AS shard"
+    )
+    assert {row["id"]: row["shard"] for row in found.collect()} == {id_: shard_of(id_) for (id_,) in topics}
 
 
 @pytest.mark.timeout(600)
