@@ -151,8 +151,9 @@ def _clean_return(row: EligibleRow, width: int) -> list[Line]:
         lines = fold(line(Piece(text, Tone.STRONG)), width, "  ")
     for text in () if row.advice is None else do_not_start(row.advice):
         lines += fold(line(Piece(text, Tone.BAD)), width, "  ")
-    if row.clean and not row.rules.elr:
-        text = "The ELR is off: Kafka elects it whatever its log lost, for example when its host lost power."
+    if row.clean and (not row.rules.elr or any(_elected_unchecked(row, broker) for broker in row.clean)):
+        why = "The topic elects uncleanly by itself" if row.rules.elr else "The ELR is off"
+        text = f"{why}: Kafka elects it whatever its log lost, for example when its host lost power."
         lines += fold(line(Piece(text, Tone.WARN)), width, "  ")
     alike: dict[tuple[Piece, ...], list[int]] = {}
     for broker in (*row.failed, *row.clean):
@@ -161,6 +162,18 @@ def _clean_return(row: EligibleRow, width: int) -> list[Line]:
         who = f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {both(brokers)}, each"
         lines += fold(line(Piece(f"  {who}: "), *pieces), width, "    ")
     return lines
+
+
+def _elected_unchecked(row: EligibleRow, broker: int) -> bool:
+    """Whether Kafka elects it also after an unclean shutdown: on a topic that elects uncleanly by itself, in spite
+    of the ELR.
+    """
+    advice = row.advice
+    if advice is None:
+        return False
+    return broker in advice.check_disk or any(
+        one.broker == broker and not one.checks_records for one in advice.keep_down
+    )
 
 
 def _empty_disk(row: EligibleRow, broker: int) -> tuple[Piece, ...]:
@@ -173,7 +186,7 @@ def _empty_disk(row: EligibleRow, broker: int) -> tuple[Piece, ...]:
     elected = row.with_empty_disk(broker)
     if isinstance(elected, Unknown):
         return (pieces, Piece("What happens if it comes back empty is not known.", Tone.WARN))
-    if elected:
+    if elected or _elected_unchecked(row, broker):
         text = "Coming back with an EMPTY disk, it is elected anyway, and all that it held is lost"
         return (pieces, Piece(f"{text}: look at its log dirs before it is started.", Tone.BAD))
     text = "Coming back with an empty disk, it is noticed by the controller and not elected"

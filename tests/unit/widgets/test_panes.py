@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.advice import Advice, AdviceKind
 from recovery.controller.rules import ControllerRules
 from recovery.disks.values import DiskOutcome
 from recovery.model import Survey, TopicPartition, Unknown, Why
@@ -204,6 +205,22 @@ async def test_where_the_elr_notices_an_empty_disk_that_is_said_too() -> None:
         screen = " ".join(text_of(pilot.app).split())
         assert "brokers 2 and 3, each: does not answer" in screen
         assert "it is noticed by the controller and not elected" in screen
+
+
+async def test_on_a_topic_that_elects_by_itself_an_empty_disk_is_elected_in_spite_of_the_elr() -> None:
+    survey = examples.survey(
+        examples.state("t", isr=(), elr=(2, 3), last_known=(2,)), {1: examples.log((5, 0, 9))}
+    )
+    advice = Advice(AdviceKind.BRING_BACK, (2, 3), check_disk=(2, 3))
+    row = eligible(survey, DiskWord.NOT_KNOWN)._replace(advice=advice)
+    pane = EligiblePane()
+    async with Harness(pane).run_test(size=(100, 40)) as pilot:
+        pane.update(EligibleView((row,)))
+        await pilot.pause()
+        screen = " ".join(text_of(pilot.app).split())
+        assert "The topic elects uncleanly by itself: Kafka elects it whatever its log lost" in screen
+        assert "Coming back with an EMPTY disk, it is elected anyway" in screen
+        assert "not elected" not in screen
 
 
 MEMBERS = (
