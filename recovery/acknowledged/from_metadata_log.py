@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from recovery.acknowledged.broker_restarts import broker_restarts, restart_after_copy, shut_down
+from recovery.acknowledged.broker_restarts import (
+    BrokerRestart,
+    broker_restarts,
+    restart_after_copy,
+    shut_down,
+)
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.min_isr_over_time import BEFORE_THE_LOG, min_isr_over_time
 from recovery.acknowledged.partition_facts import has_epochs
@@ -27,6 +32,9 @@ class InSyncHistories:
         self._unreadable = bool(counts.malformed or counts.unknown)
         self._intervals: dict[int, tuple[PartitionInterval, ...]] = {}
         self._shared: dict[Hashable, InSyncHistory] = {}
+        # A log of many recoveries has thousands of changes of each broker.
+        self._restarts: dict[int, tuple[BrokerRestart, ...]] = {}
+        self._shut_down: dict[int, bool] = {}
 
     def of(self, survey: Survey) -> InSyncHistory | Unknown:
         """The partition's history, or why it cannot be used: it must end in the state that the survey found, and
@@ -62,12 +70,16 @@ class InSyncHistories:
         if first.batch == IN_SNAPSHOT:
             intervals = (intervals[0]._replace(offset=BEFORE_THE_LOG), *intervals[1:])
         brokers = sorted({broker for one in intervals for broker in one.registration.replicas})
+        for broker in brokers:
+            if broker not in self._restarts:
+                self._restarts[broker] = (*broker_restarts(history, broker), *self._unseen)
+                self._shut_down[broker] = shut_down(history, broker)
         return InSyncHistory(
             intervals,
             min_isr_over_time(history, topic, brokers, min_isr),
-            {broker: (*broker_restarts(history, broker), *self._unseen) for broker in brokers},
+            {broker: self._restarts[broker] for broker in brokers},
             from_creation=first.batch != IN_SNAPSHOT,
-            shut_down=frozenset(broker for broker in brokers if shut_down(history, broker)),
+            shut_down=frozenset(broker for broker in brokers if self._shut_down[broker]),
         )
 
 
