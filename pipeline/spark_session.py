@@ -28,13 +28,16 @@ DRIVER_MEMORY = "2g"
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """``master`` None: local, with all cores. ``archive``: the package for executors on other machines."""
+    """``master`` None: local, with all cores. ``archive``: the package for executors on other machines. ``brief``:
+    a job whose work is done in Python, so that Java runs briefly.
+    """
 
     master: str | None = None
     driver_memory: str = DRIVER_MEMORY
     progress: bool = False
     archive: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    brief: bool = False
 
 
 def submitted() -> bool:
@@ -153,8 +156,7 @@ def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit
         quiet = scratch / "log4j2.properties"
         quiet.write_text(_QUIET)
         os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUIET_JAVA)
-        java = f"-Dlog4j2.configurationFile=file:{quiet} {_QUIET_JAVA}"
-        options.setdefault("spark.driver.extraJavaOptions", java)
+        options.setdefault("spark.driver.extraJavaOptions", java_options(settings, quiet))
     for key, value in options.items():
         builder = builder.config(key, value)
     interrupted = signal.getsignal(signal.SIGINT)
@@ -164,6 +166,18 @@ def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit
         signal.signal(signal.SIGINT, interrupted)
     return spark
 
+
+def java_options(settings: SparkSettings, quiet: Path) -> str:
+    """Of the JVM of a session; ``quiet``: the file with the settings of its log."""
+    options = f"-Dlog4j2.configurationFile=file:{quiet} {_QUIET_JAVA}"
+    local = (settings.master or "local").startswith("local")
+    return f"{options} {_FIRST_COMPILER_ONLY}" if settings.brief and local else options
+
+
+_FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1"
+"""Half of the CPU time of a job on a million partitions was Java compiling Spark's code a second time, for a speed
+that only a much longer job would gain from: the rules run in Python.
+"""
 
 _QUIET_JAVA = "-Xlog:disable -Xlog:all=warning:stderr -XX:-UsePerfData"
 """Options that stop a JVM from logging to stdout: stdout is for results, and the output of Spark's launcher

@@ -9,7 +9,7 @@ from pipeline.snapshot.input_splits import Reading
 from pipeline.spark_session import SparkSettings, session
 from pipeline.tables.schema_conversion import ddl
 
-SETTINGS = SparkSettings("local[2]", "2g")
+SETTINGS = SparkSettings("local[2]", "2g", brief=True)
 
 
 def bare_read(lake: str) -> int:

@@ -23,7 +23,9 @@ def run_job(job: JobOptions, name: str, body: JobBody) -> JobResult:
     """
     made_at = now()
     target = run_target(storage_path(job.out), name, made_at, uuid.uuid4().hex[:8])
-    settings = SparkSettings(job.master, job.driver_memory, sys.stderr.isatty(), archive=job.archive)
+    settings = SparkSettings(
+        job.master, job.driver_memory, sys.stderr.isatty(), archive=job.archive, brief=name != "history"
+    )
     return carry_out(JobRun(name, target, made_at, version()), settings, body)
 
 

@@ -30,6 +30,8 @@ pre { background: #f2f4f6; padding: .6rem; white-space: pre-wrap; overflow-wrap:
 figure { margin: .7rem 0; } figcaption { font-size: .85rem; color: #555; } svg { max-width: 100%; height: auto; }
 .bars div { overflow-wrap: anywhere; font-size: .85rem; } .bars .bar { background: #2f6fab; height: .6rem;
 margin-bottom: .35rem; } svg text { font-family: ui-monospace, monospace; }
+@media (max-width: 600px) { body { margin: 1rem .5rem; } .wide { font-size: 11px; }
+td, th { padding: .15rem .2rem; } }
 @media print { body { margin: 0; max-width: none; font-size: 11px; } td { font-size: 10px; }
 .wide { overflow: visible; } figure, tr { break-inside: avoid; }
 h2, h3 { break-after: avoid; } * { print-color-adjust: exact; } }

@@ -16,7 +16,7 @@ import pytest
 from pipeline.errors import NotInstalled, PipelineError
 from pipeline.executor_archive import build
 from pipeline.results import JobResult, RunTarget, commit, read_result, read_results, run_target
-from pipeline.spark_session import SparkSettings, check_java, configuration
+from pipeline.spark_session import SparkSettings, check_java, configuration, java_options
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import append, read_partitions
 from pipeline.tables.schema_conversion import ddl
@@ -146,3 +146,10 @@ def test_the_written_schema_is_what_spark_reads() -> None:
     text = ddl(PARTITION_STATES.schema)
     assert text.startswith("`cluster_id` string, `day` date, `snapshot` string")
     assert "`taken_at` timestamp" in text and "`replicas` array<struct<`broker`: int" in text
+
+
+def test_a_job_on_this_machine_is_compiled_once_and_a_stream_to_the_end(tmp_path: Path) -> None:
+    brief, stream = SparkSettings(brief=True), SparkSettings()
+    elsewhere = SparkSettings("spark://h:7077", brief=True)
+    once = ["TieredStopAtLevel=1" in java_options(one, tmp_path) for one in (brief, stream, elsewhere)]
+    assert once == [True, False, False]
