@@ -14,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lint unit spark live bench soak mutants lock clean
+.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lane-live-3 lane-lint lint unit spark live bench soak mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -76,17 +76,19 @@ screenshots: $(VENV)/.dev java
 	@sed -n '/^What each/,/one of the two logs had are there/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m testbed.screenshots.terminal_svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
-# Four lanes, because the tests on a real Kafka, in terminals and on the network mostly wait. Every file of tests/live
-# is in one of the two live lanes.
-LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log
-SECOND_LANE := test_advice* test_quorum* test_rescue* test_restore* test_side_by_side* test_wire*
+# Side by side, because the tests on a real Kafka, in terminals and on the network mostly wait. Every file of
+# tests/live is in one of the three live lanes.
+SECOND_LANE := test_advice* test_quorum* test_rescue* test_restore* test_side_by_side*
+THIRD_LANE := test_survey* test_wire*
+LANES := lane-here lane-screens lane-live-1 lane-live-2 lane-live-3 lane-lint
+LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/live-3.log $(VENV)/screens.log $(VENV)/lint.log
 LIVE_TESTS := tests/live
 SCREENS := tests/console tests/wire
 UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
-test: lint
+test: $(VENV)/.dev java tmux
 	@rm -f $(LANE_LOGS)
-	@echo "tests run in four lanes; the output of three goes to $(LANE_LOGS) and is shown at the end" >&2
-	@status=0; $(MAKE) --no-print-directory -j4 lane-here lane-screens lane-live-1 lane-live-2 || status=$$?; \
+	@echo "lint and tests run side by side; the output of all but one goes to $(LANE_LOGS) and is shown at the end" >&2
+	@status=0; $(MAKE) --no-print-directory --keep-going -j$(words $(LANES)) $(LANES) || status=$$?; \
 	    cat $(LANE_LOGS); exit $$status
 
 lane-here:
@@ -98,11 +100,18 @@ lane-screens:
 
 lane-live-1:
 	@$(MAKE) --no-print-directory live > $(VENV)/live-1.log 2>&1 \
-	    LIVE_TESTS="tests/live $(SECOND_LANE:%=--ignore-glob='*/%.py')"
+	    LIVE_TESTS="tests/live $(patsubst %,--ignore-glob='*/%.py',$(SECOND_LANE) $(THIRD_LANE))"
 
 lane-live-2:
 	@$(MAKE) --no-print-directory live > $(VENV)/live-2.log 2>&1 \
 	    LIVE_TESTS="$(wildcard $(SECOND_LANE:%=tests/live/%.py))"
+
+lane-live-3:
+	@$(MAKE) --no-print-directory live > $(VENV)/live-3.log 2>&1 \
+	    LIVE_TESTS="$(wildcard $(THIRD_LANE:%=tests/live/%.py))"
+
+lane-lint:
+	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
