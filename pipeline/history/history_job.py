@@ -60,7 +60,7 @@ def incidents(spark: Any, sources: HistorySources, rows: Any, actions: Sequence[
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     moments = sources.moments(spark)
-    islands = _islands(_states(rows, moments))
+    islands = _islands(_states(_of_partitions_in_incidents(rows), moments))
     ends = moments.groupBy("cluster_id", "segment").agg(
         f.max("at").alias("segment_end"),
         f.max("last").alias("newest"),
@@ -68,6 +68,13 @@ def incidents(spark: Any, sources: HistorySources, rows: Any, actions: Sequence[
     )
     found = islands.where("bad AND NOT deleted").join(f.broadcast(ends), ["cluster_id", "segment"])
     return _with_actor(spark, _with_bounds(found), actions)
+
+
+def _of_partitions_in_incidents(rows: Any) -> Any:
+    """Most partitions are never in one, and their rows need not be put in order."""
+    shows = " OR ".join(f"({condition})" for condition in KINDS.values())
+    shown = rows.where(f"flaw IS NULL AND NOT deleted AND ({shows})").select(*KEY).distinct()
+    return rows.join(shown, list(KEY), "left_semi")
 
 
 def _states(rows: Any, moments: Any) -> Any:
