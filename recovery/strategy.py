@@ -15,9 +15,10 @@ from recovery.acknowledged.verdict import (
     VerdictKind,
 )
 from recovery.loss import fullness
-from recovery.model import Standing, Survey, Unknown
+from recovery.model import Survey, Unknown
 from recovery.ranking import Candidate, Ranking, answered, rank
 from recovery.wording.quantity_text import both, either
+from recovery.wording.replica_text import STANDING_WORDS
 from recovery.wording.verdict_text import verdict_text
 
 
@@ -354,19 +355,10 @@ def _nobody(survey: Survey, ranked: tuple[Candidate, ...], failed: tuple[int, ..
     if not ranked:
         reason = "no replica answered"
     else:
-        states = ", ".join(f"{c.broker} is {_standing_words(c.standing)}" for c in ranked)
+        states = ", ".join(f"{c.broker} is {STANDING_WORDS[c.standing]}" for c in ranked)
         reason = f"no replica that answered can be elected: {states}"
     left = tuple(broker for broker in survey.state.replicas if broker not in failed)
     return _no_election(DecisionKind.NO_CANDIDATE, reason, waits_for=left)
-
-
-def _standing_words(standing: Standing) -> str:
-    return {
-        Standing.FENCED: "fenced",
-        Standing.OFFLINE_REPLICA: "offline for the controller",
-        Standing.UNREGISTERED: "not registered",
-        Standing.ELECTABLE: "electable",
-    }[standing]
 
 
 def _other_choice(survey: Survey, ranking: Ranking) -> int | None:

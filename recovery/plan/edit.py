@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recovery.model import TopicPartition
-from recovery.plan.make import by_hand_reason, standing_words
+from recovery.plan.make import by_hand_reason
 from recovery.plan.values import Plan, PlanCandidate, PlanError, PlanRow
 from recovery.ranking import Ranking
+from recovery.wording.replica_text import STANDING_WORDS
 
 
 def with_leader(plan: Plan, tp: TopicPartition, broker: int) -> Plan:
@@ -38,7 +39,7 @@ def led_by(row: PlanRow, broker: int, ranking: Ranking) -> PlanRow:
             f"broker {broker} did not answer when the plan was made: make a new plan to choose it"
         )
     if not candidate.electable:
-        standing = standing_words(candidate.standing)
+        standing = STANDING_WORDS[candidate.standing]
         raise PlanError(
             f"broker {broker} was {standing} when the plan was made: make a new plan once it can be elected"
         )

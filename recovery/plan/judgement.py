@@ -23,11 +23,11 @@ from typing import NamedTuple
 from recovery.assignment_order import blocked_by_last_known_leader, needs_reorder
 from recovery.loss import count, loss
 from recovery.model import NO_EPOCH, Lineage, PartitionState, Standing, Survey, TopicPartition, Unknown, Why
-from recovery.plan.make import standing_words
 from recovery.plan.plan_review import candidate_harm
 from recovery.plan.planned_log import emptied, lost_of_planned_log
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+from recovery.wording.replica_text import STANDING_WORDS
 
 
 class RowDecision(StrEnum):
@@ -294,7 +294,7 @@ def _better_log_electable(row: PlanRow, now: Survey, ranking: Ranking) -> Judgem
     for one in better:
         replica = now.replica(one.broker)
         if replica is not None and replica.electable:
-            was = f"broker {one.broker} was {standing_words(one.standing)} when the plan was made"
+            was = f"broker {one.broker} was {STANDING_WORDS[one.standing]} when the plan was made"
             what = f"{was}, can be elected now"
             return _stale(row, Reason.BETTER_LOG, f"{what}, and has the better log")
     return None
@@ -322,7 +322,7 @@ def _not_electable(row: PlanRow, now: Survey) -> Judgement | None:
     leader, planned = row.leader, row.candidate(row.leader)
     replica = now.replica(leader)
     if replica is None or not replica.electable:
-        standing = "gone" if replica is None else standing_words(replica.standing)
+        standing = "gone" if replica is None else STANDING_WORDS[replica.standing]
         detail = f"broker {leader} is {standing}"
         return Judgement(row.tp, RowDecision.TRY_AGAIN, Reason.NOT_ELECTABLE, detail)
     if planned is None:
@@ -344,7 +344,7 @@ def _returned_silent(row: PlanRow, now: Survey) -> Judgement | None:
         if standing is Standing.ELECTABLE or replica is None or not replica.electable:
             continue
         if isinstance(replica.log, Unknown):
-            what = f"broker {broker} was {standing_words(standing)} when the plan was made"
+            what = f"broker {broker} was {STANDING_WORDS[standing]} when the plan was made"
             detail = f"{what}, can be elected now, and does not report its log: {replica.log}"
             return Judgement(row.tp, RowDecision.TRY_AGAIN, Reason.RETURNED_SILENT, detail)
     return None

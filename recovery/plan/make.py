@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.loss import Loss, loss
-from recovery.model import NO_LEADER, Lineage, Replica, Standing, Survey, TopicPartition, Unknown
+from recovery.model import NO_LEADER, Lineage, Replica, Survey, TopicPartition, Unknown
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow, Silent
 from recovery.ranking import Candidate, Ranking, rank
 from recovery.strategy import Decision, DecisionKind, Strategy, clean_electors, decide, election_order
+from recovery.wording.replica_text import STANDING_WORDS
 
 _NO_MARKS: Mapping[str, tuple[Mark, ...]] = {}
 _NOT_TOLD: Mapping[TopicPartition, int] = {}
@@ -117,12 +118,7 @@ def _cannot_lead(survey: Survey, ranked: tuple[Candidate, ...], leader: int) -> 
 
 
 def _not_electable(replica: Replica) -> str:
-    return f"broker {replica.broker} cannot be elected: {standing_words(replica.standing)}"
-
-
-def standing_words(standing: Standing) -> str:
-    """The standing as part of a sentence."""
-    return "offline for the controller" if standing is Standing.OFFLINE_REPLICA else str(standing)
+    return f"broker {replica.broker} cannot be elected: {STANDING_WORDS[replica.standing]}"
 
 
 def one_line(text: str) -> str:

@@ -76,13 +76,13 @@ def risk_text(risk: Risk, *, native: bool | None = None) -> str:
         return (
             "if the chosen leader drops out, its partition stays offline: this cluster elects the designated leader"
             " or nobody. Only if it refuses ElectLeaders v3 to you (CLUSTER_ACTION is missing), the order of the"
-            f" replicas decides, and {len(risk.rows):,} of {risk.elect:,} may lose more (offsets lost then:"
-            f" {range_text(*risk.then)})"
+            f" replicas decides, and {len(risk.rows):,} of {risk.elect:,} may lose more, or newer records (offsets"
+            f" lost then: {range_text(*risk.then)})"
         )
     unless = " unless this cluster elects designated leaders only (ElectLeaders v3)" if native is None else ""
     return (
-        f"if the chosen leader drops out, {len(risk.rows):,} of {risk.elect:,} may lose more{unless};"
-        f" offsets lost then: {range_text(*risk.then)}; as planned: {range_text(*risk.planned)}"
+        f"if the chosen leader drops out, {len(risk.rows):,} of {risk.elect:,} may lose more, or newer"
+        f" records{unless}; offsets lost then: {range_text(*risk.then)}; as planned: {range_text(*risk.planned)}"
     )
 
 
