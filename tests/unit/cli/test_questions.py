@@ -162,7 +162,7 @@ def test_where_the_cluster_elects_the_designated_leader_or_nobody_the_question_s
     assert "would lead" not in ended.err
 
 
-STAYS, MAY = "its partition stays offline: this cluster elects", "2 of 2 may lose more"
+STAYS, MAY = "its partition stays offline: this cluster elects", "2 of 2 may lose more, or newer records"
 UNLESS = f"{MAY} unless this cluster elects designated leaders only"
 
 
