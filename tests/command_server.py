@@ -25,6 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from tests import kept_runs
+
 ENTRY_POINTS = {
     "ktriage": "main",
     "kafka-unclean-recovery": "kafka_unclean_recovery",
@@ -102,7 +104,7 @@ def start_server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     It answers with two lines: ``{"pid": …}`` when the run has started, ``{"status": …}`` when it has ended.
     """
     ours, theirs = socket.socketpair()
-    argv = (sys.executable, "-m", "tests.command_server", str(theirs.fileno()))
+    argv = (sys.executable, "-m", "tests.command_server", str(theirs.fileno()), str(kept_runs.directory()))
     with theirs:
         server = subprocess.Popen(argv, pass_fds=(theirs.fileno(),), cwd=ROOT, stdout=subprocess.DEVNULL)
     return ours, server
@@ -117,10 +119,11 @@ def request(
     return json.dumps(asked).encode() + b"\n"
 
 
-def serve(number: int) -> None:
+def serve(number: int, kept: Path) -> None:
     """Forks a run for every line that arrives."""
     import console.cli.main  # noqa: F401  # loaded only in the server
 
+    kept_runs.keep(kept)
     ours = socket.socket(fileno=number)
     with ours, ours.makefile("r") as lines:
         for line in lines:
@@ -191,4 +194,4 @@ def _load(modules: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]))
+    serve(int(sys.argv[1]), Path(sys.argv[2]))

@@ -6,6 +6,8 @@ import signal
 
 from hypothesis import settings
 
+from tests import kept_runs
+
 # No test asserts a duration, and on a busy machine any deadline can be missed.
 settings.register_profile("ktriage", deadline=None)
 settings.load_profile("ktriage")
@@ -15,3 +17,5 @@ settings.load_profile("ktriage")
 for _signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(_signum) is signal.SIG_IGN:
         signal.signal(_signum, lambda _signum, _frame: None)
+
+kept_runs.keep(kept_runs.directory())

@@ -87,12 +87,13 @@ async def test_a_choice_is_judged_by_the_copy_too(copy_dir: Path, out_of_reach: 
 async def test_the_timeline_tells_the_copy_until_the_controller_answers(
     copy_dir: Path, out_of_reach: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    within_reach = SimulatedMembership.metadata_log
     out_of_reach()
     async with console(SCENARIO, size=(160, 40), copy=copy_of(copy_dir)) as robot:
         await robot.opens("7")
         await robot.sees("payments-0 OFFLINE", "from the copy", "no controller answers", "ends at 1970-01-01")
         told = [row.key for row in robot.desk.timeline.view.rows]
-        monkeypatch.undo()
+        monkeypatch.setattr(SimulatedMembership, "metadata_log", within_reach)
         await robot.opens("1")
         await robot.opens("7")
         await robot.sees("from the active controller")
@@ -144,11 +145,11 @@ async def test_a_log_that_cannot_be_read_on_may_lack_a_restart(monkeypatch: pyte
         async def refused(*_: object) -> None:
             raise NotAllowed("CLUSTER_ACTION", "the cluster", "reading the metadata log")
 
-        monkeypatch.setattr(source._log.__class__, "read", lambda *_, **__: refused())
-        await robot.looks_again()
-        assert verdict(robot).none
-        assert conditions(robot) == {ConditionKind.RECORDS_KEPT}
-        monkeypatch.undo()
+        with monkeypatch.context() as without_permission:
+            without_permission.setattr(source._log.__class__, "read", lambda *_, **__: refused())
+            await robot.looks_again()
+            assert verdict(robot).none
+            assert conditions(robot) == {ConditionKind.RECORDS_KEPT}
         await robot.looks_again()
         assert not conditions(robot)
 

@@ -93,11 +93,12 @@ async def test_a_log_that_may_not_be_read_says_what_is_needed(monkeypatch: pytes
     async def refused(_: SimulatedMembership) -> None:
         raise NotAllowed("CLUSTER_ACTION", "the cluster", "reading the metadata log")
 
+    allowed = SimulatedMembership.metadata_log
     monkeypatch.setattr(SimulatedMembership, "metadata_log", refused)
     async with console(STORY, size=(100, 30)) as robot:
         await robot.opens("7")
         await robot.sees("CLUSTER_ACTION", "ktriage timeline --metadata-dir COPY")
-        monkeypatch.undo()
+        monkeypatch.setattr(SimulatedMembership, "metadata_log", allowed)
         monkeypatch.setattr(timeline_feed, "PAUSE_AFTER_ERROR", 0.01)
         await robot.opens("1")
         await robot.opens("7")

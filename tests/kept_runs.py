@@ -1,0 +1,81 @@
+"""Simulated incidents are replayed once for all tests that meet them.
+
+Every command on a scenario replays it from its start until the operator comes. The first test that does so keeps
+that moment as the simulator keeps a long run (``backends.simulator.operate.checkpoint``), and every later one
+continues from a copy of its own. Tests that break a rule of the simulator replay for themselves: ``replayed``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.simulator.operate import checkpoint
+from backends.simulator.operate.session_store import SessionStore
+from backends.simulator.simulation import Simulation
+
+_REPLAYED = SessionStore._replayed
+_FROM_CHECKPOINT = SessionStore._from_checkpoint
+_directory = Path()
+
+
+@cache
+def directory() -> Path:
+    """Where this process keeps runs, for itself and the commands that it starts; removed when it ends."""
+    return Path(_temporary().name)
+
+
+@cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="ktriage-runs-")
+
+
+def keep(where: Path) -> None:
+    """From now on this process keeps runs in ``where``, and uses those that are kept there."""
+    global _directory  # noqa: PLW0603  # the methods below have no place for it
+    _directory = where
+    checkpoint._source()  # computed once, not in each forked process
+    SessionStore._replayed = _replayed  # type: ignore[method-assign]
+    SessionStore._from_checkpoint = _from_kept  # type: ignore[method-assign]
+
+
+@contextmanager
+def replayed() -> Iterator[None]:
+    """Every run is replayed inside."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SessionStore, "_replayed", _REPLAYED)
+        patch.setattr(SessionStore, "_from_checkpoint", _FROM_CHECKPOINT)
+        yield
+
+
+async def _replayed(self: SessionStore, sent: list[dict[str, Any]], now: int) -> Simulation:
+    kept, arrival = _kept(self), self._scenario.operator_at
+    if _comes_from_file(self) and now >= arrival and not kept.exists():
+        simulation = Simulation(self._scenario, self._seed)
+        await simulation.come_to(arrival)
+        checkpoint.write(kept, {}, simulation)
+    return await _REPLAYED(self, sent, now)
+
+
+def _from_kept(self: SessionStore, sent: list[dict[str, Any]], now: int) -> tuple[Simulation, int]:
+    simulation, done = _FROM_CHECKPOINT(self, sent, now)
+    if _comes_from_file(self) and simulation.now == 0 and now >= self._scenario.operator_at:
+        return checkpoint.load(_kept(self)) or simulation, 0
+    return simulation, done
+
+
+def _comes_from_file(store: SessionStore) -> bool:
+    """A scenario that a test has built itself has no digest, so nothing tells it from another of its name."""
+    return bool(store._scenario.digest)
+
+
+def _kept(store: SessionStore) -> Path:
+    named = (store._scenario.name, store._scenario.digest, store._seed)
+    return _directory / hashlib.sha256(repr(named).encode()).hexdigest()
