@@ -14,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lane-live-3 lane-lint lint unit spark live bench soak mutants lock clean
+.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lane-lint lint unit spark live bench soak mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -77,11 +77,10 @@ screenshots: $(VENV)/.dev java
 	    | $(BIN)/python -m testbed.screenshots.terminal_svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
 # Side by side, because the tests on a real Kafka, in terminals and on the network mostly wait. Every file of
-# tests/live is in one of the three live lanes.
-SECOND_LANE := test_advice* test_quorum* test_rescue* test_restore* test_side_by_side*
-THIRD_LANE := test_survey* test_wire*
-LANES := lane-here lane-screens lane-live-1 lane-live-2 lane-live-3 lane-lint
-LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/live-3.log $(VENV)/screens.log $(VENV)/lint.log
+# tests/live is in one of the two live lanes; a third one, and its cluster, would take the cores from the others.
+SECOND_LANE := test_advice* test_quorum* test_rescue* test_restore* test_side_by_side* test_wire*
+LANES := lane-here lane-screens lane-live-1 lane-live-2 lane-lint
+LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/lint.log
 LIVE_TESTS := tests/live
 SCREENS := tests/console tests/wire
 UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
@@ -100,15 +99,11 @@ lane-screens:
 
 lane-live-1:
 	@$(MAKE) --no-print-directory live > $(VENV)/live-1.log 2>&1 \
-	    LIVE_TESTS="tests/live $(patsubst %,--ignore-glob='*/%.py',$(SECOND_LANE) $(THIRD_LANE))"
+	    LIVE_TESTS="tests/live $(SECOND_LANE:%=--ignore-glob='*/%.py')"
 
 lane-live-2:
 	@$(MAKE) --no-print-directory live > $(VENV)/live-2.log 2>&1 \
 	    LIVE_TESTS="$(wildcard $(SECOND_LANE:%=tests/live/%.py))"
-
-lane-live-3:
-	@$(MAKE) --no-print-directory live > $(VENV)/live-3.log 2>&1 \
-	    LIVE_TESTS="$(wildcard $(THIRD_LANE:%=tests/live/%.py))"
 
 lane-lint:
 	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1

@@ -6,6 +6,7 @@ encoder as the simulator's: 2,000 topics of 10 partitions, changes of every part
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import subprocess
@@ -139,11 +140,16 @@ def _met_text(met: bool) -> str:
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["fold"]:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.metadata_log", description=__doc__)
+    # Each part is measured in a process of its own, which this program starts.
+    parser.add_argument("part", nargs="?", choices=("fold", "scan"), help=argparse.SUPPRESS)
+    parser.add_argument("folder", nargs="?", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.part == "fold":
         print(json.dumps(measure_fold()))
         return 0
-    if sys.argv[1:2] == ["scan"]:
-        print(json.dumps(measure_scan(Path(sys.argv[2]))))
+    if asked.part == "scan":
+        print(json.dumps(measure_scan(asked.folder)))
         return 0
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory) / "__cluster_metadata-0"

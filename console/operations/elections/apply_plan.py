@@ -184,15 +184,17 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         return Conclusion(status, result.counts, unfinished=unrestored, next=self._next(result))
 
     def _next(self, result: Applied) -> tuple[str, ...]:
-        file, stale = str(self.file), RowDecision.STALE
+        file, decisions = str(self.file), {check.decision for check in result.prepared.refused}
         if result.elected is not None and result.elected.unrestored:
             return ("resume",)
         if result.interrupted:
             return "resume", "--plan", file
         # Online or stale, all of it: applying it again would change nothing.
-        refused = result.elected is None and any(c.decision is stale for c in result.prepared.refused)
-        if refused or result.stale:
+        unsent = result.elected is None
+        if (unsent and RowDecision.STALE in decisions) or result.stale:
             return "plan", *_same_choice(result.prepared.plan), unused(file)
+        if unsent and RowDecision.TRY_AGAIN in decisions:
+            return "apply", file
         return _restore(result) or ("verify", file)
 
 

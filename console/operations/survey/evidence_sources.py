@@ -31,7 +31,8 @@ async def evidence_sources(backend: Backend) -> tuple[FurtherSource, ...]:
         FurtherSource(
             "metadata log, from the active controller",
             await _log_available(backend),
-            "CLUSTER_ACTION on the cluster; the controllers' listener must be reachable",
+            "CLUSTER_ACTION on the cluster; the controllers' listener must be reachable"
+            + await _addresses(backend),
             _LOG_ADDS,
         ),
         FurtherSource(
@@ -47,6 +48,21 @@ async def evidence_sources(backend: Backend) -> tuple[FurtherSource, ...]:
             "where its logs end",
         ),
     )
+
+
+async def _addresses(backend: Backend) -> str:
+    """Where the voters listen, as the end of a sentence; "" where the cluster does not tell."""
+    membership: Membership | None = getattr(backend, "membership", None)
+    if membership is None:
+        return ""
+    try:
+        async with asyncio.timeout(SECONDS):
+            await membership.open()
+            voters = (await membership.describe()).voters.voters
+    except (TimeoutError, BackendError):
+        return ""
+    found = [f"{voter.key.id} at {one.host}:{one.port}" for voter in voters for one in voter.endpoints]
+    return f" ({', '.join(found)})" if found else ""
 
 
 async def _log_available(backend: Backend) -> bool | Unknown:

@@ -107,7 +107,7 @@ def _source_table(sources: Sequence[FurtherSource]) -> Iterator[str]:
         TextColumn("NEEDS", below=True),
         TextColumn("ADDS", below=True),
     )
-    return table(columns, [(s.name, _available(s.available), s.needs, s.adds) for s in sources])
+    return table(columns, [(s.name, _available(s.available), printable(s.needs), s.adds) for s in sources])
 
 
 def _available(reported: bool | Unknown | None) -> str:

@@ -77,6 +77,16 @@ def test_a_plan_of_which_everything_moved_is_stale_and_a_new_one_is_the_next_ste
     )
 
 
+def test_a_chosen_broker_that_is_silent_leads_back_to_the_same_plan(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    backend.logs = {**backend.logs, 1: SILENT}
+    ended = call("ktriage", "apply", *ANY, plan, "--yes", "--reason", "a drill")
+    assert ended.status == 1 and elected(backend) == [], ended
+    assert "orders-0: try again: broker 1: not answered" in ended.err, ended
+    assert f"next: ktriage apply {plan} " in ended.err and "next: ktriage verify" not in ended.err, ended
+
+
 def test_before_the_elections_every_log_is_read_once_and_once_more_where_they_are_sent(
     call: Caller, meanwhile: Meanwhile
 ) -> None:
