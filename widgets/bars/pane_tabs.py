@@ -65,7 +65,8 @@ def tab_line(tabs: Sequence[Tab], current: str, width: int) -> Line:
     """
     for badges, titles in ((True, True), (False, True), (False, False)):
         pieces = [_tab(tab, current, badged=badges, titled=titles or tab.key == current) for tab in tabs]
-        tabs_line = line(*pieces)
+        last = pieces.pop()
+        tabs_line = line(*pieces, last._replace(text=last.text.rstrip()))
         if width_of(tabs_line) <= width:
             return tabs_line
     return tabs_line
