@@ -6,7 +6,6 @@ batch in the file. Blocking: to be called from a thread.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 from pathlib import Path
@@ -16,15 +15,10 @@ from backends.log_segments.segment_reader import DefectKind, SegmentReader
 from backends.log_segments.segment_source import SegmentBytes, SegmentError, SegmentFile, reason_of
 from console.new_files import sync_directory
 from console.rescue.manifest import SEGMENT_NAME, SegmentEntry
+from console.segment_append import MOST_OFFSETS, SEGMENT_BYTES, SPARE_BYTES, append_whole, has_room
 from recovery.model import NO_EPOCH
 from recovery.rescue_branches import RescueBranch
 
-SEGMENT_BYTES = 1 << 30
-"""A segment ends before it becomes larger, as Kafka's own do by default."""
-_MOST_OFFSETS = (1 << 31) - 1
-"""Offsets in a segment: its index holds them in 31 bits."""
-SPARE_BYTES = 64 << 20
-"""Bytes that are left free on the disk, for the journal and the plan."""
 PARTIAL = ".partial"
 _CHUNK = 1 << 20
 _CUT = (DefectKind.CUT_SHORT, DefectKind.ZEROS)
@@ -145,7 +139,7 @@ class BranchWriter:
 
     @staticmethod
     def _is_full(segment: SegmentEntry, more: int, next_offset: int) -> bool:
-        return segment.size + more > SEGMENT_BYTES or next_offset - segment.first_offset > _MOST_OFFSETS
+        return segment.size + more > SEGMENT_BYTES or next_offset - segment.first_offset > MOST_OFFSETS
 
     def _begin(self, base_offset: int) -> None:
         name = f"{base_offset:020d}.log"
@@ -156,19 +150,11 @@ class BranchWriter:
 
     def _write(self, data: memoryview) -> None:
         assert self._open is not None
-        disk = os.fstatvfs(self._fd)
-        if disk.f_bavail * disk.f_frsize < len(data) + SPARE_BYTES:
+        if not has_room(self._fd, len(data)):
             raise RescueDiskError(
                 f"{self._directory}: less than {SPARE_BYTES >> 20} MiB would be left on its disk"
             )
-        written = 0
-        try:
-            while written < len(data):
-                written += os.write(self._fd, data[written:])
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._fd, self._open.size)
-            raise
+        append_whole(self._fd, data, self._open.size)
 
     def _roll(self) -> None:
         """Ends the open segment, if there is one."""

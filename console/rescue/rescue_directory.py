@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from console.directory_lock import locked
 from console.errors import InputError
 from console.journal.journal_lines import moment
 from console.new_files import replace_own, write_new
 from console.rescue.branch_summary import check_segments
-from console.rescue.branch_writer import SPARE_BYTES, BranchWriter
+from console.rescue.branch_writer import BranchWriter
 from console.rescue.manifest import (
     INDEX,
     MANIFEST,
@@ -26,6 +26,7 @@ from console.rescue.manifest import (
     read_manifest,
 )
 from console.rescue.rescued_branch import RescuedBranch
+from console.segment_append import SPARE_BYTES
 from recovery.rescue_branches import RescueBranch, UnreadReplica
 from recovery.wording.quantity_text import human_bytes
 
@@ -151,17 +152,3 @@ class RescueDirectory:
         replace_own(
             path, index_json(RescueIndex(known.header, tuple(places.values()), tuple(unread))), _PRIVATE
         )
-
-
-def locked(path: Path) -> int:
-    """A descriptor that holds the directory's lock until it is closed. Raises InputError: another run has it."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be used: {error.strerror}") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise InputError(f"{path}: another run is writing to it") from None
-    return descriptor

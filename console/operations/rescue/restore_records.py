@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backends.base.protocol import Backend, Progress
+from console.directory_lock import locked
 from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.journal.recorded_restores import recorded_restores, spans_detail
@@ -30,7 +31,6 @@ from console.operations.rescue.restore_notes import (
 from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, TargetPartition, key_of
 from console.operations.rescue.restore_target import RestoreTarget, TopicAges, source_target, topic_target
 from console.provenance import now
-from console.rescue.rescue_directory import locked
 from console.rescue.rescued_branch import DamagedRescue, RescueContents, RescuedBranch, open_rescue
 from console.rescue.restore_journal import RestoreJournal
 from console.rescue.restore_selection import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rescue.rescue_directory import locked
+from console.directory_lock import locked
 from console.signals import Stopped
 from recovery.model import TopicPartition
 from tests.unit.cli.command_process import Caller
