@@ -28,5 +28,13 @@ class Refused(BackendError):
     """The request may not be sent: a precondition does not hold. Nothing was sent."""
 
 
+class LogDiverged(BackendError):
+    """The cluster's metadata log is another one before ``offset`` than what was read of it before."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"the metadata log has changed before offset {offset}: read it again")
+        self.offset = offset
+
+
 class NoLeader(BackendError):
     """Controllers answer, but none of them is the leader: nothing can be committed now."""

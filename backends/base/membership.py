@@ -17,7 +17,7 @@ from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import Unknown
 
 if TYPE_CHECKING:
-    from backends.base.metadata_log_reader import MetadataLogReader
+    from backends.base.metadata_log_reader import MetadataLogBytes, MetadataLogReader
 
 KRAFT_VERSION = "kraft.version"
 CHANGE_TIMEOUT = 30.0
@@ -171,6 +171,10 @@ class Membership(Protocol):
 
     async def metadata_log(self) -> MetadataLogReader:
         """The metadata log as the active controller serves it, not read yet. Raises NotOffered, BackendError."""
+        ...
+
+    async def metadata_log_bytes(self) -> MetadataLogBytes:
+        """The same for a copy of it, in bytes. Raises NotAllowed, BackendError."""
         ...
 
     async def add_voter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from backends.base.errors import BackendError, NotOffered
+from backends.base.errors import BackendError, LogDiverged, NotOffered
 from backends.base.metadata_log_reader import MetadataLogReader, ReadProgress
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import Unknown, Why
@@ -62,8 +62,8 @@ class MetadataLogSource:
                 await log.read(progress=progress)
         except BackendError as error:
             self.unread = Unknown(Why.NOT_ANSWERED, str(error))
-            if type(error) is BackendError:
-                self._log = None  # an older part of the log was deleted meanwhile
+            if type(error) in (BackendError, LogDiverged):
+                self._log = None  # an older part of the log was deleted or changed meanwhile
             raise
         self.unread = None
         return log

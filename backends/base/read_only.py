@@ -45,7 +45,7 @@ from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
     from backends.base.check_report import CheckReport
-    from backends.base.metadata_log_reader import MetadataLogReader
+    from backends.base.metadata_log_reader import MetadataLogBytes, MetadataLogReader
 
 READ_ONLY = "the cluster is only read here; nothing was sent"
 
@@ -104,6 +104,9 @@ class ReadOnlyMembership:
 
     async def metadata_log(self) -> MetadataLogReader:
         return await self._membership.metadata_log()
+
+    async def metadata_log_bytes(self) -> MetadataLogBytes:
+        return await self._membership.metadata_log_bytes()
 
     async def add_voter(
         self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT

@@ -26,7 +26,7 @@ from backends.live.calls.raft_voters import add_voter, remove_voter
 from backends.live.client.addresses import Address, parse_address
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import as_unknown
-from backends.live.metadata_log import LiveMetadataLog
+from backends.live.metadata_log import LiveMetadataLog, LiveMetadataLogBytes
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.controllers import ControllerConnections, controller_addresses
 from backends.live.nodes.node_probe import asked, probe
@@ -140,10 +140,18 @@ class LiveMembership:
 
     async def metadata_log(self) -> LiveMetadataLog:
         """The metadata log as the active controller serves it (not read yet). Raises BackendError."""
+        await self._learn_controllers()
+        return LiveMetadataLog(self._controllers)
+
+    async def metadata_log_bytes(self) -> LiveMetadataLogBytes:
+        """The same for a copy of it. Raises BackendError."""
+        await self._learn_controllers()
+        return LiveMetadataLogBytes(self._controllers)
+
+    async def _learn_controllers(self) -> None:
         await self._learn()
         if not self._controllers.known:
             await self._learn_from_broker()
-        return LiveMetadataLog(self._controllers)
 
     async def close(self) -> None:
         """Close the connections to controllers; those to brokers belong to the backend."""

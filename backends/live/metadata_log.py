@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TypeVar
 
 from backends.base.errors import BackendError, NoLeader
-from backends.base.metadata_log_reader import ReadProgress
+from backends.base.metadata_log_reader import LogBytes, LogSnapshot, ReadProgress
 from backends.live.calls.fetch_metadata_log import LogPart, SnapshotId, fetch_metadata_log, fetch_snapshot
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError
 from backends.live.nodes.controllers import ControllerConnections
 from backends.metadata_log.batches import BatchReader
 from recovery.metadata_log.history import MetadataHistory
+
+T = TypeVar("T")
 
 LEADER_CHANGES = 3
 """This many changes of the leader are followed before the reading fails."""
@@ -45,16 +50,7 @@ class LiveMetadataLog:
     async def read(self, *, wait: float = 0.0, progress: ReadProgress | None = None) -> int:
         """As the protocol says. Raises NotAllowed without CLUSTER_ACTION, NoLeader, Unreachable, …"""
         before = len(self.history)
-        for left in reversed(range(LEADER_CHANGES)):
-            try:
-                epoch = (await self._controllers.quorum()).leader_epoch
-                await self._controllers.leading(
-                    partial(self._read, leader_epoch=epoch, wait=wait, progress=progress)
-                )
-                break
-            except NoLeader:
-                if not left:
-                    raise
+        await _of_leader(self._controllers, partial(self._read, wait=wait, progress=progress))
         return len(self.history) - before
 
     async def _read(
@@ -85,8 +81,8 @@ class LiveMetadataLog:
         if part.snapshot is None:
             self._take(part)
             return
-        oldest = await self._oldest_snapshot(conn, leader_epoch, part.log_start) or part.snapshot
-        batches = BatchReader(await self._whole_snapshot(conn, leader_epoch, oldest))
+        oldest = await _oldest_snapshot(conn, leader_epoch, part.log_start) or part.snapshot
+        batches = BatchReader(await _whole_snapshot(conn, leader_epoch, oldest))
         # Nothing is asked after the snapshot was folded: a reading that is broken off before begins once more.
         following = await fetch_metadata_log(conn, leader_epoch, oldest.end_offset, oldest.epoch)
         self.history.extend(batches.data_records(in_snapshot=True))
@@ -97,38 +93,6 @@ class LiveMetadataLog:
         self.snapshot_offset = self.next_offset = oldest.end_offset
         self.high_watermark = part.high_watermark
         self._take(following)
-
-    async def _oldest_snapshot(
-        self, conn: BrokerConnection, leader_epoch: int, log_start: int
-    ) -> SnapshotId | None:
-        """The snapshot that the log continues from. No API returns its epoch; it is at most that of the next
-        record.
-        """
-        if log_start <= 0:
-            return None
-        part = await fetch_metadata_log(conn, leader_epoch, log_start + 1, leader_epoch)
-        batches = BatchReader(part.records)
-        next(batches.data_records(), None)
-        for epoch in range(batches.epoch, max(-1, batches.epoch - EPOCHS_TRIED), -1):
-            found = SnapshotId(log_start, epoch)
-            try:
-                if await fetch_snapshot(conn, leader_epoch, found, 0) is not None:
-                    return found
-            except BrokerError:
-                raise
-            except BackendError:
-                return None  # it is being deleted at this moment: the newest serves, and tells less
-        return None
-
-    async def _whole_snapshot(self, conn: BrokerConnection, leader_epoch: int, snapshot: SnapshotId) -> bytes:
-        data = bytearray()
-        while True:
-            part = await fetch_snapshot(conn, leader_epoch, snapshot, len(data))
-            if part is None or not part.data:
-                raise BackendError(f"the snapshot at offset {snapshot.end_offset:,} was deleted meanwhile")
-            data += part.data
-            if len(data) >= part.size:
-                return bytes(data)
 
     def _take(self, part: LogPart) -> None:
         self.high_watermark = part.high_watermark
@@ -142,3 +106,81 @@ class LiveMetadataLog:
         if batches.problem is not None and batches.next_offset <= self.next_offset:
             raise BackendError(f"the controller's answer cannot be read: {batches.problem}")
         self.next_offset = max(self.next_offset, min(batches.next_offset, part.high_watermark))
+
+
+class LiveMetadataLogBytes:
+    """Implements :class:`backends.base.metadata_log_reader.MetadataLogBytes`."""
+
+    def __init__(self, controllers: ControllerConnections) -> None:
+        self._controllers = controllers
+
+    async def read(self, offset: int, epoch: int, *, wait: float = 0.0) -> LogBytes | LogSnapshot:
+        """As the protocol says."""
+        return await _of_leader(
+            self._controllers, partial(_bytes_at, offset=offset, last_epoch=epoch, wait=wait)
+        )
+
+
+async def _bytes_at(
+    conn: BrokerConnection, *, leader_epoch: int, offset: int, last_epoch: int, wait: float
+) -> LogBytes | LogSnapshot:
+    part = await fetch_metadata_log(conn, leader_epoch, offset, last_epoch, wait=wait)
+    if part.snapshot is not None and offset == 0:
+        # Whoever has nothing is sent to the newest snapshot, although the log may go back further.
+        part = await fetch_metadata_log(conn, leader_epoch, 1, leader_epoch)
+    if part.snapshot is not None:
+        oldest = await _oldest_snapshot(conn, leader_epoch, part.log_start) or part.snapshot
+        data = await _whole_snapshot(conn, leader_epoch, oldest)
+        return LogSnapshot(oldest.end_offset, oldest.epoch, data)
+    if part.high_watermark < 0:
+        raise BackendError(
+            "the active controller leads since a moment ago, and does not know what is committed"
+        )
+    return LogBytes(part.records, part.high_watermark)
+
+
+async def _of_leader(controllers: ControllerConnections, ask: Callable[..., Awaitable[T]]) -> T:
+    """Asks the active controller, and follows a few changes of the leader. ``ask`` gets the connection, and as
+    ``leader_epoch`` the quorum's epoch.
+    """
+
+    async def once() -> T:
+        epoch = (await controllers.quorum()).leader_epoch
+        return await controllers.leading(partial(ask, leader_epoch=epoch))
+
+    for _ in range(LEADER_CHANGES - 1):
+        with contextlib.suppress(NoLeader):
+            return await once()
+    return await once()
+
+
+async def _oldest_snapshot(conn: BrokerConnection, leader_epoch: int, log_start: int) -> SnapshotId | None:
+    """The snapshot that the log continues from. No API returns its epoch; it is at most that of the next
+    record.
+    """
+    if log_start <= 0:
+        return None
+    part = await fetch_metadata_log(conn, leader_epoch, log_start + 1, leader_epoch)
+    batches = BatchReader(part.records)
+    next(batches.data_records(), None)
+    for epoch in range(batches.epoch, max(-1, batches.epoch - EPOCHS_TRIED), -1):
+        found = SnapshotId(log_start, epoch)
+        try:
+            if await fetch_snapshot(conn, leader_epoch, found, 0) is not None:
+                return found
+        except BrokerError:
+            raise
+        except BackendError:
+            return None  # it is being deleted at this moment: the newest serves, and tells less
+    return None
+
+
+async def _whole_snapshot(conn: BrokerConnection, leader_epoch: int, snapshot: SnapshotId) -> bytes:
+    data = bytearray()
+    while True:
+        part = await fetch_snapshot(conn, leader_epoch, snapshot, len(data))
+        if part is None or not part.data:
+            raise BackendError(f"the snapshot at offset {snapshot.end_offset:,} was deleted meanwhile")
+        data += part.data
+        if len(data) >= part.size:
+            return bytes(data)

@@ -19,6 +19,10 @@ from backends.metadata_log.topic_scan import TopicScan
 from recovery.metadata_log.log_changes import MetadataLogRecord
 
 DIRECTORY = "__cluster_metadata-0"
+FIRST_DATA_OFFSET = 1
+"""Record 0 is the first leader's own, and a controller that has a snapshot sends it to nobody. So a log from here
+on is complete, too.
+"""
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
@@ -54,15 +58,16 @@ def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> 
     first = segments[0][0] if segments else None
     if first is None and not snapshots:
         raise MetadataDirError(f"{reading.path}: holds no metadata log (no .log and no .checkpoint file)")
-    if first is None or first > 0:
+    if first is None or first > FIRST_DATA_OFFSET:
         reading.snapshot, after = snapshot_before(reading.path, snapshots, first)
         # A snapshot counts its own records from 0.
         yield from _data_records(reading.snapshot, reading, scan, 0, is_snapshot=True)
         if reading.problem is not None:
             raise MetadataDirError(f"{reading.snapshot}: {reading.problem}")
+        reading.start_offset = after
     else:
-        after = 0
-    reading.start_offset = reading.end_offset = after
+        after = first
+    reading.end_offset = after
     for number, (base, path) in enumerate(segments):
         if number + 1 < len(segments) and segments[number + 1][0] <= after:
             continue  # all of it is in the snapshot
@@ -80,7 +85,7 @@ def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> 
 
 
 def log_files(path: Path) -> tuple[list[tuple[int, Path]], list[tuple[int, Path]]]:
-    """Segments by first offset, and snapshots by the offset at which the log continues."""
+    """Segments by first offset, and snapshots by the offset at which the log continues. Raises MetadataDirError."""
     try:
         names = sorted(path.iterdir())
     except OSError as error:

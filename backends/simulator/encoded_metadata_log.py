@@ -74,6 +74,11 @@ class EncodedMetadataLog:
             return EpochEnd(epoch, self.end_offset)
         return EpochEnd(known[-1][0] if known else 0, self._epochs[len(known)][1])
 
+    def holds(self, offset: int, epoch: int) -> bool:
+        """Whether a log whose record before ``offset`` has that epoch is the beginning of this one."""
+        end = self.end_of_epoch(epoch)
+        return offset == 0 or (end.epoch == epoch and end.end_offset >= offset)
+
     def write(self, directory: Path, end: int | None = None) -> Path:
         """Writes ``__cluster_metadata-0`` with one segment into ``directory``; returns the new folder.
 

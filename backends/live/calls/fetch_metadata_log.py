@@ -10,7 +10,7 @@ import uuid
 from datetime import timedelta
 from typing import NamedTuple
 
-from backends.base.errors import BackendError, NoLeader
+from backends.base.errors import BackendError, LogDiverged, NoLeader
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 
@@ -54,8 +54,8 @@ async def fetch_metadata_log(
 
     ``last_epoch`` is the epoch of the record before; where that is not known, the quorum's own fits any committed
     offset but the log's start, which wants the epoch of the snapshot before it. Waits up to ``wait`` seconds for
-    something new. Raises BrokerError,
-    NotAllowed, NotOffered, NoLeader where the controller leads no more, BackendError.
+    something new. Raises BrokerError, NotAllowed, NotOffered, NoLeader where the controller leads no more,
+    LogDiverged where the record before ``offset`` has another epoch, BackendError.
     """
     from kio.schema.fetch.v13.request import FetchPartition, FetchRequest, FetchTopic
     from kio.schema.fetch.v13.response import FetchResponse
@@ -85,7 +85,7 @@ async def fetch_metadata_log(
             raise NoLeader(f"Fetch of {METADATA_TOPIC} answered {found.error_code.name.upper()}")
         check(found.error_code, "Fetch", _NEED)
         if found.diverging_epoch.epoch >= 0:
-            raise BackendError(f"the metadata log has changed before offset {offset}: read it again")
+            raise LogDiverged(offset)
         snapshot = SnapshotId(found.snapshot_id.end_offset, found.snapshot_id.epoch)
         return LogPart(
             bytes(found.records or b""),

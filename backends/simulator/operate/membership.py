@@ -17,12 +17,12 @@ from backends.base.membership import (
     NodeSettings,
     ProcessRole,
 )
-from backends.base.metadata_log_reader import MetadataLogReader
+from backends.base.metadata_log_reader import MetadataLogBytes, MetadataLogReader
 from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, UpdateFeature
 from backends.simulator.network import NetworkNode, broker, controller
-from backends.simulator.operate.metadata_log import SimulatedMetadataLog
+from backends.simulator.operate.metadata_log import SimulatedMetadataLog, SimulatedMetadataLogBytes
 from backends.simulator.operate.operator_client import TIMEOUT, ConnectionRefused, OperatorClient, silence
 from backends.simulator.operate.session_store import Sent, SessionStore
 from backends.simulator.operator_messages import ClusterDescribed, DescribeCluster
@@ -138,6 +138,11 @@ class SimulatedMembership:
         """The log as the active controller would tell it. Raises NotAllowed."""
         self._allowed("CLUSTER_ACTION", "read the metadata log")
         return SimulatedMetadataLog(self._world.committed_records, self._newest)
+
+    async def metadata_log_bytes(self) -> MetadataLogBytes:
+        """The same in Kafka's bytes, with virtual times. Raises NotAllowed."""
+        self._allowed("CLUSTER_ACTION", "read the metadata log")
+        return SimulatedMetadataLogBytes(self._world.committed_records, self._newest)
 
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:  # noqa: ARG002
         """The node that listens at that address."""

@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from backends.base.metadata_log_reader import ReadProgress
+from backends.base.errors import LogDiverged
+from backends.base.metadata_log_reader import LogBytes, ReadProgress
 from backends.simulator.committed_records import CommittedRecords, HistoryFolder
+from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from recovery.metadata_log.history import MetadataHistory
+
+PART_BYTES = 8 << 20
+"""Bytes that are read at once."""
 
 
 class SimulatedMetadataLog:
@@ -42,3 +47,22 @@ class SimulatedMetadataLog:
         if progress is not None:
             progress(self.history.end_offset, self.history.end_offset)
         return len(self.history) - before
+
+
+class SimulatedMetadataLogBytes:
+    """Implements :class:`backends.base.metadata_log_reader.MetadataLogBytes`. The log is whole from offset 0."""
+
+    def __init__(self, records: CommittedRecords, ask_leader: Callable[[], object]) -> None:
+        self._log = EncodedMetadataLog(records)
+        self._ask_leader = ask_leader
+
+    async def read(self, offset: int, epoch: int, *, wait: float = 0.0) -> LogBytes:
+        """As the protocol says. Raises LogDiverged, NoLeader, Unreachable."""
+        self._ask_leader()
+        self._log.catch_up()
+        if wait and offset >= self._log.end_offset:
+            await asyncio.sleep(wait)
+            self._log.catch_up()
+        if not self._log.holds(offset, epoch):
+            raise LogDiverged(offset)
+        return LogBytes(self._log.read(offset, PART_BYTES), self._log.end_offset)

@@ -58,8 +58,8 @@ def _read(call: ServedCall, asked: Any, quorum: object) -> FetchedRow:
         return FetchedRow(0, error, leader=leader)
     log = call.context.metadata_log
     log.catch_up()
-    end = log.end_of_epoch(asked.last_fetched_epoch)
-    if asked.fetch_offset and (end.epoch != asked.last_fetched_epoch or end.end_offset < asked.fetch_offset):
+    if not log.holds(asked.fetch_offset, asked.last_fetched_epoch):
+        end = log.end_of_epoch(asked.last_fetched_epoch)
         return FetchedRow(0, ErrorCode.none, log.end_offset, 0, (end.epoch, end.end_offset))
     room = min(asked.partition_max_bytes, call.request.max_bytes)
     return FetchedRow(
