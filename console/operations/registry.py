@@ -214,6 +214,7 @@ ACTIONS = (
     _command("snapshot", "Write a cluster's state into Delta tables, once or periodically."),
     _command("pipeline", "Plan, explain and rehearse over many clusters' snapshots, on Spark."),
     _command("timeline", "Show what happened and when, from the cluster's metadata log."),
+    _command("metadata-log", "Copy a cluster's metadata log into a directory.", module="metadata_log"),
     Action(
         "drop",
         "d",

@@ -14,7 +14,13 @@ from backends.log_segments.batch_header import HEADER_SIZE, parse_header
 from backends.log_segments.segment_reader import Batch, DefectKind, SegmentDefect, SegmentReader
 from backends.log_segments.segment_source import SegmentError, SegmentFile
 from backends.metadata_log.batches import missing_offsets
-from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files, snapshot_before
+from backends.metadata_log.directory import (
+    DIRECTORY,
+    FIRST_DATA_OFFSET,
+    MetadataDirError,
+    log_files,
+    snapshot_before,
+)
 from pipeline.watch.log_position import NO_SEGMENT, ShippedPosition
 
 LogFiles = list[tuple[int, Path]]
@@ -152,8 +158,8 @@ def begun(path: Path, generation: int, segments: LogFiles, snapshots: LogFiles) 
     first = segments[0][0] if segments else None
     if first is None and not snapshots:
         raise MetadataDirError(f"{path}: holds no metadata log (no .log and no .checkpoint file)")
-    if first == 0:
-        return ShippedPosition(generation + 1)
+    if first is not None and first <= FIRST_DATA_OFFSET:
+        return ShippedPosition(generation + 1, began=first, offset=first)
     snapshot, end = snapshot_before(path, snapshots, first)
     newest = _time_of_snapshot(snapshot)
     return ShippedPosition(generation + 1, snapshot.name, end, offset=end, time_ms=newest, newest_ms=newest)

@@ -75,6 +75,7 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "snapshot": (("--out", "snapshots"),),
     "pipeline": (("show", "--in", "snapshots"),),
     "timeline": ((),),
+    "metadata-log": (("copy", "--to", "copied"),),
     "journal": ((),),
     "report": ((),),
     "handover": ((),),
