@@ -49,7 +49,7 @@ def test_from_the_alarm_to_nothing_lost_by_what_the_guide_says(terminal: Termina
     terminal.types("Down")
     terminal.sees("► choose a leader now")
     terminal.types("Enter")
-    terminal.sees("Leader of payments-0", "suggested", "500 committed", "and no others")
+    terminal.sees("Leader of payments-0", "rank 1", "500 committed", "and no others")
     terminal.types("Enter")
     terminal.sees("Press 6")
     terminal.types("6")

@@ -61,7 +61,7 @@ async def test_the_designated_leader_is_edited_and_a_fenced_one_is_refused_with_
         asked = " ".join(confirmation.request.target)
         assert "320 NEWER than anything it has" in asked
         assert "NOT the suggestion: 1" in asked
-        await robot.sees("elect another leader than the suggested one")
+        await robot.sees("elect another leader than the best by ranking")
 
 
 async def test_a_saved_plan_is_the_one_that_is_shown_and_is_never_overwritten(home: Path) -> None:

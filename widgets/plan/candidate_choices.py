@@ -1,4 +1,4 @@
-"""Every replica of a plan's row: what electing it would lose, why it is not suggested, or cannot be elected."""
+"""Every replica of a plan's row: what electing it would lose, why it ranks lower, or cannot be elected."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def _standing(standing: Standing) -> str:
 
 
 def _roles(row: PlanRow, best: PlanCandidate | None, stands: str, *, native: bool) -> Mapping[int, list[str]]:
-    """What each broker is to the plan."""
+    """What each broker is to the plan. Nobody is called suggested: the strategy may refuse the best by ranking."""
     successor = None if native or row.successor is None else row.successor.broker
     found: dict[int, list[str]] = {}
     for broker, role in (
         (row.leader, stands),
-        (None if best is None else best.broker, "suggested"),
+        (None if best is None else best.broker, "rank 1"),
         (successor, "if it drops out"),
         (row.other_ranking_leader, "other ranking's"),
     ):
@@ -87,7 +87,7 @@ def _roles(row: PlanRow, best: PlanCandidate | None, stands: str, *, native: boo
 
 
 def _why_not(candidate: PlanCandidate, best: PlanCandidate, ranking: Ranking) -> str:
-    """Why it is not the suggestion, which is ``best``."""
+    """Why it ranks below ``best``, the best that can be elected."""
     own, other = candidate.key(ranking), best.key(ranking)
     if own is None or other is None:
         return "its last record's epoch is not known"
@@ -121,5 +121,5 @@ def choice_lines(choice: CandidateChoice, width: int, indent: str = "  ") -> lis
     if candidate.verdict is not None:
         head += [Piece("; "), Piece(verdict_text(candidate.verdict), verdict_tone(candidate.verdict))]
     if choice.why_not and not choice.problem:
-        head.append(Piece(f"  not suggested: {choice.why_not}", Tone.DIM))
+        head.append(Piece(f"  ranks lower: {choice.why_not}", Tone.DIM))
     return fold(line(*head), width, indent + " " * 8)

@@ -224,7 +224,9 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
         (target if none_lost else warnings).append(f"acknowledged records: {acknowledged}")
     by_hand = [row for row in rows if row.leader != row.candidates[0].broker]
     if by_hand:
-        warnings.append(f"{len(by_hand):,} of {summary.elect:,} elect another leader than the suggested one")
+        warnings.append(
+            f"{len(by_hand):,} of {summary.elect:,} elect another leader than the best by ranking"
+        )
     consent = frozen.consent
     if consent.lossy:
         what = summary.unacknowledged or "records"

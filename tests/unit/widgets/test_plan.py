@@ -114,16 +114,16 @@ async def test_what_each_replica_is_to_the_plan_is_never_cut() -> None:
         app.push_screen(CandidatePicker(row(PAYMENTS), Ranking.LAST_RECORD, "in the plan"))
         await pilot.pause()
         screen = text_of(app)
-        assert "in plan, suggested" in screen and "successor" in screen
+        assert "in plan, rank 1" in screen and "successor" in screen
 
 
-async def test_the_smallest_screen_still_says_who_is_suggested_and_who_cannot_be_elected() -> None:
+async def test_the_smallest_screen_still_says_who_ranks_best_and_who_cannot_be_elected() -> None:
     app = Harness(PlanPane())
     async with app.run_test(size=(40, 10)) as pilot:
         app.push_screen(CandidatePicker(row(PAYMENTS), Ranking.LAST_RECORD))
         await pilot.pause()
         screen = text_of(app)
-        assert "suggested" in screen and "CANNOT BE ELECTED" in screen
+        assert "rank 1" in screen and "CANNOT BE ELECTED" in screen
         assert "loses 500 or more" in screen
 
 
@@ -142,7 +142,7 @@ async def test_the_exact_requests_are_shown() -> None:
 def test_every_replica_is_offered_with_its_loss_or_with_why_it_cannot_be_elected() -> None:
     offered = {choice.broker: choice for choice in choices(row(PAYMENTS), Ranking.LAST_RECORD, "")}
     assert list(offered) == [2, 1, 3]
-    assert offered[2].role == "suggested" and not offered[2].why_not
+    assert offered[2].role == "rank 1" and not offered[2].why_not
     assert "epoch 0, older than 2's (2)" in offered[1].why_not
     assert "300 NEWER" in offered[1].harm
     assert "did not answer" in offered[3].problem
@@ -154,13 +154,13 @@ async def test_nobody_is_called_chosen_before_an_operator_chose() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(CandidatePicker(row(PAYMENTS), Ranking.LAST_RECORD))
         await pilot.pause()
-        assert "suggested" in line_of(pilot, "1,300")
+        assert "rank 1" in line_of(pilot, "1,300")
         assert "chosen" not in text_of(app)
-    assert "in the plan, suggested  epoch 2" in await shown(PlanView(examples.plan()), "", size=(120, 40))
+    assert "in the plan, rank 1  epoch 2" in await shown(PlanView(examples.plan()), "", size=(120, 40))
     by_hand = with_leader(examples.plan(), PAYMENTS, 1)
     screen = await shown(PlanView(by_hand, edited=frozenset({PAYMENTS})), "", size=(120, 40))
     assert "1  chosen  epoch 0" in screen
-    assert "2  suggested" in screen
+    assert "2  rank 1" in screen
 
 
 async def test_the_leader_dialog_shows_what_each_choice_loses_of_the_acknowledged_records() -> None:
