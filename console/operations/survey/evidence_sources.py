@@ -11,6 +11,7 @@ from backends.base.protocol import Backend
 from recovery.model import Unknown, Why
 
 SECONDS = 10.0
+"""For the voters and for the log, which are asked at once: where no controller answers, neither is known."""
 
 
 class FurtherSource(NamedTuple):
@@ -27,12 +28,12 @@ _LOG_ADDS = "what happened and when; since when a partition is offline; who was 
 
 async def evidence_sources(backend: Backend) -> tuple[FurtherSource, ...]:
     """Asks the active controller for its log once; of the other sources it says what they need."""
+    available, addresses = await _controllers_log(backend)
     return (
         FurtherSource(
             "metadata log, from the active controller",
-            await _log_available(backend),
-            "CLUSTER_ACTION on the cluster; the controllers' listener must be reachable"
-            + await _addresses(backend),
+            available,
+            f"CLUSTER_ACTION on the cluster; the controllers' listener must be reachable{addresses}",
             _LOG_ADDS,
         ),
         FurtherSource(
@@ -50,14 +51,34 @@ async def evidence_sources(backend: Backend) -> tuple[FurtherSource, ...]:
     )
 
 
-async def _addresses(backend: Backend) -> str:
-    """Where the voters listen, as the end of a sentence; "" where the cluster does not tell."""
+async def _controllers_log(backend: Backend) -> tuple[bool | Unknown, str]:
+    """Whether the active controller's log can be read from here, or why not; and where the voters listen, as the
+    end of a sentence: "" where the cluster does not tell.
+    """
     membership: Membership | None = getattr(backend, "membership", None)
     if membership is None:
-        return ""
+        return Unknown(Why.NOT_OFFERED, "this cluster has no quorum that could be asked"), ""
+    deadline = asyncio.get_running_loop().time() + SECONDS
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout_at(deadline):
             await membership.open()
+    except (TimeoutError, BackendError) as error:
+        return _why_not(error), ""
+    return await asyncio.gather(_log_available(membership, deadline), _addresses(membership, deadline))
+
+
+async def _log_available(membership: Membership, deadline: float) -> bool | Unknown:
+    try:
+        async with asyncio.timeout_at(deadline):
+            await (await membership.metadata_log()).probe()
+    except (TimeoutError, BackendError) as error:
+        return _why_not(error)
+    return True
+
+
+async def _addresses(membership: Membership, deadline: float) -> str:
+    try:
+        async with asyncio.timeout_at(deadline):
             voters = (await membership.describe()).voters.voters
     except (TimeoutError, BackendError):
         return ""
@@ -65,18 +86,8 @@ async def _addresses(backend: Backend) -> str:
     return f" ({', '.join(found)})" if found else ""
 
 
-async def _log_available(backend: Backend) -> bool | Unknown:
-    membership: Membership | None = getattr(backend, "membership", None)
-    if membership is None:
-        return Unknown(Why.NOT_OFFERED, "this cluster has no quorum that could be asked")
-    try:
-        async with asyncio.timeout(SECONDS):
-            await membership.open()
-            await (await membership.metadata_log()).probe()
-    except TimeoutError:
+def _why_not(error: TimeoutError | BackendError) -> Unknown:
+    if isinstance(error, TimeoutError):
         return Unknown(Why.NOT_ANSWERED, f"within {SECONDS:.0f} s")
-    except NotAllowed as error:
-        return Unknown(Why.NOT_ALLOWED, str(error))
-    except BackendError as error:
-        return Unknown(Why.NOT_ANSWERED, str(error))
-    return True
+    why = Why.NOT_ALLOWED if isinstance(error, NotAllowed) else Why.NOT_ANSWERED
+    return Unknown(why, str(error))
