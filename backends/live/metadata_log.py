@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from backends.base.errors import BackendError, NoLeader
@@ -24,6 +26,10 @@ LEADER_CHANGES = 3
 
 EPOCHS_TRIED = 100
 """This many quorum epochs are tried for the oldest snapshot; then the newest snapshot is used."""
+
+
+RECORDS_AT_ONCE = 1_000
+"""So many records are folded without a pause: some milliseconds."""
 
 
 class LiveMetadataLog:
@@ -64,7 +70,7 @@ class LiveMetadataLog:
                 raise BackendError(
                     f"the log at offset {self.next_offset:,} was deleted meanwhile: read it again"
                 )
-            self._take(part)
+            await self._take(part)
             if progress is not None:
                 progress(self.next_offset, self.high_watermark)
             if self.next_offset >= self.high_watermark or not part.records:
@@ -79,7 +85,7 @@ class LiveMetadataLog:
         """
         part = await fetch_metadata_log(conn, leader_epoch, 1, leader_epoch)
         if part.snapshot is None:
-            self._take(part)
+            await self._take(part)
             return
         oldest = await _oldest_snapshot(conn, leader_epoch, part.log_start) or part.snapshot
         batches = BatchReader(await _whole_snapshot(conn, leader_epoch, oldest))
@@ -92,18 +98,24 @@ class LiveMetadataLog:
             )
         self.snapshot_offset = self.next_offset = oldest.end_offset
         self.high_watermark = part.high_watermark
-        self._take(following)
+        await self._take(following)
 
-    def _take(self, part: LogPart) -> None:
+    async def _take(self, part: LogPart) -> None:
+        """Folds it, with pauses in which other answers are taken: a survey goes on meanwhile."""
         self.high_watermark = part.high_watermark
+        before = self.next_offset
         batches = BatchReader(part.records)
         # A batch is sent whole: what was read before stands in it once more.
-        self.history.extend(
+        new = (
             record
             for record in batches.data_records()
             if self.next_offset <= record.offset < part.high_watermark
         )
-        if batches.problem is not None and batches.next_offset <= self.next_offset:
+        while records := list(islice(new, RECORDS_AT_ONCE)):
+            self.history.extend(records)
+            self.next_offset = records[-1].offset + 1  # a reading that is cancelled here goes on there
+            await asyncio.sleep(0)
+        if batches.problem is not None and batches.next_offset <= before:
             raise BackendError(f"the controller's answer cannot be read: {batches.problem}")
         self.next_offset = max(self.next_offset, min(batches.next_offset, part.high_watermark))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -15,6 +15,8 @@ from backends.live import metadata_log
 from backends.live.calls.fetch_metadata_log import LogPart, SnapshotId, SnapshotPart
 from backends.live.metadata_log import LiveMetadataLog, LiveMetadataLogBytes
 from backends.metadata_log.batches import BatchReader
+from recovery.metadata_log.history import fold
+from recovery.metadata_log.log_changes import MetadataLogRecord
 from tests.unit.metadata_log.test_metadata_log import INCIDENT
 
 T = TypeVar("T")
@@ -68,6 +70,34 @@ async def test_a_reading_that_is_cancelled_there_begins_once_more(interrupt: lis
         await log.read()
     await log.read()
     assert log.history.counts.records == len(list(BatchReader(SNAPSHOT).data_records()))
+
+
+async def test_other_answers_are_taken_while_a_long_log_is_folded_and_a_cancelled_fold_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A survey goes on beside a long log. Ctrl-C or the time limit in between folds nothing twice."""
+    records = list(BatchReader(SNAPSHOT).data_records())
+    Leader(monkeypatch, start=0, high_watermark=records[-1].offset + 1)
+    monkeypatch.setattr(metadata_log, "RECORDS_AT_ONCE", 7)
+    log = LiveMetadataLog(Controllers())  # type: ignore[arg-type]  # as far as it is used
+    folded = asyncio.Event()
+
+    def extend(
+        some: Iterable[MetadataLogRecord], fold_them: Callable[..., None] = log.history.extend
+    ) -> None:
+        fold_them(some)
+        folded.set()
+
+    monkeypatch.setattr(log.history, "extend", extend)
+    reading = asyncio.create_task(log.read())
+    await folded.wait()
+    assert log.history.counts.records < len(records)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await log.read()
+    assert log.history.counts.records == len(records)
+    assert list(log.history.rows()) == list(fold(records).rows())
 
 
 class Leader:
