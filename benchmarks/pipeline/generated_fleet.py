@@ -12,7 +12,8 @@ from pipeline.snapshot.observation import Observation, SnapshotKind, snapshot_na
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import append
-from pipeline.tables.schemas import BROKER, OBSERVATIONS, PARTITION_STATES, PARTITIONS, REPLICA, SPAN, UNKNOWN
+from pipeline.tables.schemas import BROKER, OBSERVATIONS, PARTITION_STATES, PARTITIONS
+from recovery.arrays.survey_batch import REPLICA, SPAN, UNKNOWN
 
 ROWS = 100_000
 """The rows of a row group, which one task reads."""

@@ -37,9 +37,9 @@ from pipeline.exposure.failure_groups import (
     sorted_names,
 )
 from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf
-from pipeline.nested_arrays import Array, Items, bounds, fields, items, numbers, truths, valid, within
 from pipeline.plan.row_checks import QUARANTINED, flaws
 from pipeline.tables.schemas import EFFECTS
+from recovery.arrays.nested_arrays import Array, Items, bounds, fields, items, numbers, truths, valid, within
 from recovery.model import Standing
 
 TOPIC = "topic"

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.nested_arrays import Array, Items, any_of, fields, items, numbers, truths, within
 from pipeline.plan.row_checks import QUARANTINED, flaws
+from recovery.arrays.nested_arrays import Array, Items, any_of, fields, items, numbers, truths, within
 from recovery.model import Standing
 from recovery.replica_spread import failure_domain, spread_change
 

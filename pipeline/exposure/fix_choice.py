@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from pipeline.errors import PipelineError
 from pipeline.exposure.fix_candidates import PARTITION, TOPIC, Goal
-from pipeline.nested_arrays import Array, numbers, truths
 from pipeline.tables.schemas import FIX
+from recovery.arrays.nested_arrays import Array, numbers, truths
 from recovery.heal_plan import BrokerRoom, BrokerSpace
 from recovery.model import Broker
 from recovery.replica_spread import spread_assignment

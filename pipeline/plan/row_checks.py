@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.nested_arrays import (
+from recovery.arrays.nested_arrays import (
     Array,
     Items,
     any_of,

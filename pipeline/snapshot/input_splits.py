@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.nested_arrays import Array, numbers
 from pipeline.snapshot.catalog import Chain
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import DataFile, unreadable
 from pipeline.tables.schema_conversion import conformed
 from pipeline.tables.schemas import PARTITIONS
+from recovery.arrays.nested_arrays import Array, numbers
 
 LARGEST, SMALLEST = 64 * 2**20, 2**20
 """The target and maximum size of a split, in bytes."""

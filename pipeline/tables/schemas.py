@@ -11,52 +11,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from recovery.arrays.survey_batch import BROKERS, SPAN, SURVEYS, UNKNOWN
+
 VERSION = 2
 """The version in each observation. It goes up if a reader of the current version would misread a row."""
 
-UNKNOWN = pa.struct([("why", pa.string()), ("detail", pa.string())])
-"""Why the value next to it is null: :class:`recovery.model.Unknown`; null if the value is known."""
-
-SPAN = pa.struct([("epoch", pa.int32()), ("start", pa.int64()), ("end", pa.int64())])
-
-REPLICA = pa.struct(
-    [
-        ("broker", pa.int32()),
-        ("standing", pa.string()),
-        ("unknown", UNKNOWN),  # null: it answered
-        ("leader_epoch", pa.int32()),
-        ("log_end", pa.int64()),
-        ("log_start", pa.int64()),
-        ("high_watermark", pa.int64()),
-        ("lineage_unknown", UNKNOWN),  # null: it answered, and last_epoch, spans and floor are known
-        ("last_epoch", pa.int32()),
-        ("floor", pa.int64()),
-        ("spans", pa.list_(SPAN)),
-        ("log_dir", pa.string()),
-        ("size", pa.int64()),
-    ]
-)
-
-_BROKERS = pa.list_(pa.int32())
-
 PARTITIONS = pa.schema(
     [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("topic_id", pa.string()),
-        ("leader", pa.int32()),
-        ("leader_epoch", pa.int32()),
-        ("assignment", _BROKERS),
-        ("isr", _BROKERS),
-        ("elr", _BROKERS),  # null: not offered by this cluster
-        ("last_known_elr", _BROKERS),
-        ("offline_replicas", _BROKERS),
-        ("min_isr", pa.int32()),
-        ("min_isr_unknown", UNKNOWN),
-        ("reassigning", pa.bool_()),
-        ("reassigning_unknown", UNKNOWN),
+        *list(SURVEYS)[:-1],
         ("marks", pa.list_(pa.string())),
-        ("replicas", pa.list_(REPLICA)),  # in assignment order
+        SURVEYS.field("replicas"),
         ("deleted", pa.bool_()),  # in changes: the partition is gone
     ]
 )
@@ -159,7 +123,7 @@ OBSERVATIONS = TableDefinition(
             ("changed", pa.int64()),  # rows in partition_states
             ("missed", pa.int64()),  # snapshots of the series that failed directly before, without a row
             ("leaders_unreachable", pa.int64()),  # partitions left out: their leader has no such listener
-            ("silent", _BROKERS),
+            ("silent", BROKERS),
             ("hidden", pa.list_(pa.string())),
             ("hidden_more", pa.string()),  # why more topics may be hidden; "": none are
             ("failure", pa.string()),  # why there is no snapshot; "": there is one
@@ -208,7 +172,7 @@ LOSS = pa.struct(
         ("at_most", pa.int64()),
         ("tail", pa.list_(SPAN)),
         ("head", pa.list_(SPAN)),
-        ("unanswered", _BROKERS),
+        ("unanswered", BROKERS),
     ]
 )
 
@@ -230,14 +194,14 @@ PLANNED = pa.schema(
         ("partition", pa.int32()),
         ("topic_id", pa.string()),
         ("leader_epoch", pa.int32()),
-        ("assignment", _BROKERS),
+        ("assignment", BROKERS),
         ("verdict", pa.string()),
         ("chosen", pa.int32()),
-        ("election_order", _BROKERS),
-        ("waits_for", _BROKERS),
+        ("election_order", BROKERS),
+        ("waits_for", BROKERS),
         ("reason", pa.string()),
         ("other_ranking_leader", pa.int32()),
-        ("clean_electors", _BROKERS),
+        ("clean_electors", BROKERS),
         ("candidates", pa.list_(pa.struct([*CANDIDATE.items(), ("loss", LOSS)]))),
         ("silent", pa.list_(pa.struct([("broker", pa.int32()), ("standing", pa.string())]))),
         ("marks", pa.list_(pa.string())),
@@ -300,8 +264,8 @@ FIX = pa.schema(
         ("place", pa.int32()),  # of reassignments: the best first; null: it is none
         ("topic", _TEXT),
         ("partition", pa.int32()),  # null: the whole topic
-        ("before", _BROKERS),
-        ("after", _BROKERS),
+        ("before", BROKERS),
+        ("after", BROKERS),
         ("bytes", pa.int64()),  # that are copied
         ("saves", _TEXT),  # "copies": a failure takes every replica in sync; "writes": it stops acks=all
         ("partitions", pa.int64()),

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.nested_arrays import thousands
+from recovery.arrays.nested_arrays import thousands
 
 
 @given(st.lists(st.integers(-999, 2**63 - 1)))

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipeline.nested_arrays import Array, any_of, expand, lists, structs
-from pipeline.plan.replica_columns import ReplicaColumns, brokers
+from recovery.arrays.nested_arrays import Array, any_of, expand, lists, structs
+from recovery.arrays.replica_columns import ReplicaColumns, brokers
 from recovery.model import NO_EPOCH
 
 _EVERYTHING = 2**62

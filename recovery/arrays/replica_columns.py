@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.nested_arrays import Array, Items, any_of, fields, items, lists, numbers, truths, valid
+from recovery.arrays.nested_arrays import Array, Items, any_of, fields, items, lists, numbers, truths, valid
 from recovery.model import Standing, Why
 from recovery.ranking import Ranking
 
@@ -70,7 +70,9 @@ class ReplicaColumns(NamedTuple):
 
 
 def replicas_of(column: Any) -> ReplicaColumns:
-    """The replicas of sound rows (:mod:`pipeline.plan.row_checks`)."""
+    """The replicas of rows whose values are possible, as those of surveys are; stored rows are checked first
+    (:mod:`pipeline.plan.row_checks`).
+    """
     nested: Items = items(column)
     columns = fields(nested.values)
     silent, no_lineage = valid(columns["unknown"]), valid(columns["lineage_unknown"])

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipeline.nested_arrays import Array, Items, any_of, items, joined, keys, numbers, valid, within
-from pipeline.plan import reason_text
-from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns, brokers
+from recovery.arrays import reason_text
+from recovery.arrays.nested_arrays import Array, Items, any_of, items, joined, keys, numbers, valid, within
+from recovery.arrays.replica_columns import RankedReplicas, ReplicaColumns, brokers
 from recovery.strategy import Strategy
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.nested_arrays import Array, fields, joined, lists, text, thousands
-from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns
+from recovery.arrays.nested_arrays import Array, fields, joined, lists, text, thousands
+from recovery.arrays.replica_columns import RankedReplicas, ReplicaColumns
 from recovery.ranking import Ranking
 from recovery.strategy import REASSIGNING
 from recovery.wording.replica_text import STANDING_WORDS
