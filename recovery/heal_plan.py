@@ -25,7 +25,7 @@ class BrokerRoom(NamedTuple):
     """
 
     broker: Broker
-    held_bytes: int
+    used_bytes: int
     replicas: int
     dirs: tuple[tuple[int, int], ...]
 
@@ -151,7 +151,7 @@ class BrokerSpace:
 
     def __init__(self, load: BrokerRoom) -> None:
         self._load = load
-        self._bytes = load.held_bytes
+        self._bytes = load.used_bytes
         self._replicas = load.replicas
         self._taken = 0
 
@@ -183,12 +183,12 @@ def _replaced(
     for place, broker in enumerate(one.state.replicas):
         if broker not in away:
             continue
-        held = {other for other in after if other not in away}
-        free = [other for other in spaces if other not in held]
+        staying = {other for other in after if other not in away}
+        free = [other for other in spaces if other not in staying]
         room = [other for other in free if spaces[other].fits(one.size)]
         if not room:
             return _no_room(one, free)
-        used = {racks.get(other) for other in held}
+        used = {racks.get(other) for other in staying}
         best = min(room, key=lambda other: (_same_rack(racks.get(other), used), spaces[other].weight))
         after[place] = best
         chosen.append(best)

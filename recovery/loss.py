@@ -243,9 +243,9 @@ def _clip(spans: Iterable[EpochSpan], low: int, high: int) -> list[EpochSpan]:
         return []  # as for every head where no log start has risen
     clipped = []
     for epoch, start, end in spans:
-        kept, limit = max(start, low), min(end, high)
-        if kept < limit:
-            clipped.append(EpochSpan(epoch, kept, limit))
+        first, beyond = max(start, low), min(end, high)
+        if first < beyond:
+            clipped.append(EpochSpan(epoch, first, beyond))
     return clipped
 
 

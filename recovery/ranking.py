@@ -73,6 +73,8 @@ def rank(survey: Survey, ranking: Ranking) -> tuple[Candidate, ...] | Unknown:
                 " last-record needs it, and length alone can destroy acknowledged records",
             )
         candidates.append(Candidate(replica.broker, replica.standing, log, (epoch, log.log_end_offset)))
-    kept = fullness(survey)
-    candidates.sort(key=lambda candidate: (candidate.key, kept.get(candidate.broker, 0)), reverse=True)
+    fullness_by_broker = fullness(survey)
+    candidates.sort(
+        key=lambda candidate: (candidate.key, fullness_by_broker.get(candidate.broker, 0)), reverse=True
+    )
     return tuple(candidates)

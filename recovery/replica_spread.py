@@ -38,7 +38,7 @@ def spread_change(
     ``room``: how many other brokers in each domain can take a replica, the preferred domains first. Replicas are
     moved where that is enough; only where it is not, there will be more of them.
     """
-    kept = list(replicas)
+    remaining = list(replicas)
     counts = Counter(failure_domain(broker, racks) for broker in replicas)
     removed: list[int] = []
     added: list[str] = []
@@ -50,8 +50,8 @@ def spread_change(
         worst = max(counts.values())
         if _can_be_moved(counts, added, room, need) and counts[target] + 1 < worst:
             # The first replica is the preferred leader, so it goes last.
-            goes = next(b for b in reversed(kept) if counts[failure_domain(b, racks)] == worst)
-            kept.remove(goes)
+            goes = next(b for b in reversed(remaining) if counts[failure_domain(b, racks)] == worst)
+            remaining.remove(goes)
             removed.append(goes)
             counts[failure_domain(goes, racks)] -= 1
         added.append(target)

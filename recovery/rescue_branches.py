@@ -174,5 +174,5 @@ def _runs(spans: Iterable[EpochSpan], chosen_start: int) -> list[tuple[EpochSpan
 
 
 def _size(log: ReplicaLog, offsets: int) -> int:
-    held = log.log_end_offset - max(log.log_start_offset, 0)
-    return -1 if log.size < 0 or held <= 0 else log.size * offsets // held
+    log_length = log.log_end_offset - max(log.log_start_offset, 0)
+    return -1 if log.size < 0 or log_length <= 0 else log.size * offsets // log_length

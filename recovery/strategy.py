@@ -373,9 +373,12 @@ def _reason(survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], ra
     what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
     epoch, end = chosen.key
     best = f"best of {len(ranked)} of {len(survey.replicas)} that answered: {what} {epoch}, log end {end:,}"
-    kept = fullness(survey)
+    fullness_by_broker = fullness(survey)
     emptier = [
-        c.broker for c in ranked if c.key == chosen.key and kept.get(c.broker, 0) < kept.get(chosen.broker, 0)
+        c.broker
+        for c in ranked
+        if c.key == chosen.key
+        and fullness_by_broker.get(c.broker, 0) < fullness_by_broker.get(chosen.broker, 0)
     ]
     return f"{best}; compaction left more in its log than on {both(tuple(emptier))}" if emptier else best
 

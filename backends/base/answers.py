@@ -10,7 +10,7 @@ from typing import NamedTuple
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.judgement import Reason
 
-RIGHTS_NOT_TOLD = Unknown(Why.NOT_ALLOWED, "unknown without DESCRIBE on the cluster")
+RIGHTS_UNKNOWN = Unknown(Why.NOT_ALLOWED, "unknown without DESCRIBE on the cluster")
 """The caller's permissions where brokers do not return authorized operations (KIP-430)."""
 
 

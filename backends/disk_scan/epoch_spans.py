@@ -17,20 +17,20 @@ def epoch_spans(
     The batches (``extents``) decide which epoch has which offsets. Where compaction has left a hole between two
     epochs, only the checkpoint knows where the newer one began; the broker answers by it.
     """
-    kept = [(epoch, max(first, start), beyond) for epoch, first, beyond in extents if beyond > start]
-    if not kept:
+    clipped = [(epoch, max(first, start), beyond) for epoch, first, beyond in extents if beyond > start]
+    if not clipped:
         return (), None
     if epochs is None:
         return _without_holes(
-            kept, start, end
+            clipped, start, end
         ), "it has no leader-epoch-checkpoint: its batches tell the epochs"
     reported = _checkpoint_spans(epochs, start, end)
-    if all(_holds(reported, extent) for extent in kept):
+    if all(_holds(reported, extent) for extent in clipped):
         # A replica that copied a compacted log from its first batch on knows no epoch below it.
         (epoch, _, beyond), *later = reported
         return ((epoch, start, beyond), *later), None
     return _without_holes(
-        kept, start, end
+        clipped, start, end
     ), "its leader-epoch-checkpoint differs from the epochs of its batches"
 
 

@@ -52,5 +52,5 @@ def _body(source: str) -> str:
         own = isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("backends", "__future__"))
         if docstring or own:
             left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    kept = [line for number, line in enumerate(lines, 1) if number not in left_out]
-    return "\n\n" + "\n".join(kept).strip() + "\n"
+    code = [line for number, line in enumerate(lines, 1) if number not in left_out]
+    return "\n\n" + "\n".join(code).strip() + "\n"

@@ -163,8 +163,8 @@ class LiveBackend:
             run.run(),
         )
         brokers = {broker.id: broker for broker in self._fleet.brokers}
-        held = self._listing.sizes() if request.log_dirs else {}
-        reported = SurveyedReplicas(run, brokers, held)
+        sizes = self._listing.sizes() if request.log_dirs else {}
+        reported = SurveyedReplicas(run, brokers, sizes)
         contacts = tuple(run.contacts[broker] for broker in sorted(run.contacts))
         return SurveyResult(LiveSurveys(request.partitions, reported, configs, reassigning), contacts)
 
@@ -175,7 +175,7 @@ class LiveBackend:
             _Connections(self._fleet),
             request,
             cluster,
-            look_again=self.cluster,
+            read_cluster_again=self.cluster,
             note_log_dirs=self._listing.note_dirs if request.log_dirs else _no_log_dirs,
             progress=progress,
             ends=self._ends,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from backends.base.answers import RIGHTS_NOT_TOLD, LogDir, Partitions
+from backends.base.answers import RIGHTS_UNKNOWN, LogDir, Partitions
 from backends.base.check_report import TOPICS, CheckReport, PermissionCheck, Reachability
 from backends.base.errors import BackendError, NotAllowed
 from backends.live.calls.authorized_operations import Operations
@@ -116,11 +116,13 @@ async def _hidden(
         except BackendError as error:
             return as_unknown(error)
 
-    held = dict(zip(brokers, await asyncio.gather(*map(ask, brokers)), strict=True))
-    refused = [answer for answer in held.values() if isinstance(answer, Unknown)]
-    if len(refused) == len(held):
+    dirs_by_broker = dict(zip(brokers, await asyncio.gather(*map(ask, brokers)), strict=True))
+    refused = [answer for answer in dirs_by_broker.values() if isinstance(answer, Unknown)]
+    if len(refused) == len(dirs_by_broker):
         return refused[0] if refused else Unknown(Why.NOT_ANSWERED, "no broker was asked for its log dirs")
-    unseen = [topic for topic in topics_only_in_log_dirs(Partitions(()), held) if topic not in operations]
+    unseen = [
+        topic for topic in topics_only_in_log_dirs(Partitions(()), dirs_by_broker) if topic not in operations
+    ]
     try:
         return (await with_hidden(conn, Partitions(()), unseen)).hidden
     except BackendError as error:
@@ -159,7 +161,7 @@ async def _tried(conn: BrokerConnection, operation: str) -> bool | Unknown:
         return False
     except BackendError as error:
         return as_unknown(error)
-    return RIGHTS_NOT_TOLD
+    return RIGHTS_UNKNOWN
 
 
 def _topic_rights(

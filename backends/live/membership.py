@@ -302,11 +302,11 @@ def _node_id(answer: NodeProbe | Unknown, listed: int) -> int:
 
 def _once(nodes: list[ClusterNode]) -> list[ClusterNode]:
     """Each controller once, also if it is known by two addresses: the one that answers is kept."""
-    kept: dict[int, ClusterNode] = {}
+    by_id: dict[int, ClusterNode] = {}
     for node in nodes:
-        former = kept.get(node.id)
+        former = by_id.get(node.id)
         if node.id < 0:
             continue
         if former is None or isinstance(former.answer, Unknown):
-            kept[node.id] = node
-    return [*kept.values(), *(node for node in nodes if node.id < 0)]
+            by_id[node.id] = node
+    return [*by_id.values(), *(node for node in nodes if node.id < 0)]

@@ -99,17 +99,17 @@ class LiveTransactions:
         )
         known: dict[int, CoordinatedTransaction] = {}
         failed: dict[int, Unknown] = {}
-        not_told: list[Unknown] = []
+        unknown: list[Unknown] = []
         for broker, answer in zip(brokers, answers, strict=True):
             if isinstance(answer, Unknown):
                 failed[broker] = answer
                 continue
             for one in answer:
                 if isinstance(one, Unknown):
-                    not_told.append(one)
+                    unknown.append(one)
                 else:
                     known[one.producer_id] = one
-        return CoordinatorAnswers(known, (*_not_asked(failed, topic), *not_told))
+        return CoordinatorAnswers(known, (*_not_asked(failed, topic), *unknown))
 
     async def _on_coordinator(
         self, broker: int, producers: Sequence[int]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.answers import (
-    RIGHTS_NOT_TOLD,
+    RIGHTS_UNKNOWN,
     Capabilities,
     ClusterInfo,
     Election,
@@ -194,7 +194,7 @@ class SimulatorBackend:
             for number, fenced in reported.brokers
         )
         missing = self.simulation.world.context.denied
-        may_alter = RIGHTS_NOT_TOLD if "DESCRIBE cluster" in missing else "ALTER cluster" not in missing
+        may_alter = RIGHTS_UNKNOWN if "DESCRIBE cluster" in missing else "ALTER cluster" not in missing
         return ClusterInfo(self.cluster_id, brokers, asked, reported.elr_enabled, "simulated", may_alter)
 
     async def capabilities(self) -> Capabilities:

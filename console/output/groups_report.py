@@ -226,7 +226,7 @@ def _judgement_json(judgement: OffsetJudgement | Unknown) -> dict[str, object]:
         "exact": judgement.exact,
         "beyondEnd": judgement.beyond_end,
         "gone": judgement.gone,
-        "neverSeen": judgement.never_seen,
+        "neverSeen": judgement.never_read,
         "readAgain": judgement.read_again,
     }
 

@@ -108,9 +108,10 @@ def step_violations(
     if after.leader != before.leader and led != 1:
         yield Violation(Invariant.EPOCHS_RISE, f"leader {before.leader} to {after.leader} in one epoch")
     if elr and not excuses:
-        kept = len({*after.isr, *after.elr})
-        had = len({*before.isr, *before.elr})
-        if kept < min(had, min_isr):
+        durable_after = len({*after.isr, *after.elr})
+        durable_before = len({*before.isr, *before.elr})
+        if durable_after < min(durable_before, min_isr):
             yield Violation(
-                Invariant.DURABLE_MEMBERS_KEPT, f"{had} members became {kept}, min ISR is {min_isr}"
+                Invariant.DURABLE_MEMBERS_KEPT,
+                f"{durable_before} members became {durable_after}, min ISR is {min_isr}",
             )

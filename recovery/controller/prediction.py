@@ -29,7 +29,9 @@ class PartitionView(NamedTuple):
 
     @property
     def acceptable(self) -> frozenset[int]:
-        return frozenset(broker for broker, held in self.standings.items() if held is Standing.ELECTABLE)
+        return frozenset(
+            broker for broker, standing in self.standings.items() if standing is Standing.ELECTABLE
+        )
 
 
 class LeaderWaitReason(StrEnum):

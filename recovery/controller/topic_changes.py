@@ -72,7 +72,7 @@ def _configured(image: ClusterImage, level: ConfigLevel, value: int | None, topi
         return replace(image, min_isr=replace(image.min_isr, cluster=value))
     if level is ConfigLevel.NODE:
         return replace(image, min_isr=replace(image.min_isr, node=value))
-    topics = {name: held for name, held in image.min_isr.topics.items() if name != topic}
+    topics = {name: min_isr for name, min_isr in image.min_isr.topics.items() if name != topic}
     if value is not None:
         topics[topic] = value
     return replace(image, min_isr=replace(image.min_isr, topics=topics))

@@ -89,14 +89,14 @@ class DiskSwap:
     """
 
     place: LogDirPlace
-    held: tuple[TopicPartition, ...]
+    replicas: tuple[TopicPartition, ...]
     dangers: tuple[EmptyDiskElection, ...]
     steps: tuple[SwapStep, ...]
 
 
-def swap(cluster: DiskCluster, place: LogDirPlace, held: Iterable[TopicPartition]) -> DiskSwap:
-    """The steps of replacing that disk; ``held`` are the replicas that were on it."""
-    names = frozenset(held)
+def swap(cluster: DiskCluster, place: LogDirPlace, replicas: Iterable[TopicPartition]) -> DiskSwap:
+    """The steps of replacing that disk; ``replicas`` are those that were on it."""
+    names = frozenset(replicas)
     states = [state for state in cluster.states if state.tp in names]
     found = (_danger(cluster, state, place.broker) for state in states)
     dangers = tuple(danger for danger in found if danger is not None)
@@ -104,10 +104,10 @@ def swap(cluster: DiskCluster, place: LogDirPlace, held: Iterable[TopicPartition
 
 
 def waiting(
-    states: Iterable[PartitionState], place: LogDirPlace, held: Iterable[TopicPartition]
+    states: Iterable[PartitionState], place: LogDirPlace, replicas: Iterable[TopicPartition]
 ) -> list[PartitionState]:
     """The partitions whose replica on that disk is not back in the ISR."""
-    names = frozenset(held)
+    names = frozenset(replicas)
     return [s for s in states if s.tp in names and place.broker in s.replicas and place.broker not in s.isr]
 
 
@@ -116,10 +116,10 @@ def leaderless(states: Iterable[PartitionState]) -> list[PartitionState]:
     return [state for state in states if state.leader == NO_LEADER]
 
 
-def moved(kept: PartitionsByDir, now: PartitionsByDir) -> tuple[MovedReplica, ...]:
+def moved(last_healthy: PartitionsByDir, now: PartitionsByDir) -> tuple[MovedReplica, ...]:
     """Replicas that are in another log dir of their broker than when it was last healthy."""
     found = []
-    for broker, dirs in kept.items():
+    for broker, dirs in last_healthy.items():
         here = {tp: path for path, tps in now.get(broker, {}).items() for tp in tps}
         for was, tps in dirs.items():
             found += [MovedReplica(broker, tp, was, here[tp]) for tp in tps if tp in here and here[tp] != was]

@@ -67,7 +67,7 @@ class FailedDir:
 
 
 def failed_dirs(
-    cluster: DiskCluster, failed: tuple[LogDirPlace, ...], kept: PartitionsByDir
+    cluster: DiskCluster, failed: tuple[LogDirPlace, ...], last_healthy: PartitionsByDir
 ) -> tuple[FailedDir, ...]:
     """What was in each failed log dir, from the last healthy listing and from the replicas that are offline now.
 
@@ -78,7 +78,7 @@ def failed_dirs(
     offline = _offline(cluster)
     count = Counter(place.broker for place in failed)
     return tuple(
-        _failed(cluster, place, kept, offline.get(place.broker, {}), alone=count[place.broker] == 1)
+        _failed(cluster, place, last_healthy, offline.get(place.broker, {}), alone=count[place.broker] == 1)
         for place in failed
     )
 
@@ -102,12 +102,12 @@ def _offline(cluster: DiskCluster) -> dict[int, dict[TopicPartition, PartitionSt
 def _failed(
     cluster: DiskCluster,
     place: LogDirPlace,
-    kept: PartitionsByDir,
+    last_healthy: PartitionsByDir,
     offline: Mapping[TopicPartition, PartitionState],
     *,
     alone: bool,
 ) -> FailedDir:
-    listed = kept.get(place.broker, {})
+    listed = last_healthy.get(place.broker, {})
     here = listed.get(place.path)
     elsewhere = {tp for path, tps in listed.items() if path != place.path for tp in tps}
     lost = []
@@ -142,7 +142,9 @@ def _unnoticed(
 
 def _lost(cluster: DiskCluster, state: PartitionState, known: EvidenceSource) -> LostReplica:
     stand = {b: standing(state, b, cluster.brokers) for b in state.replicas}
-    brokers = tuple(b for b, held in stand.items() if held is Standing.OFFLINE_REPLICA)
+    brokers = tuple(
+        b for b, replica_standing in stand.items() if replica_standing is Standing.OFFLINE_REPLICA
+    )
     if len(brokers) == len(state.replicas):
         left = RemainingWork.LAST_COPY
     elif state.leader == NO_LEADER:

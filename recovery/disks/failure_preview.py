@@ -167,7 +167,9 @@ def _hits(cluster: DiskCluster, tp: TopicPartition, place: LogDirPlace, stopped:
 def _without_copy(standings: object) -> frozenset[int]:
     """Replicas whose dir has failed already: the broker is there, and the replica is offline."""
     assert isinstance(standings, dict)
-    return frozenset(b for b, held in standings.items() if held is Standing.OFFLINE_REPLICA)
+    return frozenset(
+        b for b, replica_standing in standings.items() if replica_standing is Standing.OFFLINE_REPLICA
+    )
 
 
 def _worst_first(fate: FailureEffect) -> tuple[tuple[bool, ...], TopicPartition]:

@@ -14,15 +14,16 @@ SAID = (SwapStepKind.READ, SwapStepKind.DISK, SwapStepKind.FORMAT, SwapStepKind.
 class SwapSituation(NamedTuple):
     """``dangers``: so many partitions would elect the empty disk while other copies exist. ``stopped``: the broker
     was seen stopped since the swap began. ``back``: it answers, is not fenced, and lists the dir as healthy.
-    ``left`` of ``held`` replicas are not in the ISR, ``leaderless`` of these because nobody leads them. ``said``:
-    the steps that the operator said are done. ``unreadable``: the operator said that the old disk cannot be read.
+    ``left`` of the dir's ``replicas`` are not in the ISR, ``leaderless`` of these because nobody leads them.
+    ``said``: the steps that the operator said are done. ``unreadable``: the operator said that the old disk cannot
+    be read.
     """
 
     dangers: int
     stopped: bool
     back: bool
     left: int
-    held: int
+    replicas: int
     leaderless: int = 0
     said: frozenset[SwapStepKind] = frozenset()
     unreadable: bool = False

@@ -21,14 +21,14 @@ class LastReadPlace(StrEnum):
     """Where the last record that a group has read is."""
 
     COMMON = "in the common prefix"
-    KEPT = "on the branch that is kept"
+    SURVIVING = "on the branch that is kept"
     CUT_OFF = "on the branch that is cut off"
     EITHER = "on either branch"
     BEYOND_END = "beyond the end"
     BEFORE_START = "before the log start"
 
 
-HARMLESS = frozenset({LastReadPlace.COMMON, LastReadPlace.KEPT})
+HARMLESS = frozenset({LastReadPlace.COMMON, LastReadPlace.SURVIVING})
 """Nothing has to be done: the group reads on where it should."""
 
 
@@ -51,7 +51,7 @@ class OffsetJudgement(NamedTuple):
 
     ``beyond_end``: the committed offset lies behind the end of the kept log: the client's auto.offset.reset
     decides, unless the log grows past it first. ``gone`` counts the offsets that the group has read and that are
-    cut off, ``never_seen`` those of the kept log that it would skip, ``read_again`` those that it may have read
+    cut off, ``never_read`` those of the kept log that it would skip, ``read_again`` those that it may have read
     and that going back makes it read again.
     """
 
@@ -60,7 +60,7 @@ class OffsetJudgement(NamedTuple):
     exact: bool = True
     beyond_end: bool = False
     gone: int = 0
-    never_seen: int = 0
+    never_read: int = 0
     read_again: int = 0
 
     @property
@@ -70,7 +70,7 @@ class OffsetJudgement(NamedTuple):
 
 def judge_offset(
     committed: CommittedOffset,
-    kept: SurvivingLog,
+    surviving: SurvivingLog,
     cut_off: Sequence[EpochSpan],
     *,
     all_logs_known: bool,
@@ -83,69 +83,69 @@ def judge_offset(
     ``forgotten_below``: another branch may have held other records before this offset, which are deleted.
     ``all_logs_known`` False: a replica's log was never read, and may have held another branch.
     """
-    if committed.offset < kept.start:
+    if committed.offset < surviving.start:
         return OffsetJudgement(LastReadPlace.BEFORE_START)
-    found = _with_epoch(committed, kept, cut_off) if committed.epoch >= 0 else None
+    found = _with_epoch(committed, surviving, cut_off) if committed.epoch >= 0 else None
     if found is None:
-        found = _without_epoch(committed.offset, kept, cut_off, all_logs_known)
+        found = _without_epoch(committed.offset, surviving, cut_off, all_logs_known)
         if was_cut_off and found.place is LastReadPlace.EITHER and found.go_back_to is not None:
-            found = _cut(committed.offset, kept, found.go_back_to)
+            found = _cut(committed.offset, surviving, found.go_back_to)
     if found.go_back_to is not None and found.go_back_to <= forgotten_below:
         return found._replace(exact=False)
     return found
 
 
 def _with_epoch(
-    committed: CommittedOffset, kept: SurvivingLog, cut_off: Sequence[EpochSpan]
+    committed: CommittedOffset, surviving: SurvivingLog, cut_off: Sequence[EpochSpan]
 ) -> OffsetJudgement | None:
     """None where the epoch does not tell which branch the last record is on."""
     offset, epoch, _ = committed
     if any(span.epoch == epoch and span.start < offset <= span.end for span in cut_off):
-        return _cut(offset, kept, _branch_start(offset, epoch, cut_off))
-    spans = kept.lineage.spans
+        return _cut(offset, surviving, _branch_start(offset, epoch, cut_off))
+    spans = surviving.lineage.spans
     own = next((span for span in spans if span.epoch == epoch), None)
     if own is not None:
         if offset > own.end:  # both branches hold this epoch: they part where it ends in the kept log
-            return _cut(offset, kept, own.end)
+            return _cut(offset, surviving, own.end)
         return _uncut(offset, cut_off) if offset > own.start else None
-    if kept.lineage.floor > kept.start and (not spans or epoch < spans[0].epoch):
+    if surviving.lineage.floor > surviving.start and (not spans or epoch < spans[0].epoch):
         return None  # the kept log may hold the epoch below what is known of it
     # No log that is known holds that epoch so far up: they part at the end of an earlier epoch, or before it.
     earlier = [span.end for span in spans if span.epoch < epoch]
-    return _cut(offset, kept, max(earlier, default=kept.start), exact=False)
+    return _cut(offset, surviving, max(earlier, default=surviving.start), exact=False)
 
 
 def _without_epoch(
-    offset: int, kept: SurvivingLog, cut_off: Sequence[EpochSpan], all_logs_known: bool
+    offset: int, surviving: SurvivingLog, cut_off: Sequence[EpochSpan], all_logs_known: bool
 ) -> OffsetJudgement:
     on_cut = [span for span in cut_off if span.start < offset <= span.end]
-    in_kept = offset <= kept.end
+    in_surviving = offset <= surviving.end
     if not on_cut:
-        if not in_kept:
+        if not in_surviving:
             return OffsetJudgement(LastReadPlace.BEYOND_END, beyond_end=True)
         if all_logs_known:
             return _uncut(offset, cut_off)
         return OffsetJudgement(LastReadPlace.EITHER, exact=False)
     back = min(_branch_start(offset, span.epoch, cut_off) for span in on_cut)
-    if not in_kept:
-        return _cut(offset, kept, back)
+    if not in_surviving:
+        return _cut(offset, surviving, back)
     return OffsetJudgement(LastReadPlace.EITHER, back, read_again=offset - back)
 
 
 def _uncut(offset: int, cut_off: Sequence[EpochSpan]) -> OffsetJudgement:
     parting = min((span.start for span in cut_off), default=offset)
-    return OffsetJudgement(LastReadPlace.COMMON if offset <= parting else LastReadPlace.KEPT)
+    return OffsetJudgement(LastReadPlace.COMMON if offset <= parting else LastReadPlace.SURVIVING)
 
 
-def _cut(offset: int, kept: SurvivingLog, back: int, *, exact: bool = True) -> OffsetJudgement:
-    back = max(back, kept.start)
+def _cut(offset: int, surviving: SurvivingLog, back: int, *, exact: bool = True) -> OffsetJudgement:
+    back = max(back, surviving.start)
     return OffsetJudgement(
         LastReadPlace.CUT_OFF,
         min(back, offset),
         exact,
-        beyond_end=offset > kept.end,
+        beyond_end=offset > surviving.end,
         gone=max(0, offset - back),
-        never_seen=max(0, min(offset, kept.end) - back),
+        never_read=max(0, min(offset, surviving.end) - back),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-KEPT = 20
+MAX_SAMPLES = 20
 
 
 class CatchUpSample(NamedTuple):
@@ -21,7 +21,7 @@ class CatchUpRate(NamedTuple):
 
     def with_sample(self, seconds: float, missing: int) -> CatchUpRate:
         """The rate with one more sample."""
-        return CatchUpRate((*self.samples[-KEPT + 1 :], CatchUpSample(seconds, missing)))
+        return CatchUpRate((*self.samples[-MAX_SAMPLES + 1 :], CatchUpSample(seconds, missing)))
 
     @property
     def seconds_left(self) -> float | None:

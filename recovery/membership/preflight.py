@@ -223,8 +223,8 @@ def _endpoint_faults(quorum: Quorum, voter: Voter, probes: tuple[EndpointProbe, 
 def _alive(quorum: Quorum, key: ReplicaKey, limits: LivenessLimits) -> bool:
     if key == quorum.leader or (not key.directory_id and key.id == quorum.leader.id):
         return True
-    held = quorum.progress_of(key)
-    if held is None or held.last_fetch_ms <= 0:
+    replica = quorum.progress_of(key)
+    if replica is None or replica.last_fetch_ms <= 0:
         return False
-    fresh = quorum.now_ms - held.last_fetch_ms <= limits.fetch_age_ms
-    return fresh and quorum.log_end_offset - held.log_end_offset <= limits.lag
+    fresh = quorum.now_ms - replica.last_fetch_ms <= limits.fetch_age_ms
+    return fresh and quorum.log_end_offset - replica.log_end_offset <= limits.lag

@@ -53,7 +53,7 @@ class Quorum:
     change_pending: bool | None = None
 
     def progress_of(self, key: ReplicaKey) -> QuorumReplica | None:
-        return next((held for held in self.progress if held.key == key), None)
+        return next((replica for replica in self.progress if replica.key == key), None)
 
     @property
     def voter_progress(self) -> tuple[QuorumReplica, ...]:
@@ -64,16 +64,16 @@ class Quorum:
     def observer_progress(self) -> tuple[QuorumReplica, ...]:
         """Every replica that fetches and is no voter: brokers, and controllers that have not joined."""
         voters = set(self.voters.keys)
-        return tuple(held for held in self.progress if held.key not in voters)
+        return tuple(replica for replica in self.progress if replica.key not in voters)
 
     @property
     def up_to_date(self) -> frozenset[int]:
         """The nodes that have the latest metadata, as the leader sees them."""
-        newest = max((held.last_caught_up_ms for held in self.progress), default=NEVER)
+        newest = max((replica.last_caught_up_ms for replica in self.progress), default=NEVER)
         return frozenset(
-            held.key.id
-            for held in self.progress
-            if held.last_caught_up_ms >= 0 and newest - held.last_caught_up_ms <= CUT_OFF_MS
+            replica.key.id
+            for replica in self.progress
+            if replica.last_caught_up_ms >= 0 and newest - replica.last_caught_up_ms <= CUT_OFF_MS
         )
 
     @property
@@ -142,8 +142,8 @@ def described(
     high_watermark: int,
 ) -> Quorum:
     """The quorum from the fields of a DescribeQuorum answer; ``high_watermark`` -1: nothing is committed yet."""
-    leader = next((held for held in progress if held.key.id == leader_id), None)
-    newest = max((held.last_fetch_ms for held in progress), default=NEVER)
+    leader = next((replica for replica in progress if replica.key.id == leader_id), None)
+    newest = max((replica.last_fetch_ms for replica in progress), default=NEVER)
     listeners = [voter.endpoints[0].listener for voter in voters.voters if voter.endpoints]
     return Quorum(
         cluster_id=cluster_id,

@@ -113,12 +113,14 @@ def health(
     wedged: bool | None = None,
 ) -> QuorumHealth:
     """The health. ``controllers`` are the ids of the registered controllers, None if they are not known."""
-    listed = [held for held in quorum.progress if not _unnamed(quorum, held)]
+    listed = [replica for replica in quorum.progress if not _unnamed(quorum, replica)]
     # A voter that the leader has not heard of is still a voter.
-    silent = (v for v in quorum.voters.voters if not any(v.matches(held.key) for held in listed))
+    silent = (v for v in quorum.voters.voters if not any(v.matches(replica.key) for replica in listed))
     listed += [QuorumReplica(voter.key, NEVER) for voter in silent]
-    counts = Counter(held.key.id for held in listed)
-    members = tuple(_member(quorum, held, limits, controllers, counts[held.key.id] > 1) for held in listed)
+    counts = Counter(replica.key.id for replica in listed)
+    members = tuple(
+        _member(quorum, replica, limits, controllers, counts[replica.key.id] > 1) for replica in listed
+    )
     order = list(MemberRole)
     ranked = sorted(members, key=lambda m: (order.index(m.role), m.key))
     return QuorumHealth(quorum, tuple(ranked), strength(quorum, quorum.voters, limits), wedged)
@@ -136,7 +138,7 @@ def committing(quorum: Quorum) -> bool:
         1
         for key in quorum.voters.keys
         if key == quorum.leader
-        or ((held := quorum.progress_of(key)) is not None and held.last_caught_up_ms >= since)
+        or ((replica := quorum.progress_of(key)) is not None and replica.last_caught_up_ms >= since)
     )
     return fresh >= quorum.voters.majority
 
@@ -158,30 +160,30 @@ def with_change_known(earlier: Quorum, later: Quorum) -> Quorum | None:
 
 def all_fetched(earlier: Quorum, later: Quorum, newcomer: int | None = None) -> bool:
     """Whether every voter but the leader has fetched since the earlier reading, and any replica of ``newcomer``."""
-    since = {held.key for held in later.progress if held.last_fetch_ms >= earlier.now_ms}
+    since = {replica.key for replica in later.progress if replica.last_fetch_ms >= earlier.now_ms}
     came = newcomer is None or any(key.id == newcomer and key not in later.voters.keys for key in since)
     return came and all(key == later.leader or key in since for key in later.voters.keys)
 
 
-def _unnamed(quorum: Quorum, held: QuorumReplica) -> bool:
+def _unnamed(quorum: Quorum, replica: QuorumReplica) -> bool:
     """Whether a row is of a static voter before its first fetch, when the leader does not know its directory."""
-    if held.key.directory_id or held.last_fetch_ms > 0 or held.key == quorum.leader:
+    if replica.key.directory_id or replica.last_fetch_ms > 0 or replica.key == quorum.leader:
         return False
-    return quorum.voters.find(held.key) is None and quorum.voters.has_id(held.key.id)
+    return quorum.voters.find(replica.key) is None and quorum.voters.has_id(replica.key.id)
 
 
 def _member(
     quorum: Quorum,
-    held: QuorumReplica,
+    replica: QuorumReplica,
     limits: LivenessLimits,
     controllers: Collection[int] | None,
     twice: bool,
 ) -> QuorumMember:
-    voter = quorum.voters.find(held.key)
-    role = _role(quorum, held, voter is not None, controllers)
-    fetch = quorum.now_ms - held.last_fetch_ms if held.last_fetch_ms > 0 else None
-    caught = max(0, quorum.now_ms - held.last_caught_up_ms) if held.last_caught_up_ms > 0 else None
-    lag = max(0, quorum.log_end_offset - held.log_end_offset)
+    voter = quorum.voters.find(replica.key)
+    role = _role(quorum, replica, voter is not None, controllers)
+    fetch = quorum.now_ms - replica.last_fetch_ms if replica.last_fetch_ms > 0 else None
+    caught = max(0, quorum.now_ms - replica.last_caught_up_ms) if replica.last_caught_up_ms > 0 else None
+    lag = max(0, quorum.log_end_offset - replica.log_end_offset)
     endpoints = voter.endpoints if voter is not None else ()
     state = MemberState.CAUGHT_UP
     if role is not MemberRole.LEADER:
@@ -193,11 +195,11 @@ def _member(
         if twice and voter is None and (fetch is None or fetch > limits.fetch_age_ms):
             state = MemberState.GHOST
     return QuorumMember(
-        held.key,
+        replica.key,
         role,
         state,
         endpoints,
-        lag if held.log_end_offset >= 0 else None,
+        lag if replica.log_end_offset >= 0 else None,
         caught,
         None if fetch is None else max(0, fetch),
         twice,
@@ -205,13 +207,13 @@ def _member(
 
 
 def _role(
-    quorum: Quorum, held: QuorumReplica, votes: bool, controllers: Collection[int] | None
+    quorum: Quorum, replica: QuorumReplica, votes: bool, controllers: Collection[int] | None
 ) -> MemberRole:
-    if held.key == quorum.leader:
+    if replica.key == quorum.leader:
         return MemberRole.LEADER
     if votes:
         return MemberRole.VOTER
-    if controllers is not None and held.key.id not in controllers:
+    if controllers is not None and replica.key.id not in controllers:
         return MemberRole.BROKER
     return MemberRole.CONTROLLER
 

@@ -15,7 +15,7 @@ NOT_KNOWN = -1
 class VoterHost(NamedTuple):
     """A voter, as it was last seen and as it is now.
 
-    ``held`` is its log end offset in the leader's last answer, ``metadata`` the offset that it reports to
+    ``log_end_offset`` is from the leader's last answer, ``metadata_offset`` is the offset that it reports to
     have loaded: both are lower bounds of its log end, NOT_KNOWN if there was no answer. ``why`` it does not
     answer. ``other`` is the directory id that its node was last seen with, where that is not the voter's: a
     new disk. ``stopped``: nothing listens at its address, so that no controller runs there.
@@ -25,8 +25,8 @@ class VoterHost(NamedTuple):
     address: str
     answers: bool
     why: str
-    held: int
-    metadata: int
+    log_end_offset: int
+    metadata_offset: int
     other: str = ""
     stopped: bool = False
 
@@ -48,7 +48,7 @@ class VoterHost(NamedTuple):
     @property
     def offset(self) -> int:
         """The best lower bound for its log end."""
-        return max(self.held, self.metadata)
+        return max(self.log_end_offset, self.metadata_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class QuorumWithoutLeader:
     cluster_id: str
     hosts: tuple[VoterHost, ...]
     certain: bool
-    seen_at: str
+    recorded_at: str
 
     @property
     def majority(self) -> int:
@@ -95,7 +95,9 @@ class QuorumWithoutLeader:
     @property
     def hosts_title(self) -> str:
         """What ``hosts`` are."""
-        return f"voters as last seen {self.seen_at}" if self.certain else "controllers that have registered"
+        return (
+            f"voters as last seen {self.recorded_at}" if self.certain else "controllers that have registered"
+        )
 
     @property
     def sentence(self) -> str:
@@ -152,9 +154,9 @@ class QuorumWithoutLeader:
         """Nodes that answer without a metadata offset while another reports one: a new disk, or a restart
         since then.
         """
-        if not any(host.metadata > NOT_KNOWN for host in self.hosts):
+        if not any(host.metadata_offset > NOT_KNOWN for host in self.hosts):
             return ()
-        return tuple(host for host in self.up if host.metadata <= NOT_KNOWN)
+        return tuple(host for host in self.up if host.metadata_offset <= NOT_KNOWN)
 
     def _enough_answer(self) -> Iterator[str]:
         yield f"{len(self.up)} of {len(self.hosts)} controllers answer and nobody leads"

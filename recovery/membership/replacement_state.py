@@ -42,7 +42,7 @@ class QuorumPicture:
 
 
 class StepSituation(NamedTuple):
-    """The state of a step: ``done``, or what it ``waits_for``, or what it is ``held`` back by.
+    """The state of a step: ``done``, or what it ``waits_for``, or the ``blockers`` that must go first.
 
     ``caught`` of ``target`` offsets are there, for a progress bar; -1 where the step has none. ``unseen``:
     the cluster does not show whether the step is done; an operator has to confirm it.
@@ -50,7 +50,7 @@ class StepSituation(NamedTuple):
 
     done: bool
     waits_for: str = ""
-    held: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
     caught: int = -1
     target: int = -1
     unseen: bool = False
@@ -67,7 +67,7 @@ def current(plan: ReplacementPlan, picture: QuorumPicture) -> ReplacementStep | 
 def situation(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
     """The state of one step in the cluster. A step that sends a change still needs its own preflight."""
     quorum = picture.quorum
-    look: Mapping[StepKind, Callable[[], StepSituation]] = {
+    situations: Mapping[StepKind, Callable[[], StepSituation]] = {
         StepKind.STOP: lambda: _stopped(plan, step, picture),
         StepKind.START: lambda: _started(plan, step, quorum),
         StepKind.SWAP: lambda: DONE if step.number in picture.confirmed else _swap(step, quorum),
@@ -79,26 +79,28 @@ def situation(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictu
         StepKind.SERVERS: lambda: _servers(plan, step, picture),
         StepKind.CHECK: lambda: _checked(plan, quorum),
     }
-    return look[step.kind]()
+    return situations[step.kind]()
 
 
 def newcomer_of(plan: ReplacementPlan, node: int, quorum: Quorum) -> QuorumReplica | None:
     """The replica of ``node`` that joins: it fetches, with none of the directories that leave."""
     static = plan.wanted.static
     mine = [
-        held
-        for held in quorum.progress
-        if held.key.id == node and (static or held.key not in plan.wanted.leaving) and fetches(quorum, held)
+        replica
+        for replica in quorum.progress
+        if replica.key.id == node
+        and (static or replica.key not in plan.wanted.leaving)
+        and fetches(quorum, replica)
     ]
-    return max(mine, key=lambda held: held.last_fetch_ms, default=None)
+    return max(mine, key=lambda replica: replica.last_fetch_ms, default=None)
 
 
 def _stopped(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
     key, quorum = step.key, picture.quorum
     if step.node in plan.wanted.joining and _started(plan, step, quorum).done:
         return DONE  # what runs there is the one with the new disk
-    held = quorum.progress_of(key) if key is not None else None
-    fetched = held.last_fetch_ms if held is not None else 0
+    replica = quorum.progress_of(key) if key is not None else None
+    fetched = replica.last_fetch_ms if replica is not None else 0
     # A new leader has received no fetch yet: count from our first reading.
     known = step.number in picture.quiet
     heard = fetched if fetched > 0 or known else picture.since_ms
@@ -125,7 +127,9 @@ def silent(step: ReplacementStep, quorum: Quorum) -> bool:
     if step.node == quorum.leader.id:
         return False
     # A static voter is identified by its node id, whatever the directory id of its new disk.
-    newest = max((held.last_fetch_ms for held in quorum.progress if held.key.id == step.node), default=-1)
+    newest = max(
+        (replica.last_fetch_ms for replica in quorum.progress if replica.key.id == step.node), default=-1
+    )
     return newest <= 0 or quorum.now_ms - newest > STOPPED_MS
 
 
@@ -144,16 +148,16 @@ def _swap(step: ReplacementStep, quorum: Quorum) -> StepSituation:
 def _caught_up(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> StepSituation:
     if not plan.wanted.static and _is_voter(plan, step.node, quorum):
         return DONE
-    held = newcomer_of(plan, step.node, quorum)
-    if held is None:
+    replica = newcomer_of(plan, step.node, quorum)
+    if replica is None:
         return StepSituation(
             False, f"node {step.node} does not fetch: is it running?", (), 0, quorum.log_end_offset
         )
-    near = quorum.log_end_offset - held.log_end_offset <= CLOSE
-    lately = held.last_caught_up_ms > 0 and quorum.now_ms - held.last_caught_up_ms <= BEHIND_MS
+    near = quorum.log_end_offset - replica.log_end_offset <= CLOSE
+    lately = replica.last_caught_up_ms > 0 and quorum.now_ms - replica.last_caught_up_ms <= BEHIND_MS
     if near and lately:
         return DONE
-    return StepSituation(False, step.waits_for, (), max(0, held.log_end_offset), quorum.log_end_offset)
+    return StepSituation(False, step.waits_for, (), max(0, replica.log_end_offset), quorum.log_end_offset)
 
 
 def _joined(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> StepSituation:
@@ -188,8 +192,12 @@ def _not_yet(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
     reported = any(s.kind is StepKind.STAY_OUT and s.node == step.node for s in plan.steps)
     if key is None or key not in quorum.voters.keys:
         return ()
-    held = quorum.progress_of(key)
-    runs = held is not None and held.last_fetch_ms > 0 and quorum.now_ms - held.last_fetch_ms <= STOPPED_MS
+    replica = quorum.progress_of(key)
+    runs = (
+        replica is not None
+        and replica.last_fetch_ms > 0
+        and quorum.now_ms - replica.last_fetch_ms <= STOPPED_MS
+    )
     if wanted.auto_join and not reported and (runs or key == quorum.leader):
         return (f"controller {key.id} runs, and would add itself again: stop it first",)
     return before_removing(quorum, key, LivenessLimits()).refused
@@ -200,16 +208,20 @@ def _servers(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
         return DONE
     found = strength(picture.quorum, picture.quorum.voters, LivenessLimits())
     named = ", ".join(str(key.id) for key in found.down)
-    held: tuple[str, ...] = (
+    blockers: tuple[str, ...] = (
         f"restarting a controller would stop the quorum ({found.votes}; down or behind: {named})",
     )
-    held = held if restart_stops(found) else ()
+    blockers = blockers if restart_stops(found) else ()
     if not picture.servers:
         why = "nobody tells what it runs with: confirm when it is done everywhere"
-        return StepSituation(False, why, held, unseen=True)
+        return StepSituation(False, why, blockers, unseen=True)
     wanted = set(servers_now(plan, picture.quorum))
-    other = [name for name, held in picture.servers.items() if held is not None and set(held) != wanted]
-    silent = [name for name, held in picture.servers.items() if held is None]
+    other = [
+        name
+        for name, configured in picture.servers.items()
+        if configured is not None and set(configured) != wanted
+    ]
+    silent = [name for name, configured in picture.servers.items() if configured is None]
     if not other and not silent:
         return DONE
     problem = f"{', '.join(other)} run with another value" if other else ""
@@ -219,7 +231,7 @@ def _servers(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
     # Brokers may be restarted anyway.
     restarts = [name for name in (*other, *silent) if "controller" in name]
     why = "; ".join(part for part in (problem, unasked) if part)
-    return StepSituation(False, why, held if restarts else (), unseen=not picture.mute.isdisjoint(silent))
+    return StepSituation(False, why, blockers if restarts else (), unseen=not picture.mute.isdisjoint(silent))
 
 
 def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:
@@ -261,5 +273,5 @@ def key_of(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> Repl
     """The voter that a step is about, as it is known now."""
     if step.key is not None and step.kind is not StepKind.ADD:
         return step.key
-    held = newcomer_of(plan, step.node, quorum)
-    return None if held is None else held.key
+    replica = newcomer_of(plan, step.node, quorum)
+    return None if replica is None else replica.key

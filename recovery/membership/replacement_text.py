@@ -212,9 +212,9 @@ def _servers(wanted: ReplacementRequest) -> StepText:
 
 
 def _check(wanted: ReplacementRequest) -> StepText:
-    kept = ", ".join(str(v.key.id) for v in wanted.voters if v.key not in wanted.leaving)
-    come = ", ".join(map(str, wanted.joining))
-    voters = ", ".join(part for part in (kept, come) if part)
+    staying = ", ".join(str(v.key.id) for v in wanted.voters if v.key not in wanted.leaving)
+    joining = ", ".join(map(str, wanted.joining))
+    voters = ", ".join(part for part in (staying, joining) if part)
     return StepText(
         "check the result",
         (),

@@ -16,14 +16,18 @@ def newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaK
 
     A former directory of the node stays listed for some minutes: the one that fetches is meant.
     """
-    mine = [held for held in quorum.progress if held.key.id == node_id and held.key not in quorum.voters.keys]
+    mine = [
+        replica
+        for replica in quorum.progress
+        if replica.key.id == node_id and replica.key not in quorum.voters.keys
+    ]
     if directory_id is not None:
-        if not any(held.key.directory_id == directory_id for held in mine):
+        if not any(replica.key.directory_id == directory_id for replica in mine):
             raise NotChosen(_wrong_directory(quorum, node_id, directory_id, mine))
         return ReplicaKey(node_id, directory_id)
-    alive = [held for held in mine if fetches(quorum, held)]
+    alive = [replica for replica in mine if fetches(quorum, replica)]
     if len(alive) > 1:
-        named = ", ".join(held.key.directory_id for held in alive)
+        named = ", ".join(replica.key.directory_id for replica in alive)
         raise NotChosen(f"node {node_id} fetches with several directories ({named}): give --directory-id")
     if alive:
         return alive[0].key
@@ -54,14 +58,14 @@ def voter_of(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaK
     raise NotChosen(f"VOTER_NOT_FOUND: {named} is none of the voters {known}")
 
 
-def fetches(quorum: Quorum, held: QuorumReplica) -> bool:
+def fetches(quorum: Quorum, replica: QuorumReplica) -> bool:
     """Whether a replica has fetched lately enough to be running."""
-    return held.last_fetch_ms > 0 and quorum.now_ms - held.last_fetch_ms <= GHOST_MS
+    return replica.last_fetch_ms > 0 and quorum.now_ms - replica.last_fetch_ms <= GHOST_MS
 
 
 def _wrong_directory(quorum: Quorum, node_id: int, directory_id: str, mine: list[QuorumReplica]) -> str:
     if ReplicaKey(node_id, directory_id) in quorum.voters.keys:
         return f"{node_id} with directory {directory_id} is a voter already"
-    seen = ", ".join(held.key.directory_id for held in mine)
-    reported = f"; what fetches as node {node_id} has {seen}" if seen else ""
+    directories = ", ".join(replica.key.directory_id for replica in mine)
+    reported = f"; what fetches as node {node_id} has {directories}" if directories else ""
     return f"nothing with directory {directory_id} fetches as node {node_id}{reported}"

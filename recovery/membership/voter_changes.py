@@ -109,7 +109,7 @@ def update_voter(
     if refusal is not None:
         return refusal
     by_id = quorum.kraft_version < 1
-    held = next(
+    recorded = next(
         (
             known
             for known in quorum.voters.voters
@@ -117,7 +117,7 @@ def update_voter(
         ),
         None,
     )
-    return _not_found(quorum, voter.key) if held is None else quorum.voters.updated(held, voter)
+    return _not_found(quorum, voter.key) if recorded is None else quorum.voters.updated(recorded, voter)
 
 
 def _addressed(quorum: Quorum, cluster_id: str | None, to_leader: bool) -> VoterChangeRefusal | None:

@@ -27,8 +27,8 @@ def may_restart(quorum: Quorum, node: int) -> str:
 
 def endpoint_steps(quorum: Quorum, node: int, wanted: tuple[VoterEndpoint, ...]) -> Iterator[str]:
     """What to do on the host, line by line."""
-    held = next((v.endpoints for v in quorum.voters.voters if v.key.id == node), ())
-    yield f"voter {node} is recorded at {', '.join(map(str, held)) or 'no endpoint'}"
+    recorded = next((v.endpoints for v in quorum.voters.voters if v.key.id == node), ())
+    yield f"voter {node} is recorded at {', '.join(map(str, recorded)) or 'no endpoint'}"
     if has_endpoints(quorum, node, wanted):
         yield "it has these endpoints already"
         return

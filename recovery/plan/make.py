@@ -14,15 +14,15 @@ from recovery.strategy import Decision, DecisionKind, Strategy, clean_electors, 
 from recovery.wording.replica_text import STANDING_WORDS
 
 _NO_MARKS: Mapping[str, tuple[Mark, ...]] = {}
-_NOT_TOLD: Mapping[TopicPartition, int] = {}
+_NO_TIMES: Mapping[TopicPartition, int] = {}
 
 
 def make_plan(
     header: Header,
     choices: Iterable[tuple[Survey, Decision]],
     marks: Mapping[str, tuple[Mark, ...]] = _NO_MARKS,
-    offline_since: Mapping[TopicPartition, int] = _NOT_TOLD,
-    offline_already: Mapping[TopicPartition, int] = _NOT_TOLD,
+    offline_since: Mapping[TopicPartition, int] = _NO_TIMES,
+    offline_already: Mapping[TopicPartition, int] = _NO_TIMES,
 ) -> Plan:
     """The plan of those choices, in their order; ``marks`` by topic, ``offline_since`` and ``offline_already`` in
     ms since 1970.
@@ -31,12 +31,12 @@ def make_plan(
     """
     rows: list[PlanRow] = []
     not_elected: list[NotElected] = []
-    seen: set[TopicPartition] = set()
+    planned: set[TopicPartition] = set()
     for survey, decision in choices:
         tp = survey.tp
-        if tp in seen:
+        if tp in planned:
             raise PlanError(f"{tp} was chosen for twice")
-        seen.add(tp)
+        planned.add(tp)
         since, already = offline_since.get(tp), offline_already.get(tp)
         if decision.verdict is DecisionKind.ELECT:
             row = plan_row(survey, decision, header.ranking, marks.get(tp.topic, ()))

@@ -59,5 +59,5 @@ def _planned_loss(elected: PlanCandidate | None, chosen: PlanCandidate) -> int:
     """What the chosen log holds and the elected one did not: the loss of one choice without that of the other."""
     if elected is None:
         return 0
-    kept_by_neither = (*chosen.loss.tail, *chosen.loss.head)
-    return count(without(union((*elected.loss.tail, *elected.loss.head)), kept_by_neither))
+    lost_either_way = (*chosen.loss.tail, *chosen.loss.head)
+    return count(without(union((*elected.loss.tail, *elected.loss.head)), lost_either_way))

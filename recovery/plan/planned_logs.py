@@ -45,5 +45,7 @@ def _log(candidate: PlanCandidate, pool: tuple[EpochSpan, ...], lost: tuple[Epoc
         return log
     own = without(pool, _lost(candidate))
     clipped = (span._replace(start=max(span.start, start), end=min(span.end, end)) for span in own)
-    held = tuple(sorted((span for span in clipped if span.start < span.end), key=lambda span: span.start))
-    return log._replace(own=held, cut=without(held, without(held, lost)))
+    remaining = tuple(
+        sorted((span for span in clipped if span.start < span.end), key=lambda span: span.start)
+    )
+    return log._replace(own=remaining, cut=without(remaining, without(remaining, lost)))

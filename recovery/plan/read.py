@@ -83,15 +83,15 @@ def _plan(fields: Object) -> Plan:
             ".formatVersion", f"this version of the tool reads {FORMAT_VERSION}, the file has {version}"
         )
     header = _header(fields)
-    seen: set[TopicPartition] = set()
+    named: set[TopicPartition] = set()
     rows = tuple(
         [
             _led(index, row, header.ranking)
-            for index, row in enumerate(_each_once(fields, "partitions", _Designated, seen))
+            for index, row in enumerate(_each_once(fields, "partitions", _Designated, named))
         ]
     )
-    not_elected = tuple(_each_once(fields, "notElected", NotElected, seen))
-    if not seen:
+    not_elected = tuple(_each_once(fields, "notElected", NotElected, named))
+    if not named:
         raise FieldError(".partitions", "the plan names no partition")
     groups = tuple(_listed(fields, "groups", AffectedGroup))
     unread = tuple(_listed(fields, "groupsUnread", str))
@@ -119,13 +119,13 @@ def _bare_row(fields: Object) -> BareRow:
     return BareRow(topic_partition(fields), integer(fields, "designatedLeader", 0, MAX_INT32))
 
 
-def _each_once(fields: Object, key: str, kind: type[R], seen: set[TopicPartition]) -> Iterator[R]:
+def _each_once(fields: Object, key: str, kind: type[R], named: set[TopicPartition]) -> Iterator[R]:
     """The rows that a reader made of the list at ``key``, no partition twice."""
     for index, row in enumerate(items(fields, key)):
         assert isinstance(row, kind)
-        if row.tp in seen:
+        if row.tp in named:
             raise FieldError(f".{key}[{index}]", f"{row.tp} stands in the file twice")
-        seen.add(row.tp)
+        named.add(row.tp)
         yield row
 
 

@@ -140,5 +140,5 @@ class _Reader:
 
     def _fail(self, expected: str, found: str = "", *, quote: bool = True) -> NoReturn:
         found = found or self._lexeme
-        seen = _END if not found else ascii(found[:30]) if quote else found
-        raise PlanError(f"{self._place()}: expected {expected}, found {seen}")
+        shown = _END if not found else ascii(found[:30]) if quote else found
+        raise PlanError(f"{self._place()}: expected {expected}, found {shown}")

@@ -74,8 +74,8 @@ def _entry(fields: Object) -> Iterator[TopicPartition]:
 def _check(named: tuple[TopicPartition, ...]) -> None:
     if not named:
         raise FieldError(".partitions", "the file names no partition")
-    seen: set[TopicPartition] = set()
+    checked: set[TopicPartition] = set()
     for tp in named:
-        if tp in seen:
+        if tp in checked:
             raise FieldError("", f"{tp} stands in the file twice")
-        seen.add(tp)
+        checked.add(tp)

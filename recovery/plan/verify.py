@@ -65,8 +65,8 @@ class RowState(NamedTuple):
     def good(self) -> bool:
         """The election came out as planned: nothing of ours is left to do."""
         gone = self.gap if isinstance(self.gap, int) else 0
-        kept = gone == 0 and not self.lost
-        return self.leading in _AS_PLANNED and kept and self.order in (Order.RESTORED, Order.NOT_KNOWN)
+        complete = gone == 0 and not self.lost
+        return self.leading in _AS_PLANNED and complete and self.order in (Order.RESTORED, Order.NOT_KNOWN)
 
     @property
     def complete(self) -> bool:
@@ -163,15 +163,17 @@ def _gap(row: PlanRow | BareRow, survey: Survey) -> int | Unknown:
 
 
 def _shortfall(candidate: PlanCandidate, log: ReplicaLog, planned_epoch: int) -> int | Unknown:
-    kept = log.log_end_offset
+    planned_end = log.log_end_offset
     if isinstance(log.lineage, Unknown):
-        return log.lineage if kept >= candidate.log_end else candidate.log_end - kept
+        return log.lineage if planned_end >= candidate.log_end else candidate.log_end - planned_end
     # Records of a later epoch were not there when the plan was made: where they begin, the old log ends.
-    kept = min([kept, *(span.start for span in log.lineage.spans if span.epoch > planned_epoch)])
-    if kept >= candidate.log_end and log.lineage.floor > candidate.log_end:
+    planned_end = min(
+        [planned_end, *(span.start for span in log.lineage.spans if span.epoch > planned_epoch)]
+    )
+    if planned_end >= candidate.log_end and log.lineage.floor > candidate.log_end:
         floor = log.lineage.floor
         return Unknown(Why.NOT_ANSWERED, f"broker {candidate.broker}'s log is known only from {floor} on")
-    return max(0, candidate.log_end - kept)
+    return max(0, candidate.log_end - planned_end)
 
 
 def _wrong_leader(

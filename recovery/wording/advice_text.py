@@ -127,9 +127,9 @@ def _unless(advice: Advice) -> str:
     """What was seen that makes it uncertain."""
     conditions = () if advice.verdict is None else advice.verdict.conditions
     doubtful = [condition for condition in conditions if condition.doubtful]
-    kept = [one for one in doubtful if one.kind is ConditionKind.RECORDS_KEPT]
-    if kept:
-        brokers = sorted({broker for one in kept for broker in one.brokers})
+    unflushed = [one for one in doubtful if one.kind is ConditionKind.RECORDS_KEPT]
+    if unflushed:
+        brokers = sorted({broker for one in unflushed for broker in one.brokers})
         return f", unless the host of broker {either(brokers)} lost power before it restarted"
     return ", unless compaction removed some from its log" if doubtful else ""
 

@@ -17,11 +17,11 @@ _STALE = {
     QuorumState.CANNOT_COMMIT: "a majority of the voters is down",
     QuorumState.UNREACHABLE: "no controller that leads can be reached",
 }
-_MEND = (
+_MEND_QUORUM = (
     "nobody can be elected, and leaders and ISRs are shown as they were before. Mend the quorum first"
     " ({where})."
 )
-_LOOK = (
+_CHECK_QUORUM = (
     "nobody leads, or the brokers that answer are cut off from the controllers. Leaders and ISRs are shown as these"
     " brokers last knew them, and may have changed. Look first ({where})."
 )
@@ -83,7 +83,7 @@ def stale_advice(health: ClusterHealth, where: str) -> str:
         return ""
     if health.cut_off is not None:
         return _OTHERS
-    text = _LOOK if health.quorum.state is QuorumState.UNREACHABLE else _MEND
+    text = _CHECK_QUORUM if health.quorum.state is QuorumState.UNREACHABLE else _MEND_QUORUM
     return text.format(where=where)
 
 
@@ -118,10 +118,10 @@ def _within(parts: list[_Part], width: int) -> str:
         line = _SEPARATOR.join(texts)
         if len(line) <= width:
             return line
-    kept = list(parts)
-    while len(kept) > 1:
-        kept.remove(max(kept, key=lambda part: part.rank))
-        line = _SEPARATOR.join([*(part.brief for part in kept), _MORE])
+    shown = list(parts)
+    while len(shown) > 1:
+        shown.remove(max(shown, key=lambda part: part.rank))
+        line = _SEPARATOR.join([*(part.brief for part in shown), _MORE])
         if len(line) <= width:
             return line
     return line[: max(width - 1, 0)] + _MORE

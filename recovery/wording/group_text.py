@@ -16,7 +16,7 @@ NAMED_OFFSETS = 5
 
 _SETTLED = {
     LastReadPlace.COMMON: "reads on",
-    LastReadPlace.KEPT: "reads on",
+    LastReadPlace.SURVIVING: "reads on",
     LastReadPlace.BEFORE_START: "its next records are deleted: auto.offset.reset decides where it reads on",
     LastReadPlace.BEYOND_END: (
         "auto.offset.reset decides where it reads on, unless the log grows past the offset first: then it skips"
@@ -52,9 +52,9 @@ def judgement_text(judgement: OffsetJudgement | Unknown, epoch: int = NO_EPOCH) 
         words.append("Java's client notices by the committed epoch and goes back itself, others may not")
     if judgement.beyond_end:
         words.append("auto.offset.reset decides, until the log has grown past its offset")
-    if judgement.never_seen:
+    if judgement.never_read:
         skips = "would then skip" if judgement.beyond_end else "skips"
-        words.append(f"{skips} {judgement.never_seen:,} kept offsets without an error")
+        words.append(f"{skips} {judgement.never_read:,} kept offsets without an error")
     where = f"go back to {back:,}" if judgement.exact else f"go back to {back:,}, or before it"
     return f"{'; '.join(words)}: {where}"
 

@@ -160,7 +160,7 @@ def shown(robot: Robot) -> Any:
 
 def test_what_must_be_recovered_comes_before_everything_else() -> None:
     steps = swap(cluster(state(0)), LogDirPlace(1, A), [TopicPartition("orders", 0)]).steps
-    fresh = SwapSituation(dangers=0, stopped=False, back=True, left=0, held=1)
+    fresh = SwapSituation(dangers=0, stopped=False, back=True, left=0, replicas=1)
     assert current_step(steps, fresh).kind is SwapStepKind.STOP  # type: ignore[union-attr]  # there is one
     stopped = fresh._replace(stopped=True, back=False, left=1)
     assert current_step(steps, stopped).kind is SwapStepKind.DISK  # type: ignore[union-attr]

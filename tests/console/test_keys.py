@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
+from backends.base.answers import RIGHTS_UNKNOWN, ClusterInfo
 from console.app.main_screen.action_availability import ActionContext, why_not
 from console.app.main_screen.help_sections import sections
 from console.app.plan.view import how_to_plan
@@ -70,7 +70,7 @@ def test_a_key_that_does_nothing_says_why(change: dict[str, object], says: str) 
     assert says in why_not(BY_NAME["apply"], standing(**change))
 
 
-@pytest.mark.parametrize("told", [RIGHTS_NOT_TOLD, None])
+@pytest.mark.parametrize("told", [RIGHTS_UNKNOWN, None])
 def test_what_the_cluster_does_not_tell_of_alter_is_no_reason_against(told: Unknown | None) -> None:
     assert why_not(BY_NAME["apply"], standing(cluster=replace(CLUSTER, may_alter=told))) == ""
 

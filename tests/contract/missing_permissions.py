@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base.answers import RIGHTS_NOT_TOLD, LogPosition, SurveyRequest
+from backends.base.answers import RIGHTS_UNKNOWN, LogPosition, SurveyRequest
 from backends.base.errors import NotAllowed
 from recovery.loss import Witness
 from recovery.model import Lineage, TopicPartition, Unknown, Why
@@ -96,7 +96,7 @@ class MissingPermissionTests:
         for denied in ((), ("ALTER cluster",), ("DESCRIBE cluster",)):
             async with guarded.backend(*denied) as backend:
                 told.append((await backend.cluster()).may_alter)
-        assert told == [True, False, RIGHTS_NOT_TOLD]
+        assert told == [True, False, RIGHTS_UNKNOWN]
 
     async def test_without_alter_no_election_is_held(self, guarded: ClusterDriver) -> None:
         record = MemoryRecorder()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
+from backends.base.answers import RIGHTS_UNKNOWN, ClusterInfo
 from backends.live.calls.authorized_operations import Operations
 from backends.live.codec.offered_versions import release
 from backends.live.connections.connection import BrokerConnection
@@ -104,5 +104,5 @@ def cluster_info(
     else:
         elr = features.get(ELR_FEATURE, 0) >= 1
     allowed = described.operations
-    may_alter = None if allowed is None else allowed.allows("ALTER") if allowed.allowed else RIGHTS_NOT_TOLD
+    may_alter = None if allowed is None else allowed.allows("ALTER") if allowed.allowed else RIGHTS_UNKNOWN
     return ClusterInfo(described.cluster_id, described.brokers, asked, elr, release(features), may_alter)

@@ -289,11 +289,11 @@ def topics_only_in_log_dirs(
 
     A list of all topics silently leaves out those that the caller may not see; DescribeLogDirs does not.
     """
-    held: set[str] = set()
+    topics: set[str] = set()
     for dirs in log_dirs.values():
         if not isinstance(dirs, Unknown):
-            held.update(*(_topics_in(log_dir.replicas) for log_dir in dirs))
-    return tuple(sorted(held.difference(map(_topic, partitions.states), _named(partitions.unknown))))
+            topics.update(*(_topics_in(log_dir.replicas) for log_dir in dirs))
+    return tuple(sorted(topics.difference(map(_topic, partitions.states), _named(partitions.unknown))))
 
 
 def _topics_in(replicas: Sequence[LogDirReplica]) -> set[str]:

@@ -52,7 +52,7 @@ def _quorum(answer: Any, version: int, cluster_id: str) -> Quorum:
     endpoints = _endpoints(answer) if directories else {}
     return described(
         cluster_id,
-        VoterSet(tuple(Voter(held.key, endpoints.get(held.key.id, ())) for held in voters)),
+        VoterSet(tuple(Voter(replica.key, endpoints.get(replica.key.id, ())) for replica in voters)),
         (*voters, *(_progress(state, directories) for state in partition.observers)),
         leader_id=partition.leader_id,
         leader_epoch=partition.leader_epoch,

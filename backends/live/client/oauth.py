@@ -76,16 +76,16 @@ class ClientCredentials:
         self._client_secret = client_secret
         self._scope = scope
         self._clock = clock
-        self._kept: tuple[Secret, float] | None = None
+        self._token: tuple[Secret, float] | None = None
         self._turn = asyncio.Lock()
 
     async def __call__(self) -> Secret:
         """The token. Raises TokenError."""
         async with self._turn:
-            if self._kept is None or self._clock() >= self._kept[1]:
+            if self._token is None or self._clock() >= self._token[1]:
                 token, lifetime = await in_daemon_thread(self._fetch, "token endpoint")
-                self._kept = token, self._clock() + max(lifetime - _SPARE, 0)
-            return self._kept[0]
+                self._token = token, self._clock() + max(lifetime - _SPARE, 0)
+            return self._token[0]
 
     def _fetch(self) -> tuple[Secret, float]:
         from http.client import HTTPException

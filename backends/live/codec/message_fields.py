@@ -27,8 +27,8 @@ class MessageField(NamedTuple):
 def message_fields(kind: Any) -> tuple[MessageField, ...]:
     """The fields of the message ``kind``, in the order in which they are written."""
     found = []
-    for held in fields(kind):
-        annotation = held.type
+    for field in fields(kind):
+        annotation = field.type
         parts = get_args(annotation)
         nullable = type(None) in parts
         if nullable:
@@ -36,16 +36,16 @@ def message_fields(kind: Any) -> tuple[MessageField, ...]:
         many = get_origin(annotation) is tuple
         inner: Any = get_args(annotation)[0] if many else annotation
         nested = inner if isinstance(inner, type) and is_dataclass(inner) else None
-        tag = held.metadata.get("tag")
+        tag = field.metadata.get("tag")
         found.append(
             MessageField(
-                held.name,
+                field.name,
                 nested,
-                held.metadata.get("kafka_type", ""),
+                field.metadata.get("kafka_type", ""),
                 many,
                 nullable,
                 None if tag is None else int(tag),
-                held.default,
+                field.default,
             )
         )
     return tuple(found)

@@ -46,10 +46,10 @@ def error_code(value: int) -> ErrorCode:
 def _numbered(kind: Any) -> Any:
     """``kind`` with an int16 wherever it has an error code."""
     made = []
-    for held, shape in zip(fields(kind), message_fields(kind), strict=True):
-        metadata: Mapping[str, Any] = held.metadata
-        annotation: Any = held.type
-        default = held.default
+    for declared, shape in zip(fields(kind), message_fields(kind), strict=True):
+        metadata: Mapping[str, Any] = declared.metadata
+        annotation: Any = declared.type
+        default = declared.default
         if shape.nested is not None:
             annotation = _numbered(shape.nested)
             if shape.many:
@@ -63,7 +63,7 @@ def _numbered(kind: Any) -> Any:
         reported = (
             field(metadata=metadata) if default is MISSING else field(metadata=metadata, default=default)
         )
-        made.append((held.name, annotation, reported))
+        made.append((declared.name, annotation, reported))
     namespace = {name: getattr(kind, name) for name in _SCHEMA}
     return make_dataclass(kind.__name__, made, frozen=True, slots=True, kw_only=True, namespace=namespace)
 

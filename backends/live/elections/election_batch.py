@@ -23,7 +23,7 @@ from backends.live.elections.row_results import RowResults, State, read_until_se
 from backends.live.elections.row_survey import RowSurvey, with_state
 from backends.live.elections.sent_elections import (
     ORDER_IN_DOUBT,
-    ORDER_SEEN_FOR,
+    ORDER_VISIBLE_WITHIN,
     SentElections,
     UnansweredReorder,
     oldest_alive,
@@ -69,7 +69,7 @@ class ElectionBatch:
         self._recorder = recorder
         self._means = ElectionMeans(by_order=not self.native)
         self._results = RowResults()
-        self._seen: dict[TopicPartition, Survey] = {}
+        self._surveys: dict[TopicPartition, Survey] = {}
         self._why_in_doubt: dict[TopicPartition, str] = {}
         self._read_back_done = False
         # The orders to restore, by partition.
@@ -120,7 +120,7 @@ class ElectionBatch:
     def _judge(self, row: PlanRow, now: Survey | Unknown | None, *, order_is_ours: bool) -> None:
         """Finishes a row whose election must not be sent; keeps the survey of the others."""
         if isinstance(now, Survey):
-            self._seen[row.tp] = now
+            self._surveys[row.tp] = now
         found = judge(row, self._ranking, now, self._means, order_is_ours=order_is_ours)
         state = now.state if isinstance(now, Survey) else None
         if found.decision is RowDecision.SEND:
@@ -137,9 +137,9 @@ class ElectionBatch:
                 self._results.passing.add(row.tp)
 
     def _must_reorder(self, row: PlanRow) -> bool:
-        seen = self._seen[row.tp]
-        standings = {replica.broker: replica.standing for replica in seen.replicas}
-        return not self.native and needs_reorder(seen.state.replicas, row.order, standings)
+        survey = self._surveys[row.tp]
+        standings = {replica.broker: replica.standing for replica in survey.replicas}
+        return not self.native and needs_reorder(survey.state.replicas, row.order, standings)
 
     # Reorder.
 
@@ -245,7 +245,7 @@ class ElectionBatch:
         """
         rows = await self._asked_again(rows)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + ORDER_SEEN_FOR
+        deadline = loop.time() + ORDER_VISIBLE_WITHIN
         pause = 0.02
         while True:
             rows = [row for row in rows if row.tp not in self._results]
@@ -281,10 +281,10 @@ class ElectionBatch:
         if isinstance(state, Unknown):
             return True
         written = row.tp in self._written
-        seen = self._seen[row.tp]
-        if state == (seen.state._replace(replicas=row.order) if written else seen.state):
+        survey = self._surveys[row.tp]
+        if state == (survey.state._replace(replicas=row.order) if written else survey.state):
             return False  # nothing but our order has changed since the row was judged
-        now = None if state is None else with_state(seen, state)
+        now = None if state is None else with_state(survey, state)
         self._judge(row, now, order_is_ours=written)
         # An order that an earlier attempt wrote may never come, and this election may not need it.
         return (
@@ -323,10 +323,12 @@ class ElectionBatch:
                     return False  # it may still be carried out
                 self._lost_again(row, state)
                 return True
-            self._led(row, with_state(self._seen[row.tp], state))
+            self._led(row, with_state(self._surveys[row.tp], state))
             return True
         self._sent.in_doubt.pop(row.tp, None)  # the topic was created again
-        self._judge(row, None if state is None else with_state(self._seen[row.tp], state), order_is_ours=True)
+        self._judge(
+            row, None if state is None else with_state(self._surveys[row.tp], state), order_is_ours=True
+        )
         return True
 
     def _led(self, row: PlanRow, now: Survey) -> None:

@@ -32,14 +32,17 @@ async def hold_elections(
         recorder.after(entry, {"unknown": {tp: str(error) for tp in partitions or ()}})
         raise
     refused = {tp: refusal for tp, refusal in answers.items() if refusal is not None}
-    held = [tp for tp in answers if tp not in refused]
+    accepted = [tp for tp in answers if tp not in refused]
     recorder.after(entry, answered(answers))
-    states = await _read_back(api, list(answers), held, preferred)
+    states = await _read_back(api, list(answers), accepted, preferred)
     return tuple(_election(tp, refused.get(tp), states.get(tp), preferred) for tp in answers)
 
 
 async def _read_back(
-    api: ElectionApi, partitions: Sequence[TopicPartition], held: Iterable[TopicPartition], preferred: bool
+    api: ElectionApi,
+    partitions: Sequence[TopicPartition],
+    accepted: Iterable[TopicPartition],
+    preferred: bool,
 ) -> Mapping[TopicPartition, PartitionState]:
     """The states, read repeatedly until they show every election that took place; states that cannot be read
     are left out.
@@ -47,7 +50,7 @@ async def _read_back(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + READ_BACK_FOR
     states: dict[TopicPartition, PartitionState] = {}
-    waiting = set(held)
+    waiting = set(accepted)
     asked = list(partitions)
     pause = 0.02
     while True:

@@ -15,7 +15,7 @@ from recovery.model import TopicPartition, Unknown
 
 RESTORE_FOR = 15.0
 """Seconds of retries before the restore is left to ``resume``."""
-SEEN_FOR = 3.0
+ORDER_VISIBLE_WITHIN = 3.0
 """Seconds in which a caught-up broker has to show a written order if the write was not answered."""
 
 
@@ -43,8 +43,8 @@ class _Restoring:
         self._recorder = recorder
         # The last write, where its answer did not come or was not understood; its end is not recorded yet.
         self._doubt: _Doubt | None = None
-        # When a row of it was first, and last, seen in its own order after it.
-        self._seen: dict[TopicPartition, tuple[float, float]] = {}
+        # When a row of it first, and last, stood in its own order after it (seconds of the loop's clock).
+        self._order_stands: dict[TopicPartition, tuple[float, float]] = {}
 
     async def run(self, rows: Sequence[WrittenOrder]) -> Mapping[TopicPartition, str]:
         loop = asyncio.get_running_loop()
@@ -105,15 +105,15 @@ class _Restoring:
     def _shows_original(self, row: WrittenOrder, replicas: tuple[int, ...], now: float) -> bool:
         """Whether the original order has been visible for long enough after an unanswered write."""
         if replicas != row.replicas:
-            self._seen.pop(row.tp, None)
-        elif self._doubt is not None or row.tp in self._seen:
-            self._seen[row.tp] = self._seen.get(row.tp, (now, now))[0], now
+            self._order_stands.pop(row.tp, None)
+        elif self._doubt is not None or row.tp in self._order_stands:
+            self._order_stands[row.tp] = self._order_stands.get(row.tp, (now, now))[0], now
         return self._is_back(row.tp)
 
     def _is_back(self, tp: TopicPartition) -> bool:
         """Counts only successful readings: failed ones say nothing."""
-        first, last = self._seen.get(tp, (0.0, 0.0))
-        return last - first >= SEEN_FOR
+        first, last = self._order_stands.get(tp, (0.0, 0.0))
+        return last - first >= ORDER_VISIBLE_WITHIN
 
     async def _write(self, rows: Sequence[WrittenOrder]) -> Mapping[TopicPartition, str]:
         entry = record(self._recorder, "restore", rows)

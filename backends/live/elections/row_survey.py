@@ -86,13 +86,13 @@ def _standing(state: PartitionState, broker: int, brokers: Mapping[int, Broker])
     return Standing.ELECTABLE if changed else found
 
 
-def with_state(seen: Survey, state: PartitionState) -> Survey:
+def with_state(survey: Survey, state: PartitionState) -> Survey:
     """The survey with a state that was read later: only that state decides which replicas can be elected."""
-    if state.offline_replicas == seen.state.offline_replicas:
-        return seen._replace(state=state)
-    before, after = seen.state.offline_replicas, state.offline_replicas
+    if state.offline_replicas == survey.state.offline_replicas:
+        return survey._replace(state=state)
+    before, after = survey.state.offline_replicas, state.offline_replicas
     replicas = tuple(
         replica._replace(standing=standing_later(replica, replica.broker in before, replica.broker in after))
-        for replica in seen.replicas
+        for replica in survey.replicas
     )
-    return seen._replace(state=state, replicas=replicas)
+    return survey._replace(state=state, replicas=replicas)

@@ -15,7 +15,7 @@ from backends.live.elections.row_results import State, read_until_settled
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.plan.values import PlanRow
 
-ORDER_SEEN_FOR = 3.0
+ORDER_VISIBLE_WITHIN = 3.0
 """Seconds in which a caught-up broker must show an order that the controller accepted."""
 
 ORDER_IN_DOUBT = (
@@ -114,7 +114,7 @@ class UnansweredReorder(NamedTuple):
         def settled(row: PlanRow, state: State) -> bool:
             return isinstance(state, PartitionState) and state.replicas == row.order
 
-        waiting = {row.tp for row in await read_until_settled(read, self.rows, ORDER_SEEN_FOR, settled)}
+        waiting = {row.tp for row in await read_until_settled(read, self.rows, ORDER_VISIBLE_WITHIN, settled)}
         return [row.tp for row in self.rows if row.tp not in waiting]
 
 

@@ -27,7 +27,7 @@ FRESH_FOR = 15.0
 class _LogDirAnswer(NamedTuple):
     connection: int
     at: float
-    held: BrokerLogDirs
+    dirs: BrokerLogDirs
 
 
 class LogDirListing:
@@ -92,9 +92,9 @@ class LogDirListing:
 
         What is not allowed or not offered costs the sizes only. Raises BrokerError.
         """
-        kept = self._newest.get(broker)
+        newest = self._newest.get(broker)
         now = asyncio.get_running_loop().time()
-        if kept is not None and kept.connection == connection.identity and now - kept.at < FRESH_FOR:
+        if newest is not None and newest.connection == connection.identity and now - newest.at < FRESH_FOR:
             return
         try:
             self._keep(broker, connection, await replicas_by_dir(connection))
@@ -105,7 +105,7 @@ class LogDirListing:
 
     def sizes(self) -> Mapping[int, ReplicaSizes]:
         """By broker the log dirs and sizes; a replica that is being moved counts where it is."""
-        return {broker: reported.held.sizes for broker, reported in self._newest.items()}
+        return {broker: reported.dirs.sizes for broker, reported in self._newest.items()}
 
 
 def _refused(dirs: Mapping[int, tuple[LogDir, ...] | Unknown]) -> Unknown | None:

@@ -65,8 +65,8 @@ def _ends(
     batch.drop(position for position, _ in odd)
     gone = {position for position, _ in odd}
     usual = [answer for position, answer in enumerate(reported) if position not in gone]
-    kept = [answer for answer in usual if isinstance(answer, ReplicaLogEnd)]
-    batch.begin(LogEndColumns([end.offset for end in kept], [end.leader_epoch for end in kept]))
+    ends = [answer for answer in usual if isinstance(answer, ReplicaLogEnd)]
+    batch.begin(LogEndColumns([end.offset for end in ends], [end.leader_epoch for end in ends]))
     return [one for _, one in odd]
 
 

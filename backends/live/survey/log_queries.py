@@ -121,10 +121,10 @@ async def probe_epochs(
     starts = [tp for tp in questions if tp not in ends]
     if starts:
         request = pack_list_offsets(starts, replica=DEBUGGING_REPLICA, timestamp=EARLIEST)
-        told = _ends(await connection.send(request, ListOffsetsResponse, timeout=timeout))
+        reported = _ends(await connection.send(request, ListOffsetsResponse, timeout=timeout))
         answers.update(
             (tp, EarliestOffset(*answer) if isinstance(answer, ReplicaLogEnd) else answer)
-            for tp, answer in told.items()
+            for tp, answer in reported.items()
         )
     return answers
 

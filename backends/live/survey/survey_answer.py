@@ -28,14 +28,14 @@ _FEW = 4
 
 
 class SurveyedReplicas:
-    """The replicas of a survey that has ended, also by its deadline. ``held`` has each broker's log dirs."""
+    """The replicas of a survey that has ended, also by its deadline. ``sizes``: the log dirs of each broker."""
 
     def __init__(
-        self, run: LiveSurvey, brokers: Mapping[int, Broker], held: Mapping[int, ReplicaSizes]
+        self, run: LiveSurvey, brokers: Mapping[int, Broker], sizes: Mapping[int, ReplicaSizes]
     ) -> None:
         self._run = run
         self._brokers = brokers
-        self._held = held
+        self._sizes = sizes
 
     def all(self) -> Replicas:
         """Of every partition, in assignment order."""
@@ -44,26 +44,26 @@ class SurveyedReplicas:
         found: list[Replica | None] = [None] * firsts[-1]
         assigned = [state.replicas for state in run.states]
         for broker, several in run.batches.items():
-            sizes = self._held.get(broker, NO_SIZES)
+            sizes = self._sizes.get(broker, NO_SIZES)
             for batch in several:
                 for index, replica in batch.replicas(broker, brokers, sizes):
                     found[firsts[index] + assigned[index].index(broker)] = replica
         for row in run.rows.values():
-            for replica in row.replicas(brokers, self._held):
+            for replica in row.replicas(brokers, self._sizes):
                 found[firsts[row.index] + row.state.replicas.index(replica.broker)] = replica
         rows: Iterable[Any]
         sizes_of = set(map(len, assigned))
         if len(sizes_of) == 1 and not run.leaders_only:
             rows = zip(*repeat(iter(found), sizes_of.pop()), strict=True)
         else:
-            parts = (found[first : first + len(held)] for first, held in zip(firsts, assigned, strict=False))
+            parts = (found[first : first + len(row)] for first, row in zip(firsts, assigned, strict=False))
             rows = map(self._asked_or_not, run.states, parts)
         return dict(zip(map(_name, run.states), rows, strict=True))
 
     def one(self, state: PartitionState) -> tuple[Replica, ...]:
         """Of one of the partitions."""
         row = self._run.rows.get(state.tp)
-        odd = {} if row is None else {one.broker: one for one in row.replicas(self._brokers, self._held)}
+        odd = {} if row is None else {one.broker: one for one in row.replicas(self._brokers, self._sizes)}
         return self._asked_or_not(
             state, [odd.get(broker) or self._of_batch(state, broker) for broker in state.replicas]
         )
@@ -86,7 +86,7 @@ class SurveyedReplicas:
         )
 
     def _of_batch(self, state: PartitionState, broker: int) -> Replica | None:
-        sizes = self._held.get(broker, NO_SIZES)
+        sizes = self._sizes.get(broker, NO_SIZES)
         for batch in self._batches.get((broker, state.topic), ()):
             replica = batch.replica(state.partition, broker, self._brokers, sizes)
             if replica is not None:

@@ -50,12 +50,12 @@ class SurveyRow:
         """The logs whose last record's epoch is known."""
         return {broker: probe for broker, probe in self.probes.items() if probe.settled}
 
-    def replicas(self, brokers: Mapping[int, Broker], held: Mapping[int, ReplicaSizes]) -> Iterator[Replica]:
+    def replicas(self, brokers: Mapping[int, Broker], sizes: Mapping[int, ReplicaSizes]) -> Iterator[Replica]:
         """Every replica that was asked in this row, in assignment order."""
         lineages = self._lineages()
         for broker in self.state.replicas:
             if broker in self.ends or broker in self.unknown or broker in self.open:
-                log = self._log(broker, lineages.get(broker), held.get(broker, NO_SIZES))
+                log = self._log(broker, lineages.get(broker), sizes.get(broker, NO_SIZES))
                 yield Replica(broker, standing(self.state, broker, brokers), log)
 
     def _lineages(self) -> Mapping[int, Lineage]:

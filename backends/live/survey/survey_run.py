@@ -66,7 +66,7 @@ class LiveSurvey:
         request: SurveyRequest,
         cluster: ClusterInfo,
         *,
-        look_again: Callable[[], Awaitable[ClusterInfo]],
+        read_cluster_again: Callable[[], Awaitable[ClusterInfo]],
         note_log_dirs: Callable[[int, BrokerConnection], Awaitable[None]],
         progress: Progress | None = None,
         ends: LogEnds | None = None,
@@ -82,7 +82,7 @@ class LiveSurvey:
         self._depth = request.depth
         self._duration = request.duration
         self._cluster = cluster
-        self._look_again = look_again
+        self._read_cluster_again = read_cluster_again
         self._note_log_dirs = note_log_dirs
         self._progress = progress
         self._all_done = asyncio.Event()
@@ -396,4 +396,4 @@ class LiveSurvey:
     async def _refresh_view(self) -> None:
         """The controller may have fenced a silent broker meanwhile; then it is not waited for."""
         with contextlib.suppress(BackendError):
-            self._cluster = await self._look_again()
+            self._cluster = await self._read_cluster_again()

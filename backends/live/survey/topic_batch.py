@@ -129,14 +129,14 @@ class TopicBatch:
         """Take the replicas at ``positions`` out of the batch; they are asked on their own."""
         gone = set(positions)
         keep = [place not in gone for place in range(len(self.states))]
-        kept = {old: new for new, old in enumerate(compress(range(len(keep)), keep))}
+        new_positions = {old: new for new, old in enumerate(compress(range(len(keep)), keep))}
         self.states = tuple(compress(self.states, keep))
         self.indices = tuple(compress(self.indices, keep))
         self.likely = tuple(compress(self.likely, keep))
         self.numbers = tuple(compress(self.numbers, keep))
         self.ends = LogEndColumns(*(tuple(compress(column, keep)) for column in self.ends))
         self.probes = list(compress(self.probes, keep))
-        self.left = [kept[place] for place in self.left if place in kept]
+        self.left = [new_positions[place] for place in self.left if place in new_positions]
 
     def replicas(
         self, broker: int, brokers: Mapping[int, Broker], sizes: ReplicaSizes
@@ -174,14 +174,16 @@ class TopicBatch:
     def _logs(self, sizes: ReplicaSizes) -> Iterable[ReplicaLog | Unknown]:
         if not self.probes:
             return repeat(self.unknown, len(self.states))
-        dirs, held = sizes.of(self.topic, self.numbers)
+        dirs, in_bytes = sizes.of(self.topic, self.numbers)
         offsets, epochs = self.ends
         if not self.left:
             probes = self.probes
             starts, marks = map(_log_start, probes), map(_high_watermark, probes)
-            rows = zip(epochs, offsets, starts, marks, map(probing.lineage, probes), dirs, held, strict=False)
+            rows = zip(
+                epochs, offsets, starts, marks, map(probing.lineage, probes), dirs, in_bytes, strict=False
+            )
             return map(_made, repeat(ReplicaLog), rows)  # as ReplicaLog(...) does, without a call of Python's
-        return map(self._log, range(len(self.probes)), dirs, held)
+        return map(self._log, range(len(self.probes)), dirs, in_bytes)
 
     def _log(self, position: int, log_dir: str, size: int) -> ReplicaLog:
         probe, offset, epoch = (

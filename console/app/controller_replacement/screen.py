@@ -162,8 +162,8 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             return _BY_ITSELF
         if self._stepped_at is None or self._session.clock() - self._stepped_at < SETTLED_SECONDS:
             return f"step {step.number} has only just begun: read it first"
-        if seen is not None and seen.held:
-            return f"step {step.number} does not count as done: {seen.held[0]}"
+        if seen is not None and seen.blockers:
+            return f"step {step.number} does not count as done: {seen.blockers[0]}"
         return self._why_not()
 
     def _begin(self) -> None:
@@ -331,7 +331,7 @@ def _step(step: PlannedStep, now: int, reported: ReplacementProgress, *, done: b
         commands=step.commands,
         sends=step.sends,
         waits_for=step.waits_for if seen is None or not seen.waits_for else seen.waits_for,
-        held=() if seen is None else (*seen.held, *reported.refused),
+        held=() if seen is None else (*seen.blockers, *reported.refused),
         wrong=step.risks,
         back=step.back,
         stands=step.stands,

@@ -225,7 +225,7 @@ def _nothing_wrong(place: LogDirPlace, now: SwapPicture) -> str:
 
 
 def _replicas_of_dir(now: SwapPicture) -> str:
-    held = f"it held {counted(now.now.held, 'replica')}, {now.now.left:,} of them not in the ISR"
+    held = f"it held {counted(now.now.replicas, 'replica')}, {now.now.left:,} of them not in the ISR"
     lost = [danger.tp for danger in now.found.dangers if not danger.others]
     if not lost:
         return held
@@ -246,8 +246,8 @@ def _step(step: SwapStep, state: StepState, now: SwapPicture, rate: CatchUpRate)
     held: tuple[str, ...] = ()
     progress = None
     if step.kind is SwapStepKind.WAIT:
-        done, left = now.now.held - now.now.left, rate.seconds_left
-        progress = StepProgress(done, now.now.held, "replicas in the ISR", left)
+        done, left = now.now.replicas - now.now.left, rate.seconds_left
+        progress = StepProgress(done, now.now.replicas, "replicas in the ISR", left)
         held = now.stuck
         if may_say(step.kind, now.now):
             waits += "; d continues without those that have no leader"

@@ -33,7 +33,7 @@ async def read_swap(
     """Reads the cluster; what ``before`` saw stays seen. Raises BackendError and InputError."""
     disks = await read_log_dirs(backend, again=True)
     found = await disk_swap(backend, disks, place)
-    held = found.held if before is None else tuple(sorted({*before.found.held, *found.held}))
+    held = found.replicas if before is None else tuple(sorted({*before.found.replicas, *found.replicas}))
     left = waiting(disks.partitions.states, place, held)
     running = _runs(disks, place.broker)
     back = running and is_back(disks, place)
@@ -44,14 +44,14 @@ async def read_swap(
         stopped=stopped or (before is not None and before.now.stopped),
         back=back,
         left=len(left),
-        held=len(held),
+        replicas=len(held),
         leaderless=len(nobody_leads),
         said=frozenset() if before is None else before.now.said,
         unreadable=before is not None and before.now.unreadable,
     )
     led_empty = [danger.tp for danger in found.dangers]
     stuck = tuple(leaderless_lines(nobody_leads, place, led_empty)) if now.swapped else ()
-    return SwapPicture(replace(found, held=held), now, stuck, disks.cluster.cluster_id, target)
+    return SwapPicture(replace(found, replicas=held), now, stuck, disks.cluster.cluster_id, target)
 
 
 def _runs(disks: Disks, broker: int) -> bool:

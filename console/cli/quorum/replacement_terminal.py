@@ -62,10 +62,10 @@ class CommandLine:
             )
 
     def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
-        text = "; ".join(seen.held) or seen.waits_for
+        text = "; ".join(seen.blockers) or seen.waits_for
         if text != self._said:
             self._said = text
-            self._run.screen.say(f"   {'held: ' if seen.held else 'waiting: '}{printable(text)}")
+            self._run.screen.say(f"   {'held: ' if seen.blockers else 'waiting: '}{printable(text)}")
         if seen.target >= 0:
             left = "" if seconds_left is None else f", about {seconds_left:,.0f} s"
             self._run.screen.progress(f"{step.title}{left}:", seen.caught, seen.target)

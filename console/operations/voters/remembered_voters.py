@@ -82,5 +82,5 @@ async def remember_new_voters(membership: Membership) -> None:
 async def leaderless(membership: Membership, cluster_id: str, error: NoLeader) -> NotDone:
     """The message for a quorum without a leader: no change can be committed, and these voters must come back."""
     found = await lost(membership, cluster_id, recall(cluster_id, MEMORY))
-    last_reading = f" (voters as last seen {found.seen_at})" if found.certain else ""
+    last_reading = f" (voters as last seen {found.recorded_at})" if found.certain else ""
     return NotDone(f"{found.sentence}{last_reading}; nothing was sent ({error})")

@@ -40,7 +40,7 @@ class Watcher(Protocol):
     """Who watches a replacement: the command line, or the console's wizard."""
 
     def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
-        """A step's turn has come. ``seen.held`` is what must change before it can be taken."""
+        """A step's turn has come. ``seen.blockers`` is what must change before it can be taken."""
         ...
 
     def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
@@ -186,7 +186,7 @@ class _Run:
             return ReplacementResult(StopReason.DONE, None, None, self.picture.quorum)
         seen = situation(self._plan, step, self.picture)
         self._turn(step, seen)
-        if step.kind.sends and not seen.held and not await self._send(step):
+        if step.kind.sends and not seen.blockers and not await self._send(step):
             return ReplacementResult(StopReason.DECLINED, step, seen, self.picture.quorum)
         if seen.unseen and not self._attended:
             return ReplacementResult(StopReason.UNCONFIRMED, step, seen, self.picture.quorum)

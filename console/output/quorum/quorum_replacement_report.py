@@ -57,7 +57,7 @@ def result_line(result: ReplacementResult) -> str:
     if result.seen is not None:
         # The person ended the run, so what the step waits for is not the reason and is not printed.
         waits = result.reason in (StopReason.TOO_LONG, StopReason.UNCONFIRMED)
-        why = "; ".join(result.seen.held) or (result.seen.waits_for if waits else "")
+        why = "; ".join(result.seen.blockers) or (result.seen.waits_for if waits else "")
     return printable(
         f"{result.reason} at step {result.step.number} ({result.step.title}){f': {why}' if why else ''}"
     )
@@ -80,7 +80,7 @@ def replacement_document(plan: ReplacementPlan, file: str, result: ReplacementRe
             "notes": list(plan.notes),
             "course": None if result is None else str(result.reason),
             "step": None if step is None else step.number,
-            "held": list(result.seen.held) if result is not None and result.seen is not None else [],
+            "held": list(result.seen.blockers) if result is not None and result.seen is not None else [],
             "steps": [
                 {
                     "number": s.number,

@@ -176,7 +176,7 @@ def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> 
                 "majority": lost.majority,
                 "missing": lost.missing if lost.certain else None,
                 "votersKnown": lost.certain,
-                "seenAt": lost.seen_at,
+                "seenAt": lost.recorded_at,
             },
             "hosts": [
                 {
@@ -184,8 +184,8 @@ def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> 
                     "address": host.address,
                     "answers": host.answers,
                     "why": host.why,
-                    "logEndOffset": host.held,
-                    "metadataOffset": host.metadata,
+                    "logEndOffset": host.log_end_offset,
+                    "metadataOffset": host.metadata_offset,
                     "otherDirectoryId": host.other,
                 }
                 for host in lost.hosts

@@ -87,9 +87,9 @@ def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
 
 def swap_lines(found: DiskSwap, disks: Disks, limit: int, target: Sequence[str]) -> Iterator[str]:
     """What must be recovered first, the steps, and the progress. ``target``: the options that name the cluster."""
-    left = waiting(disks.partitions.states, found.place, found.held)
+    left = waiting(disks.partitions.states, found.place, found.replicas)
     yield (
-        f"{found.place}: {counted(len(found.held), 'replica')} known to belong there, {len(left):,} of them not"
+        f"{found.place}: {counted(len(found.replicas), 'replica')} known to belong there, {len(left):,} of them not"
         " in the ISR"
     )
     first = [d for d in found.dangers if d.others]
@@ -180,13 +180,13 @@ def fails_document(found: FailurePreview) -> Iterator[str]:
 
 def swap_document(found: DiskSwap, disks: Disks, target: Sequence[str]) -> Iterator[str]:
     """``ktriage.log-dirs-swap/1``; ``target`` as above."""
-    left = waiting(disks.partitions.states, found.place, found.held)
+    left = waiting(disks.partitions.states, found.place, found.replicas)
     return document(
         "log-dirs-swap",
         {
             "broker": found.place.broker,
             "path": found.place.path,
-            "held": len(found.held),
+            "held": len(found.replicas),
             "waiting": [_tp_json(state.tp) for state in left],
             "recoverFirst": [
                 {**_tp_json(d.tp), "reason": d.why, "others": list(d.others)}

@@ -101,7 +101,7 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
     async def wait() -> None:
         backend = backends.backend(run.target, run.screen.say)
         disks = await read_log_dirs(backend)
-        held = (await operations_swap.disk_swap(backend, disks, place)).held
+        held = (await operations_swap.disk_swap(backend, disks, place)).replicas
         async with asyncio.timeout(60):
             await disk_swap._wait(run, backend, place, held, stop)
         await backend.close()

@@ -207,7 +207,7 @@ def play(cast_of: Cast, depth: Depth, likely: LikelyEpochs | None = None) -> Liv
             cast_of,
             SurveyRequest(tuple(states), 3600.0, depth, likely_epochs=likely or {}),
             cast_of.cluster(),
-            look_again=cast_of.look_again,
+            read_cluster_again=cast_of.look_again,
             note_log_dirs=cast_of.note_log_dirs,
         )
         async with asyncio.timeout(20):

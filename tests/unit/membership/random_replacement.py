@@ -120,7 +120,7 @@ class Operator:
 
     def act(self, step: ReplacementStep, seen: StepSituation) -> None:
         """On the host, unless something speaks against it."""
-        if seen.held:
+        if seen.blockers:
             return
         if step.kind is StepKind.STOP:
             self.stopped.add(step.node)

@@ -89,11 +89,11 @@ async def test_controllers_are_not_restarted_while_a_restart_would_stop_the_quor
     )
     step = next(step for step in plan.steps if step.kind is StepKind.SERVERS)
     servers = {"controller 2": ("elsewhere:1",), "broker 1": ("elsewhere:1",)}
-    assert not situation(plan, step, QuorumPicture(quorum(1, 2, 3), servers)).held
-    (held,) = situation(plan, step, QuorumPicture(quorum(1, 2, 3, down=(3,)), servers)).held
+    assert not situation(plan, step, QuorumPicture(quorum(1, 2, 3), servers)).blockers
+    (held,) = situation(plan, step, QuorumPicture(quorum(1, 2, 3, down=(3,)), servers)).blockers
     assert "restarting a controller would stop the quorum" in held
     only_brokers = {"broker 1": ("elsewhere:1",)}
-    assert not situation(plan, step, QuorumPicture(quorum(1, 2, 3, down=(3,)), only_brokers)).held
+    assert not situation(plan, step, QuorumPicture(quorum(1, 2, 3, down=(3,)), only_brokers)).blockers
 
 
 async def test_an_old_disk_beside_the_new_one_counts_as_the_one_that_is_down() -> None:

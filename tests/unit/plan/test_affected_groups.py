@@ -65,7 +65,7 @@ def test_what_was_cut_off_stays_so_when_the_preferred_replica_leads_again() -> N
 
 
 def test_a_committed_epoch_protects_java_clients_only() -> None:
-    cut = OffsetJudgement(LastReadPlace.CUT_OFF, 1000, beyond_end=True, gone=450, never_seen=300)
+    cut = OffsetJudgement(LastReadPlace.CUT_OFF, 1000, beyond_end=True, gone=450, never_read=300)
     blind, checked = judgement_text(cut), judgement_text(cut, 0)
     for text in (blind, checked):
         assert "would then skip 300 kept offsets without an error" in text

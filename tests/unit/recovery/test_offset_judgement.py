@@ -47,7 +47,7 @@ CASES: dict[str, tuple[SurvivingLog, tuple[EpochSpan, ...], tuple[int, int], Las
     ),
     "the same once the log has grown past it": (GROWN, TAIL, (1450, 0), LastReadPlace.CUT_OFF, 1000),
     "without an epoch nobody knows it then": (GROWN, TAIL, (1450, NONE), LastReadPlace.EITHER, 1000),
-    "read the branch that stays": (STALE_TAIL, TAIL, (1200, 2), LastReadPlace.KEPT, None),
+    "read the branch that stays": (STALE_TAIL, TAIL, (1200, 2), LastReadPlace.SURVIVING, None),
     "the tail is truncated everywhere, the epoch still tells": (
         GROWN,
         (),
@@ -87,14 +87,14 @@ def test_where_it_lies(name: str) -> None:
     log, cut_off, (offset, epoch), place, back = CASES[name]
     judged = judge_offset(CommittedOffset(offset, epoch), log, cut_off, all_logs_known=True)
     assert (judged.place, judged.go_back_to) == (place, back)
-    assert judged.harmless is (place in (LastReadPlace.COMMON, LastReadPlace.KEPT))
+    assert judged.harmless is (place in (LastReadPlace.COMMON, LastReadPlace.SURVIVING))
 
 
 def test_what_is_skipped_and_what_is_gone() -> None:
     judged = judge_offset(CommittedOffset(1450, 0), STALE_TAIL, TAIL, all_logs_known=True)
     assert judged == OffsetJudgement(LastReadPlace.CUT_OFF, 1000, True, True, 450, 300, 0)
     grown = judge_offset(CommittedOffset(1450, 0), GROWN, TAIL, all_logs_known=True)
-    assert (grown.beyond_end, grown.never_seen) == (False, 450), "now it skips 450 without an error"
+    assert (grown.beyond_end, grown.never_read) == (False, 450), "now it skips 450 without an error"
     unsure = judge_offset(CommittedOffset(1450), GROWN, TAIL, all_logs_known=True)
     assert unsure.read_again == 450
 
