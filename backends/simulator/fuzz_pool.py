@@ -11,7 +11,7 @@ from multiprocessing import resource_tracker
 from backends.simulator.fuzz import FuzzResult, fuzz
 from backends.simulator.incident_fuzz import fuzz_incident
 
-LOOK_SECONDS = 0.2
+STOP_CHECK_SECONDS = 0.2
 """Seconds between two checks of ``stop`` while a result is awaited."""
 
 
@@ -47,7 +47,7 @@ def fuzz_seeds(
         for _ in seeds:
             while not stop():
                 try:
-                    result = waiting.next(LOOK_SECONDS)
+                    result = waiting.next(STOP_CHECK_SECONDS)
                 except multiprocessing.TimeoutError:
                     continue
                 yield result

@@ -78,13 +78,13 @@ class GroupStore:
         """The group's offsets by its coordinator's log, in the order of the partitions."""
         found: dict[TopicPartition, CommittedOffset] = {}
         for commit in self._commits.get(group, ()):
-            if _held(log, commit.span):
+            if _in_log(log, commit.span):
                 found.update(commit.offsets)
         return dict(sorted(found.items()))
 
     def newest_generation(self, group: str, log: Log) -> ClassicGroup | None:
         """The group as the log has it; None where it never had members."""
-        rows = (known for span, known in reversed(self._generations.get(group, ())) if _held(log, span))
+        rows = (known for span, known in reversed(self._generations.get(group, ())) if _in_log(log, span))
         return next(rows, None)
 
     def names(self) -> list[str]:
@@ -92,7 +92,7 @@ class GroupStore:
         return sorted({*self._commits, *self._generations})
 
 
-def _held(log: Log | None, span: EpochSpan | None) -> bool:
+def _in_log(log: Log | None, span: EpochSpan | None) -> bool:
     return span is None or (log is not None and bool(clip_to_log(log, (span,))))
 
 
@@ -109,7 +109,7 @@ def group_coordinator(image: ClusterImage, group: str) -> int:
     tp = offsets_partition(image, group)
     if tp is not None:
         return image.partitions[tp].leader
-    return min((id_ for id_, held in image.brokers.items() if not held.fenced), default=NO_LEADER)
+    return min((id_ for id_, broker in image.brokers.items() if not broker.fenced), default=NO_LEADER)
 
 
 def offset_record(

@@ -65,14 +65,14 @@ class IdempotentProducers:
     def newest(self, tp: TopicPartition, log: Log) -> dict[int, SequencedBatch]:
         """The last batch of each producer that the log holds, by producer id."""
         ids = dict.fromkeys(producer for where, producer in self._sent if where == tp)
-        held = {producer: self._in(tp, producer, log) for producer in ids}
-        return {producer: sent[-1] for producer, sent in held.items() if sent}
+        batches = {producer: self._in(tp, producer, log) for producer in ids}
+        return {producer: sent[-1] for producer, sent in batches.items() if sent}
 
     def _in(self, tp: TopicPartition, producer: int, log: Log) -> list[SequencedBatch]:
-        held = {span.epoch: span for span in log.spans}
+        spans = {span.epoch: span for span in log.spans}
         found = []
         for sent in self._sent.get((tp, producer), ()):
-            mine = held.get(sent.span.epoch)
+            mine = spans.get(sent.span.epoch)
             if mine is not None and mine.start <= sent.span.start and sent.span.end <= mine.end:
                 found.append(sent)
         return found[-REMEMBERED:]

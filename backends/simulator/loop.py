@@ -150,7 +150,7 @@ class TimerGroup:
         timer = self.loop.call_later(delay, callback, *args)
         self._timers.append(timer)
         if len(self._timers) > 256:
-            self._timers = [held for held in self._timers if held.pending]
+            self._timers = [timer for timer in self._timers if timer.pending]
         return timer
 
     def cancel(self) -> None:

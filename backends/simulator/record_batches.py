@@ -92,11 +92,11 @@ class RecordContents:
     """The stored batches of clients, for all logs together."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[TopicPartition, int], _StoredBatches] = {}
+        self._stored: dict[tuple[TopicPartition, int], _StoredBatches] = {}
 
     def add(self, tp: TopicPartition, span: EpochSpan, batch: ProducedBatch | GeneratedBatch) -> None:
         """A leader has appended ``batch`` as ``span``."""
-        stored = self._held.setdefault((tp, span.epoch), _StoredBatches([], [], []))
+        stored = self._stored.setdefault((tp, span.epoch), _StoredBatches([], [], []))
         stored.starts.append(span.start)
         stored.ends.append(span.end)
         if isinstance(batch, GeneratedBatch):
@@ -109,12 +109,12 @@ class RecordContents:
 
     def forget(self, topic: str) -> None:
         """The topic was deleted."""
-        for key in [key for key in self._held if key[0].topic == topic]:
-            del self._held[key]
+        for key in [key for key in self._stored if key[0].topic == topic]:
+            del self._stored[key]
 
     def read(self, tp: TopicPartition, span: EpochSpan, time_of: Callable[[int], int]) -> Iterator[bytes]:
         """The batches of exactly ``span``. ``time_of`` returns the timestamp in ms of a generated record."""
-        stored = self._held.get((tp, span.epoch), _StoredBatches([], [], []))
+        stored = self._stored.get((tp, span.epoch), _StoredBatches([], [], []))
         offset = span.start
         at = max(bisect_right(stored.starts, offset) - 1, 0)
         while offset < span.end:

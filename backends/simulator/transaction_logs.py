@@ -98,7 +98,7 @@ class TransactionLogs:
     def producers(self, tp: TopicPartition, log: Log) -> dict[int, ProducerInLog]:
         """Every transactional producer of the log, by its id."""
         found: dict[int, ProducerInLog] = {}
-        for batch in self._held(tp, log):
+        for batch in self._batches_in_log(tp, log):
             known = found.get(batch.producer_id)
             start = NO_TRANSACTION if known is None else known.start_offset
             coordinator_epoch = -1 if known is None else known.coordinator_epoch
@@ -116,7 +116,7 @@ class TransactionLogs:
         most at the high watermark.
         """
         open_ones: dict[int, int] = {}
-        for batch in self._held(tp, log):
+        for batch in self._batches_in_log(tp, log):
             if batch.commit is None:
                 open_ones.setdefault(batch.producer_id, batch.span.start)
             elif batch.span.end <= log.high_watermark:
@@ -127,7 +127,7 @@ class TransactionLogs:
         """(Producer, first offset) of the aborted transactions that lie in part from ``start`` to ``end``."""
         begun: dict[int, int] = {}
         found: list[tuple[int, int]] = []
-        for batch in self._held(tp, log):
+        for batch in self._batches_in_log(tp, log):
             if batch.commit is None:
                 begun.setdefault(batch.producer_id, batch.span.start)
                 continue
@@ -138,8 +138,8 @@ class TransactionLogs:
 
     def coordinated(self, tp: TopicPartition, log: Log) -> dict[str, CoordinatedTransaction]:
         """The newest state of each transactional id in this log of a partition of __transaction_state."""
-        held = [(span, state) for span, state in self._states.get(tp, ()) if clip_to_log(log, (span,))]
-        return {state.transactional_id: state for _, state in sorted(held, key=lambda row: row[0].start)}
+        in_log = [(span, state) for span, state in self._states.get(tp, ()) if clip_to_log(log, (span,))]
+        return {state.transactional_id: state for _, state in sorted(in_log, key=lambda row: row[0].start)}
 
     def forget(self, topic: str) -> None:
         """The topic was deleted."""
@@ -147,15 +147,15 @@ class TransactionLogs:
             for tp in [tp for tp in logs if tp.topic == topic]:
                 del logs[tp]
 
-    def _held(self, tp: TopicPartition, log: Log) -> Iterator[TransactionalBatch]:
+    def _batches_in_log(self, tp: TopicPartition, log: Log) -> Iterator[TransactionalBatch]:
         epochs = {span.epoch: span for span in log.spans}
-        held = [
+        batches = [
             batch
             for batch in self._batches.get(tp, ())
             if (mine := epochs.get(batch.span.epoch)) is not None
             if batch.span.start < mine.end and batch.span.end > mine.start
         ]
-        yield from sorted(held, key=lambda batch: batch.span.start)
+        yield from sorted(batches, key=lambda batch: batch.span.start)
 
 
 def marker_record(commit: bool, coordinator_epoch: int) -> tuple[bytes, bytes]:

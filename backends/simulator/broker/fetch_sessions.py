@@ -50,18 +50,18 @@ class FollowerRequests(Protocol):
 
 
 class FetchSession:
-    """``ready`` are the partitions that may have news for the follower. ``held`` is its waiting request.
-    ``later`` are the partitions whose ISR it may join with its next request.
+    """``ready`` are the partitions that may have news for the follower. ``waiting_answer`` answers the request that
+    waits for news; None: none waits. ``later`` are the partitions whose ISR it may join with its next request.
     """
 
-    __slots__ = ("fetched_at", "held", "id", "later", "ready", "timer")
+    __slots__ = ("fetched_at", "id", "later", "ready", "timer", "waiting_answer")
 
     def __init__(self, session_id: int, now: int) -> None:
         self.id = session_id
         self.fetched_at = now
         self.ready: dict[TopicPartition, Error | None] = {}
         self.later: dict[TopicPartition, None] = {}
-        self.held: Answer | None = None
+        self.waiting_answer: Answer | None = None
         self.timer: Timer | None = None
 
 
@@ -112,7 +112,7 @@ class FetchSessions:
         if body.session == 0:
             answer(Fetched(session.id, ()))
             return
-        session.held = answer
+        session.waiting_answer = answer
         if not self._release(body.replica, session):
             wait = self._config.replica_fetch_wait_max
             session.timer = self._timers.later(wait, self._wait_is_over, session)
@@ -147,28 +147,28 @@ class FetchSessions:
                 return
             session = self._sessions[follower] = FetchSession(WARM, 0)
         session.ready.setdefault(tp, None)
-        if session.held is not None and session.timer is not None and session.timer.pending:
+        if session.waiting_answer is not None and session.timer is not None and session.timer.pending:
             session.timer.cancel()
             session.timer = self._timers.later(0, self._wait_is_over, session)
 
     def _wait_is_over(self, session: FetchSession) -> None:
-        follower = next((broker for broker, held in self._sessions.items() if held is session), None)
+        follower = next((broker for broker, known in self._sessions.items() if known is session), None)
         if follower is None:
             return  # a newer session has replaced it
-        if not self._release(follower, session) and session.held is not None:
-            answer, session.held = session.held, None
+        if not self._release(follower, session) and session.waiting_answer is not None:
+            answer, session.waiting_answer = session.waiting_answer, None
             answer(Fetched(session.id, ()))
 
     def _release(self, follower: int, session: FetchSession) -> bool:
         """Answer the held request with everything that is ready; False if nothing is."""
-        if session.held is None or not session.ready:
+        if session.waiting_answer is None or not session.ready:
             return False
         ready, session.ready = session.ready, {}
         found = [self._result(tp, follower, error) for tp, error in ready.items()]
         partitions = tuple(result for result in found if result is not None)
         if not partitions:
             return False
-        answer, session.held = session.held, None
+        answer, session.waiting_answer = session.waiting_answer, None
         if session.timer is not None:
             session.timer.cancel()
         answer(Fetched(session.id, partitions))

@@ -101,7 +101,7 @@ class LogStorage:
 
         Returns False, and creates nothing, if that log dir is offline, or if all are.
         """
-        ids = {held.id: index for index, held in enumerate(self.disk.directories)}
+        ids = {log_dir.id: index for index, log_dir in enumerate(self.disk.directories)}
         placed = directory not in (None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY, LOST_DIRECTORY)
         # The metadata may still name the directory id of a disk that was replaced.
         index = ids[directory] if placed and directory in ids else self._emptiest()

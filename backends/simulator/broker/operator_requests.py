@@ -99,7 +99,9 @@ class OperatorRequests:
 
     def _cluster(self) -> ask.ClusterDescribed:
         image = self._state.image
-        brokers = tuple((broker, held.fenced) for broker, held in sorted(image.brokers.items()))
+        brokers = tuple(
+            (broker, registration.fenced) for broker, registration in sorted(image.brokers.items())
+        )
         return ask.ClusterDescribed(brokers, self._state.offset, image.rules.elr)
 
     def _log_info(self, body: ask.GetReplicaLogInfo) -> ask.ReplicaLogInfos:
@@ -253,9 +255,9 @@ class OperatorRequests:
         wanted = body.partitions if body.partitions is not None else partitions
         rows = []
         for tp in wanted:
-            held = partitions.get(tp)
-            if held is not None and held.reassigning:
-                rows.append((tp, held.replicas, held.adding, held.removing))
+            registration = partitions.get(tp)
+            if registration is not None and registration.reassigning:
+                rows.append((tp, registration.replicas, registration.adding, registration.removing))
         return ask.ReassignmentsListed(None, tuple(rows))
 
     def _forward(self, body: Any, answer: Answer) -> None:

@@ -28,7 +28,7 @@ class ControllerProcess:
         self._context = context
         self._halted = halted
         self.active: ActiveController | None = None
-        self._held: dict[int, tuple[MetadataFetch, Answer, Timer]] = {}
+        self._waiting: dict[int, tuple[MetadataFetch, Answer, Timer]] = {}
         self.endpoint = RpcEndpoint(context.loop, context.network, self.node, self._handle)
         context.history.add(self.node, "started")
         context.metadata.start(controller, self.endpoint, self)
@@ -56,9 +56,9 @@ class ControllerProcess:
         if self.active is not None:
             self.active.close()
             self.active = None
-        for _, _, timer in self._held.values():
+        for _, _, timer in self._waiting.values():
             timer.cancel()
-        self._held.clear()
+        self._waiting.clear()
 
     def _handle(self, source: NetworkNode, body: Any, answer: Answer) -> None:
         if self._context.metadata.receive(self.id, source, body, answer):
@@ -81,18 +81,18 @@ class ControllerProcess:
         timer = self._context.loop.call_later(
             self._context.config.metadata_fetch_wait_max, self._release, fetch.broker
         )
-        previous = self._held.get(fetch.broker)
+        previous = self._waiting.get(fetch.broker)
         if previous is not None:
             previous[2].cancel()
-        self._held[fetch.broker] = (fetch, answer, timer)
+        self._waiting[fetch.broker] = (fetch, answer, timer)
 
     def _release(self, broker: int) -> None:
-        fetch, answer, timer = self._held.pop(broker)
+        fetch, answer, timer = self._waiting.pop(broker)
         timer.cancel()
         answer(_batch(self._context.metadata.committed(self.id, fetch.offset, BATCH)))
 
     def _committed(self) -> None:
-        for broker in list(self._held):
+        for broker in list(self._waiting):
             self._release(broker)
 
 

@@ -79,8 +79,8 @@ class AcknowledgedRecords:
             log = self._log(broker, tp)
             if other == broker and (0 if log is None else log.end) < end:
                 self._shortened.add((tp, broker))
-        for tp, held in self._world.image.partitions.items():
-            if broker in held.replicas and self._log(broker, tp) is None:
+        for tp, registration in self._world.image.partitions.items():
+            if broker in registration.replicas and self._log(broker, tp) is None:
                 self._shortened.add((tp, broker))
 
     def _led(self, event: LeadershipTaken) -> None:

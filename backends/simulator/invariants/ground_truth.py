@@ -56,11 +56,11 @@ class GroundTruth:
         self._acknowledged[tp] = with_span(acknowledged, span)
         return not again
 
-    def forget(self, tp: TopicPartition, kept: tuple[EpochSpan, ...]) -> None:
-        """Only ``kept`` of the acknowledged spans is promised any longer: the loss of the rest was reported."""
-        gone = without(self.acknowledged(tp), kept)
+    def forget(self, tp: TopicPartition, remaining: tuple[EpochSpan, ...]) -> None:
+        """Only ``remaining`` of the acknowledged spans is promised still: the loss of the rest was reported."""
+        gone = without(self.acknowledged(tp), remaining)
         self._forgotten[tp] = union((*self._forgotten.get(tp, ()), *gone))
-        self._acknowledged[tp] = kept
+        self._acknowledged[tp] = remaining
 
     def ever_acknowledged(self, tp: TopicPartition) -> tuple[EpochSpan, ...]:
         """All spans that were acknowledged with acks=all: a later leader may have what an earlier one lacked."""

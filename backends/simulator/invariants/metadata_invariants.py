@@ -42,8 +42,8 @@ def check_written(event: MetadataWritten) -> list[tuple[str, str]]:
 
 def _excuses(before: ClusterImage, after: ClusterImage) -> frozenset[Excuse]:
     excuses = set()
-    epochs = {broker: held.epoch for broker, held in before.brokers.items()}
-    if any(epochs.get(broker) != held.epoch for broker, held in after.brokers.items()):
+    epochs = {broker: registration.epoch for broker, registration in before.brokers.items()}
+    if any(epochs.get(broker) != registration.epoch for broker, registration in after.brokers.items()):
         excuses.add(Excuse.UNCLEAN_SHUTDOWN)
     if before.min_isr != after.min_isr:
         excuses.add(Excuse.MIN_ISR_CHANGED)

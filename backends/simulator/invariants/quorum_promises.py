@@ -137,8 +137,8 @@ class QuorumPromises:
             name = QuorumPromise.OBSERVER_NEVER_COUNTS
         else:
             name = QuorumPromise.MAJORITY_COMMITS
-        held = ", ".join(str(voter.key) for voter in voting) or "no voter"
-        return [(name, f"{newest} is held by {held}, the voters are {_names(event.voters)}")]
+        holder_names = ", ".join(str(voter.key) for voter in voting) or "no voter"
+        return [(name, f"{newest} is held by {holder_names}, the voters are {_names(event.voters)}")]
 
     def _disks(self) -> list[MetadataDisk]:
         """Lost disks included: what a disk held when its controller reported it to the leader counts."""
@@ -174,7 +174,9 @@ class QuorumPromises:
         """Whether another voter still identifies this one by its node id alone."""
         others = (disk for other, disk in self._world.quorum.disks.items() if other != number)
         sets = [disk.log.voters.voters for disk in others if disk.log.voters.find(disk.key) is not None]
-        return any(voter.key.id == number and not voter.key.directory_id for held in sets for voter in held)
+        return any(
+            voter.key.id == number and not voter.key.directory_id for voters in sets for voter in voters
+        )
 
 
 def _differences(before: VoterSet, after: VoterSet) -> int:

@@ -99,14 +99,14 @@ class ReadCommittedRecords:
         promised = list(self._outside[tp])
         stable = log.end
         for written in self._written[tp].values():
-            held = [span for span in written.records if _overlap(ends.get(span.epoch), span)]
-            if not held:
+            in_log = [span for span in written.records if _overlap(ends.get(span.epoch), span)]
+            if not in_log:
                 continue
             marked = any(_overlap(ends.get(span.epoch), span) for span in written.markers)
             if not marked and (written.ended or not later_markers):
-                stable = min(stable, held[0].start)
+                stable = min(stable, in_log[0].start)
             elif self._committed.get(written.number):
-                promised += held
+                promised += in_log
         return union(_between(clip_to_log(log, promised), 0, stable))
 
 

@@ -114,9 +114,9 @@ class ReplicationPromises:
         """Note unclean elections, and which brokers have registered again."""
         if not event.image.rules.elr:
             self._known.elr_always = False
-        for broker, held in event.image.brokers.items():
+        for broker, registration in event.image.brokers.items():
             before = event.before.brokers.get(broker)
-            if before is None or before.epoch != held.epoch:
+            if before is None or before.epoch != registration.epoch:
                 self._known.unregistered.pop(broker, None)
         for tp in event.touched:
             before_, after = event.before.partitions.get(tp), event.image.partitions.get(tp)
@@ -137,8 +137,8 @@ class ReplicationPromises:
 
     def _deleted(self, tp: TopicPartition) -> None:
         """The topic is deleted; its promises do not hold for a new topic of the same name."""
-        for held in (self._leaders, self._origins, self._moved, self._uncleanly, self._followed):
-            held.pop(tp, None)
+        for by_partition in (self._leaders, self._origins, self._moved, self._uncleanly, self._followed):
+            by_partition.pop(tp, None)
         self._known.deleted(tp)
 
     def committed(self, event: MetadataCommitted) -> Found:

@@ -120,23 +120,23 @@ class VerdictSoundness:
         self, tp: TopicPartition, muted: frozenset[int], *, disks_read: bool = False
     ) -> PartitionFacts:
         image, world = self._world.image, self._world
-        held = image.partitions[tp]
-        offline = offline_replicas(held, image.brokers)
+        registration = image.partitions[tp]
+        offline = offline_replicas(registration, image.brokers)
         elr = image.rules.elr
         state = PartitionState(
             tp.topic,
             tp.partition,
             id_of(image, tp.topic),
-            held.leader,
-            held.leader_epoch,
-            held.replicas,
-            held.isr,
-            held.elr if elr else None,
-            held.last_known_elr if elr else None,
+            registration.leader,
+            registration.leader_epoch,
+            registration.replicas,
+            registration.isr,
+            registration.elr if elr else None,
+            registration.last_known_elr if elr else None,
             offline,
         )
         replicas = []
-        for broker in held.replicas:
+        for broker in registration.replicas:
             standing = Standing.OFFLINE_REPLICA if broker in offline else Standing.ELECTABLE
             process = world.brokers.get(broker)
             log = self._log(tp, broker)
@@ -145,11 +145,13 @@ class VerdictSoundness:
             if not disks_read:
                 read = log is not None and process is None and self._random.random() < 0.2
             reported = (
-                _reported_log(log, held.leader_epoch) if log is not None and (answers or read) else SILENT
+                _reported_log(log, registration.leader_epoch)
+                if log is not None and (answers or read)
+                else SILENT
             )
             replicas.append(Replica(broker, standing, reported, 0 if read else None))
         unclean = NOT_ASKED if self._random.random() < 0.3 else image.rules_for(tp.topic).elects_uncleanly
-        survey = Survey(state, tuple(replicas), image.effective_min_isr(tp.topic), held.reassigning)
+        survey = Survey(state, tuple(replicas), image.effective_min_isr(tp.topic), registration.reassigning)
         return PartitionFacts(survey, elr, unclean, compacted=False)
 
     def _log(self, tp: TopicPartition, broker: int) -> Log | None:

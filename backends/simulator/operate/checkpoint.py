@@ -81,8 +81,8 @@ def _codes(module: str) -> dict[tuple[str, int], CodeType]:
     while waiting:
         value = waiting.pop()
         if isinstance(value, type):
-            waiting += [getattr(held, "__func__", held) for held in value.__dict__.values()]
-            waiting += [held.fget for held in value.__dict__.values() if isinstance(held, property)]
+            waiting += [getattr(member, "__func__", member) for member in value.__dict__.values()]
+            waiting += [member.fget for member in value.__dict__.values() if isinstance(member, property)]
         code = value if isinstance(value, CodeType) else getattr(value, "__code__", None)
         if isinstance(code, CodeType):
             found[code.co_qualname, code.co_firstlineno] = code

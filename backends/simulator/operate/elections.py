@@ -55,13 +55,13 @@ Ended = dict[TopicPartition, Election]
 class Elections:
     """Everything that is sent is recorded first, by the recorder and in the saved state."""
 
-    def __init__(self, asking: OperatorClient, kept: SessionStore) -> None:
+    def __init__(self, asking: OperatorClient, session_store: SessionStore) -> None:
         self._asking = asking
-        self._kept = kept
+        self._session_store = session_store
 
     def _send(self, body: ElectLeaders | Reassign, doing: str) -> Any:
         asked, _ = self._asking.caught_up()
-        self._kept.sent(node(asked), body)
+        self._session_store.sent(node(asked), body)
         operation = "ALTER"
         if isinstance(body, ElectLeaders) and body.kind is Kind.DESIGNATED:
             operation = "CLUSTER_ACTION"
@@ -122,7 +122,7 @@ class Elections:
 
     async def designate(
         self,
-        look: Callable[[], ClusterInfo],
+        cluster_now: Callable[[], ClusterInfo],
         rows: Sequence[PlanRow],
         ranking: Ranking,
         recorder: Recorder,
@@ -141,7 +141,9 @@ class Elections:
             for first in range(0, len(waiting), BATCH):
                 if stop:
                     break
-                again += await self._batch(look, waiting[first : first + BATCH], ranking, recorder, ended)
+                again += await self._batch(
+                    cluster_now, waiting[first : first + BATCH], ranking, recorder, ended
+                )
                 if progress is not None:
                     progress("electing", len(ended) - len(again), len(rows))
             waiting = again
@@ -154,7 +156,7 @@ class Elections:
 
     async def _batch(
         self,
-        look: Callable[[], ClusterInfo],
+        cluster_now: Callable[[], ClusterInfo],
         rows: Sequence[PlanRow],
         ranking: Ranking,
         recorder: Recorder,
@@ -163,7 +165,7 @@ class Elections:
         """Gives each row a result; returns the rows that may be retried."""
         again: list[PlanRow] = []
         try:
-            ready = await self._judged(look, rows, ranking, ended, again)
+            ready = await self._judged(cluster_now, rows, ranking, ended, again)
         except BackendError as error:
             for row in rows:
                 ended[row.tp] = Election(row.tp, Outcome.FAILED, -1, -1, f"{error}; nothing was sent")
@@ -194,7 +196,7 @@ class Elections:
 
     async def _judged(
         self,
-        look: Callable[[], ClusterInfo],
+        cluster_now: Callable[[], ClusterInfo],
         rows: Sequence[PlanRow],
         ranking: Ranking,
         ended: Ended,
@@ -202,9 +204,9 @@ class Elections:
     ) -> list[PlanRow]:
         """The rows whose elections may be sent; the others are ended. The state is read last."""
         tps = [row.tp for row in rows]
-        logs = await self._logs(look(), rows, self._states(tps))
+        logs = await self._logs(cluster_now(), rows, self._states(tps))
         busy = self._busy(tps)
-        brokers = {broker.id: broker for broker in look().brokers}
+        brokers = {broker.id: broker for broker in cluster_now().brokers}
         states = self._states(tps)
         ready = []
         for row in rows:

@@ -22,10 +22,10 @@ MIN_ISR = "min.insync.replicas"
 class SimulatedRecordWriter:
     """Implements :class:`backends.base.record_writer.RecordWriter`."""
 
-    def __init__(self, simulation: Simulation, client: OperatorClient, kept: SessionStore) -> None:
+    def __init__(self, simulation: Simulation, client: OperatorClient, session_store: SessionStore) -> None:
         self._simulation = simulation
         self._client = client
-        self._kept = kept
+        self._session_store = session_store
 
     async def new_identity(self) -> ProducerIdentity:
         """The virtual time, at which nobody else has asked: ids of the scenario's producers are far below it."""
@@ -37,9 +37,9 @@ class SimulatedRecordWriter:
     ) -> Mapping[TopicPartition, AppendResult]:
         questions = [(node(broker), AppendBatch(*batch)) for batch in batches]
         for to, body in questions:
-            self._kept.sent(to, body)
+            self._session_store.sent(to, body)
         answers = self._client.all(questions)
-        self._kept.save()
+        self._session_store.save()
         found: dict[TopicPartition, AppendResult] = {}
         for batch, answer in zip(batches, answers, strict=True):
             if not isinstance(answer, ProduceReply):
@@ -65,8 +65,8 @@ class SimulatedRecordWriter:
             tuple(rows[number % len(rows)] for number in range(partitions)),
             int(minimum) if minimum else None,
         )
-        self._kept.sent(node(asked), body)
+        self._session_store.sent(node(asked), body)
         reply = check(self._client.one(node(asked), body), "CREATE", f"create topic {topic}")
-        self._kept.save()
+        self._session_store.save()
         if isinstance(reply, Done) and reply.refusal is not None:
             raise BackendError(f"topic {topic} was not created: {reply.refusal}")

@@ -32,12 +32,12 @@ class AutoJoin:
         self._endpoint = endpoint
         self._due = 0
         self._asking = False
-        self._told = False
+        self._leader_knows = False
 
     def begin(self) -> None:
         """The replica follows a new leader, or the same one again."""
         self._due = self._context.loop.now + self._context.config.controller_fetch_timeout
-        self._asking = self._told = False
+        self._asking = self._leader_knows = False
 
     def send_if_due(self, leader: QuorumLeader) -> None:
         now = self._context.loop.now
@@ -53,7 +53,7 @@ class AutoJoin:
         def heard(reply: RaftVoterReply | None) -> None:
             self._asking = False
             if isinstance(body, UpdateRaftVoter) and reply is not None and reply.refusal is None:
-                self._told = True
+                self._leader_knows = True
 
         self._endpoint.ask(target, body, self._context.config.controller_request_timeout * 2, heard)
 
@@ -65,7 +65,7 @@ class AutoJoin:
         if known is None:
             return self._join(own, cluster_id) if host.auto_join else None
         # Before kraft.version 1 leaders keep voter updates in memory only: every new leader needs one.
-        outdated = known != own if state.log.kraft_version >= 1 else not self._told
+        outdated = known != own if state.log.kraft_version >= 1 else not self._leader_knows
         return UpdateRaftVoter(own, state.epoch, cluster_id) if outdated else None
 
     def _join(self, own: Voter, cluster_id: str) -> VoterRequest | None:

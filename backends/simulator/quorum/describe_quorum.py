@@ -22,7 +22,7 @@ def describe(state: RaftState, context: QuorumContext, leader: RaftLeader) -> Qu
         else _shown(voter.key, leader.progress.of(voter))
         for voter in state.voters.voters
     ]
-    progress += [_shown(key, held) for key, held in leader.progress.observers(state.voters)]
+    progress += [_shown(key, fetched) for key, fetched in leader.progress.observers(state.voters)]
     known = state.high_watermark if leader.announced else None
     return described(
         context.cluster_id,

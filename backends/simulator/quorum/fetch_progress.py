@@ -50,12 +50,12 @@ class ProgressByReplica:
         """The progress of the voter; by node id alone if its directory is unknown (kraft.version 0)."""
         if voter.key.directory_id:
             return self._known.get(voter.key)
-        matching = [held for key, held in self._known.items() if voter.matches(key)]
-        return max(matching, key=lambda held: held.fetched or 0, default=None)
+        matching = [progress for key, progress in self._known.items() if voter.matches(key)]
+        return max(matching, key=lambda progress: progress.fetched or 0, default=None)
 
     def observers(self, voters: VoterSet) -> list[tuple[ReplicaKey, ReplicaProgress]]:
         """The replicas that are not voters, by key."""
-        return [(key, held) for key, held in sorted(self._known.items()) if voters.find(key) is None]
+        return [(key, progress) for key, progress in sorted(self._known.items()) if voters.find(key) is None]
 
     def everybody(self) -> list[tuple[ReplicaKey, ReplicaProgress]]:
         return sorted(self._known.items())
@@ -70,6 +70,6 @@ class ProgressByReplica:
 
     def forget_silent(self, voters: VoterSet, now: int) -> None:
         """Drop observers that have not fetched for a session."""
-        for key, held in list(self._known.items()):
-            if now - (held.fetched or 0) > OBSERVER_SESSION and voters.find(key) is None:
+        for key, progress in list(self._known.items()):
+            if now - (progress.fetched or 0) > OBSERVER_SESSION and voters.find(key) is None:
                 del self._known[key]

@@ -68,7 +68,7 @@ class RaftLeader:
         self._running = running
         self._began = self._context.loop.now
         self._waiting: deque[_PendingCommit] = deque()
-        self._held: dict[ReplicaKey, _PendingFetch] = {}
+        self._waiting_fetches: dict[ReplicaKey, _PendingFetch] = {}
         self._appended = self._began
         self._woken = False
         self._ticks = 0
@@ -108,9 +108,9 @@ class RaftLeader:
         waiting, self._waiting = self._waiting, deque()
         for entry in waiting:
             entry.done(False)
-        held, self._held = self._held, {}
+        pending, self._waiting_fetches = self._waiting_fetches, {}
         state = self.state
-        for fetch in held.values():
+        for fetch in pending.values():
             fetch.answer(FetchedMetadata(state.epoch, None, RaftError.NOT_LEADER_OR_FOLLOWER))
 
     # Timers.
@@ -144,8 +144,8 @@ class RaftLeader:
             return True
         heard = int(state.is_voter)
         for voter in state.others:
-            held = self.progress.of(voter)
-            heard += held is not None and held.fetched is not None and held.fetched > since
+            progress = self.progress.of(voter)
+            heard += progress is not None and progress.fetched is not None and progress.fetched > since
         return heard >= state.voters.majority
 
     def successors(self) -> list[ReplicaKey]:
@@ -153,8 +153,8 @@ class RaftLeader:
         others = self.state.others
 
         def behind(at: int) -> int:
-            held = self.progress.of(others[at])
-            return 0 if held is None else -held.offset
+            progress = self.progress.of(others[at])
+            return 0 if progress is None else -progress.offset
 
         return [others[at].key for at in sorted(range(len(others)), key=behind)]
 
@@ -163,8 +163,8 @@ class RaftLeader:
         state = self.state
         lately = self._context.loop.now - self._context.config.controller_fetch_timeout // 2
         for voter in state.others:
-            held = self.progress.of(voter)
-            if held is not None and held.fetched is not None and held.fetched >= lately:
+            progress = self.progress.of(voter)
+            if progress is not None and progress.fetched is not None and progress.fetched >= lately:
                 continue
             target = self._context.resolve(voter.endpoints)
             if target is not None:
@@ -204,9 +204,9 @@ class RaftLeader:
         self._woken = False
         if self.closed:
             return
-        for key in list(self._held):
-            held = self._held.pop(key)
-            self._serve(held.body, held.answer)
+        for key in list(self._waiting_fetches):
+            pending = self._waiting_fetches.pop(key)
+            self._serve(pending.body, pending.answer)
         self._advance()
 
     # Fetching.
@@ -237,7 +237,7 @@ class RaftLeader:
         elif asked.offset < log.end:
             self._serve(body, answer)
         else:
-            self._held[body.replica] = _PendingFetch(body, answer)
+            self._waiting_fetches[body.replica] = _PendingFetch(body, answer)
             self._hand_over_now()
 
     def hand_over(self, to: ReplicaKey) -> None:
@@ -246,11 +246,11 @@ class RaftLeader:
         self._hand_over_now()
 
     def _hand_over_now(self) -> None:
-        held = None if self._successor is None else self._held.get(self._successor)
-        if held is not None and held.body.log_end.offset == self.state.log.end:
+        pending = None if self._successor is None else self._waiting_fetches.get(self._successor)
+        if pending is not None and pending.body.log_end.offset == self.state.log.end:
             others = [key for key in self.successors() if key != self._successor]
-            why = f"hands over to {held.body.replica.id}"
-            self._roles.become_resigned([held.body.replica, *others], why)
+            why = f"hands over to {pending.body.replica.id}"
+            self._roles.become_resigned([pending.body.replica, *others], why)
 
     def _serve(self, body: FetchMetadata, answer: Answer) -> None:
         state = self.state
@@ -264,9 +264,9 @@ class RaftLeader:
         own = self.state.own
         ends = {} if own is None else {own.key: self.state.log.end}
         for voter in self.state.others:
-            held = self.progress.of(voter)
-            if held is not None:
-                ends[voter.key] = held.offset
+            progress = self.progress.of(voter)
+            if progress is not None:
+                ends[voter.key] = progress.offset
         return ends
 
     def _advance(self) -> None:

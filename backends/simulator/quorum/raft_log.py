@@ -20,7 +20,7 @@ from backends.simulator.quorum.log_records import (
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import VoterSet
 
-KEPT_PAYLOADS = 64
+MAX_PAYLOADS = 64
 """The largest number of payloads in a log, because each is a whole state; the snapshot covers older ones."""
 
 
@@ -143,10 +143,10 @@ class RaftLog:
     def truncate(self, offset: int) -> None:
         """Drop everything from ``offset`` on; dropped VotersRecords are undone."""
         del self.entries[max(offset - self.start, 0) :]
-        self._epochs = [held for held in self._epochs if held[1] < offset]
-        self._voters = [held for held in self._voters if held.offset < offset]
-        self._versions = [held for held in self._versions if held[0] < offset]
-        self._payloads = [held for held in self._payloads if held < offset]
+        self._epochs = [row for row in self._epochs if row[1] < offset]
+        self._voters = [voters for voters in self._voters if voters.offset < offset]
+        self._versions = [row for row in self._versions if row[0] < offset]
+        self._payloads = [at for at in self._payloads if at < offset]
         self.voters = self._in_force()
 
     def payload_offsets(self, after: int, before: int) -> Sequence[int]:
@@ -178,15 +178,15 @@ class RaftLog:
         assert epoch is not None
         return Snapshot(end, epoch, payload, at, voters, version)
 
-    def compact(self, committed: int, kept: int) -> None:
-        """Take a snapshot if many records below ``committed`` are held; ``kept`` of them stay."""
+    def compact(self, committed: int, retained: int) -> None:
+        """Take a snapshot if many records below ``committed`` are in the log; ``retained`` of them stay."""
         committed_here = min(committed, self.end) - self.start
-        if committed_here < 2 * kept and len(self._payloads) < 2 * KEPT_PAYLOADS:
+        if committed_here < 2 * retained and len(self._payloads) < 2 * MAX_PAYLOADS:
             return
-        end = min(committed, self.end) - min(committed_here, kept)
+        end = min(committed, self.end) - min(committed_here, retained)
         below = [offset for offset in self._payloads if offset < committed]
-        if len(below) > KEPT_PAYLOADS:
-            end = max(end, below[-KEPT_PAYLOADS])
+        if len(below) > MAX_PAYLOADS:
+            end = max(end, below[-MAX_PAYLOADS])
         if end > self.start:
             self._drop_below(self.snapshot_at(end))
 

@@ -269,11 +269,11 @@ class RaftReplica:
 
     def _snapshot(self, body: FetchSnapshot, answer: Answer) -> None:
         error = self._refused(body.cluster_id, body.epoch)
-        held = self.state.log.snapshot
-        same = (held.epoch, held.end) == body.snapshot
+        snapshot = self.state.log.snapshot
+        same = (snapshot.epoch, snapshot.end) == body.snapshot
         answer(
             FetchedSnapshot(
-                self.state.epoch, self.state.leader, error, held if error is None and same else None
+                self.state.epoch, self.state.leader, error, snapshot if error is None and same else None
             )
         )
 

@@ -30,7 +30,7 @@ class RaftState:
         self.high_watermark: int | None = disk.log.start or None
         self.fetched = False
         self.closed = False
-        self._seen: VoterSet | None = None
+        self._split_of: VoterSet | None = None
         self._own: Voter | None = None
         self._others: tuple[Voter, ...] = ()
 
@@ -61,8 +61,8 @@ class RaftState:
 
     def _split_voters(self) -> None:
         voters = self.log.voters
-        if voters is not self._seen:
-            self._seen = voters
+        if voters is not self._split_of:
+            self._split_of = voters
             self._own = voters.find(self.key)
             self._others = tuple(voter for voter in voters.voters if not voter.matches(self.key))
 

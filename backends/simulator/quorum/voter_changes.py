@@ -74,10 +74,10 @@ class VoterChanges:
         state, leading = self._state, self._leader
         now = self._context.now_ms()
         progress = [QuorumReplica(state.key, state.log.end, now, now)]
-        for key, held in leading.progress.everybody():
-            fetched = NEVER if held.fetched is None else held.fetched // 1000
-            caught_up = NEVER if held.caught_up is None else held.caught_up // 1000
-            progress.append(QuorumReplica(key, held.offset, fetched, caught_up))
+        for key, replica in leading.progress.everybody():
+            fetched = NEVER if replica.fetched is None else replica.fetched // 1000
+            caught_up = NEVER if replica.caught_up is None else replica.caught_up // 1000
+            progress.append(QuorumReplica(key, replica.offset, fetched, caught_up))
         return Quorum(
             self._context.cluster_id,
             state.key,
@@ -240,9 +240,9 @@ class VoterChanges:
     def _reported(self) -> VoterSet:
         """The static voters as they reported themselves, the leader included."""
         state = self._state
-        held = self._known()
+        known = self._known()
         own = self._context.hosts[state.id].voter(state.key)
-        rows: list[Voter] = [own if voter.key.id == state.id else voter for voter in held.voters]
+        rows: list[Voter] = [own if voter.key.id == state.id else voter for voter in known.voters]
         return VoterSet(tuple(rows))
 
 

@@ -92,12 +92,12 @@ def parse(text: str, name: str, where: str) -> Scenario:
 
 def _refuse_doubled(tree: yaml.Node, where: str) -> None:
     """YAML itself would silently use the last of two equal keys."""
-    waiting, seen = [tree], set()
+    waiting, checked = [tree], set()
     while waiting:
         node = waiting.pop()
-        if id(node) in seen:
+        if id(node) in checked:
             continue
-        seen.add(id(node))
+        checked.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             waiting += node.value
         if isinstance(node, yaml.MappingNode):

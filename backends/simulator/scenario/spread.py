@@ -36,7 +36,7 @@ def _pick(ring: list[int], racks: dict[int, str | None], replication_factor: int
     chosen = [ring[0]]
     for again in (False, True):
         for broker in ring[1:]:
-            used = {racks[held] for held in chosen}
+            used = {racks[taken] for taken in chosen}
             if (
                 len(chosen) < replication_factor
                 and broker not in chosen

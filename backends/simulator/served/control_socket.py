@@ -187,8 +187,8 @@ def inject(cluster: ServedCluster, fault: Fault) -> None:
 
 def _as_it_is(cluster: ServedCluster) -> Topology:
     """The scenario's nodes with the current topics, because clients create and delete topics."""
-    held = topics_of(cluster.world.image)
-    topics = tuple(TopicSpec(name, len(rows), ()) for name, rows in held.items())
+    partitions = topics_of(cluster.world.image)
+    topics = tuple(TopicSpec(name, len(rows), ()) for name, rows in partitions.items())
     return replace(cluster.scenario.topology, topics=topics)
 
 

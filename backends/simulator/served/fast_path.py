@@ -105,7 +105,7 @@ class HostedReplicas:
         self._logs = broker.storage.disk.logs
         self._plain = not broker.storage.failed and not broker.storage.failed_partitions
         self._plain = self._plain and not broker.storage.disk.bad
-        self._plain = self._plain and not any(held.broken for held in broker.storage.disk.directories)
+        self._plain = self._plain and not any(log_dir.broken for log_dir in broker.storage.disk.directories)
 
     def of(self, topic: str, numbers: Sequence[int]) -> list[HostedReplica | ErrorCode]:
         """As :meth:`find`, for several partitions of one topic."""

@@ -58,19 +58,19 @@ class NodeListener:
 
     async def bind(self, host: str, port: int) -> int:
         """Take the port. Raises OSError if it is taken."""
-        held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             # Any free port must not be that of another simulator's node that is down: that one is bound for reuse.
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(port != 0))
-            held.setblocking(False)
-            held.bind((host, port))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(port != 0))
+            listener.setblocking(False)
+            listener.bind((host, port))
             # What a client has not closed yet must not keep the node from its own port when it comes back.
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         except OSError:
-            held.close()
+            listener.close()
             raise
-        self._socket = held
-        self._address = held.getsockname()
+        self._socket = listener
+        self._address = listener.getsockname()
         self._process = self._present()
         await self._listen()
         return int(self._address[1])
@@ -79,20 +79,20 @@ class NodeListener:
         if self._socket is None:
             self._socket = self._bound_anew()
         if self._process is not None or self._dark:
-            held, self._socket = self._socket, None
-            self._server = await asyncio.start_server(self._take, sock=held, backlog=BACKLOG)
+            listener, self._socket = self._socket, None
+            self._server = await asyncio.start_server(self._take, sock=listener, backlog=BACKLOG)
 
     def _bound_anew(self) -> socket.socket:
         """Raises OSError."""
-        held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            held.setblocking(False)
-            held.bind(self._address)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setblocking(False)
+            listener.bind(self._address)
         except OSError:
-            held.close()
+            listener.close()
             raise
-        return held
+        return listener
 
     def _present(self) -> object | None:
         """The process that serves now. A starting broker listens once it has metadata, as in Kafka."""

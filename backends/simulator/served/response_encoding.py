@@ -18,7 +18,7 @@ from typing import NamedTuple
 from backends.simulator.operator_messages import TopicPartitionsDescribed
 
 NO_TAGS = b"\0"
-_NOT_TOLD = -(2**31)
+_NO_OPERATIONS = -(2**31)
 _topic = attrgetter("topic")
 _INT = Struct(">i").pack
 
@@ -83,7 +83,15 @@ def pack_described(
     head = Struct(">hiii").pack
     topics = [
         b"".join(
-            (Struct(">h").pack(code), string(name), bytes(16), b"\0", array(()), _INT(_NOT_TOLD), NO_TAGS)
+            (
+                Struct(">h").pack(code),
+                string(name),
+                bytes(16),
+                b"\0",
+                array(()),
+                _INT(_NO_OPERATIONS),
+                NO_TAGS,
+            )
         )
         for name, code in refused
     ]

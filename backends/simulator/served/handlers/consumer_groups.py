@@ -58,11 +58,11 @@ async def offset_fetch(call: ServedCall) -> Values:
             name for name in names if group_coordinator(broker.state.image, name) == broker.state.id
         }
     )
-    held = {row.group.name: dict(row.offsets) for row in await _groups(call)}
+    offsets = {row.group.name: dict(row.offsets) for row in await _groups(call)}
     stable = call.field("require_stable", False)
     store = call.context.world.context.groups
     groups = [
-        _fetched(one, held.get(name, {}), store.unstable(name) if stable else frozenset())
+        _fetched(one, offsets.get(name, {}), store.unstable(name) if stable else frozenset())
         if name in mine
         else _not_coordinated(call, one)
         for name, one in zip(names, asked, strict=True)

@@ -87,7 +87,7 @@ def _topic(call: ServedCall, image: ClusterImage, name: str, row: tuple[Registra
         "name": name,
         "topic_id": id_of(image, name),
         "is_internal": name in INTERNAL,
-        "partitions": [_partition(image, number, held) for number, held in enumerate(row)],
+        "partitions": [_partition(image, number, registration) for number, registration in enumerate(row)],
         "topic_authorized_operations": _asked(
             call, "include_topic_authorized_operations", call.rights.topic_operations(name)
         ),

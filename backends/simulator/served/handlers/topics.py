@@ -169,7 +169,7 @@ def spread_replicas(
             " or some brokers have all their log directories cordoned."
         )
         raise _Refused(ErrorCode.invalid_replication_factor, said)
-    alive = [number for number, held in sorted(image.brokers.items()) if held.active]
+    alive = [number for number, registration in sorted(image.brokers.items()) if registration.active]
     ids = alive if len(alive) >= factor else sorted(image.brokers)
     specs = call.context.world.specs
     rows = spread(tuple(specs[number] for number in ids), factor)
@@ -183,12 +183,12 @@ async def _make(call: ServedCall, asked: Any, rows: tuple[tuple[int, ...], ...])
     refusal = refusal_of(reply)
     if refusal is not None:
         raise _Refused(code(refusal), message(refusal) or refusal.__class__.__name__)
-    held = call.context.client_state.configs[TOPIC, asked.name]
+    topic_config = call.context.client_state.configs[TOPIC, asked.name]
     for name, value in given.items():
         if name in ACTED_UPON and name != MIN_ISR:
             await set_config(call, asked.name, name, value)
         elif name != MIN_ISR:
-            held[name] = value
+            topic_config[name] = value
 
 
 async def delete_topics(call: ServedCall) -> Values:
@@ -204,7 +204,7 @@ async def delete_topics(call: ServedCall) -> Values:
 async def _delete(call: ServedCall, name: str | None, by_id: str | None) -> Values:
     image = call.context.world.image
     if name is None:
-        name = next((held for held in topics_of(image) if id_of(image, held) == by_id), None)
+        name = next((topic for topic in topics_of(image) if id_of(image, topic) == by_id), None)
         if name is None:
             return _deleted(None, by_id, ErrorCode.unknown_topic_id, None)
     if not call.rights.topic("DELETE", name):

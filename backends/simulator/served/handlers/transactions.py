@@ -97,11 +97,11 @@ async def describe_transactions(call: ServedCall) -> Values:
 def _led_state_partitions(broker: BrokerAccess) -> tuple[int, frozenset[int]]:
     """How many partitions __transaction_state has, and which of them this broker leads."""
     partitions = {
-        tp.partition: held
-        for tp, held in broker.state.image.partitions.items()
+        tp.partition: registration
+        for tp, registration in broker.state.image.partitions.items()
         if tp.topic == TRANSACTIONS_TOPIC
     }
-    led = (number for number, held in partitions.items() if held.leader == broker.state.id)
+    led = (number for number, registration in partitions.items() if registration.leader == broker.state.id)
     return len(partitions), frozenset(led)
 
 

@@ -109,8 +109,8 @@ async def ask_leader(call: ServedCall, body: VoterRequest | UpdateFeature, timeo
 def _words(call: ServedCall, key: ReplicaKey) -> dict[RaftError, str]:
     """Kafka's messages for voters that exist already, or do not exist."""
     leader = call.context.world.quorum.leader
-    held = () if leader is None else leader.voters.keys
-    voters = ", ".join(map(_java, held))
+    keys = () if leader is None else leader.voters.keys
+    voters = ", ".join(map(_java, keys))
     return {
         RaftError.VOTER_NOT_FOUND: f"Cannot remove voter {_java(key)} from the set of voters [{voters}]",
         RaftError.DUPLICATE_VOTER: f"The voter id for {_java(key)} is already included in the set of voters "
