@@ -138,11 +138,11 @@ _OFFSETS = (
 
 def _log_row(fields: Object) -> _LogRow:
     partition, start, end, high_watermark, last_epoch, leader_epoch, size = integers(fields, _OFFSETS)
-    held = spans(fields, "spans") if fields.get("spans") else ()
+    log_spans = spans(fields, "spans") if fields.get("spans") else ()
     lost = None if fields.get("lostTail") is None else text(fields, "lostTail")
-    if start > end or not _whole(held, start, end) or (held and held[-1].epoch != last_epoch):
+    if start > end or not _whole(log_spans, start, end) or (log_spans and log_spans[-1].epoch != last_epoch):
         raise FieldError(".spans", "the epochs do not go from the log start to the log end")
-    lineage = Lineage(last_epoch, held, max(start, 0))
+    lineage = Lineage(last_epoch, log_spans, max(start, 0))
     log = ReplicaLog(leader_epoch, max(end, 0), start, high_watermark, lineage, text(fields, "logDir"), size)
     disk = DiskLog(text(fields, "topicId"), "", log, lost)
     return _LogRow(
@@ -150,14 +150,14 @@ def _log_row(fields: Object) -> _LogRow:
     )
 
 
-def _whole(held: tuple[EpochSpan, ...], start: int, end: int) -> bool:
+def _whole(log_spans: tuple[EpochSpan, ...], start: int, end: int) -> bool:
     """Whether the spans ascend without gaps from ``start`` to ``end``; a log without records has none."""
-    if not held:
+    if not log_spans:
         return start == end
-    borders = [start, *(span.end for span in held)]
-    epochs = [span.epoch for span in held]
+    borders = [start, *(span.end for span in log_spans)]
+    epochs = [span.epoch for span in log_spans]
     return (
-        [span.start for span in held] == borders[:-1]
+        [span.start for span in log_spans] == borders[:-1]
         and borders[-1] == end
         and all(one < other for one, other in pairwise(epochs))
     )

@@ -100,11 +100,11 @@ def load(path: Path) -> Settings:
 def _refuse_duplicates(node: yaml.Node | None, path: Path) -> None:
     """YAML lets the last of two equal keys win; a second profile of a name is a mistake that must be seen."""
     if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, value in node.value:
-            if key.value in seen:
+            if key.value in keys:
                 raise InputError(f"{path}:{key.start_mark.line + 1}: {key.value!r} is there twice")
-            seen.add(str(key.value))
+            keys.add(str(key.value))
             _refuse_duplicates(value, path)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:

@@ -32,8 +32,8 @@ def _goes_on(line: Line, width: int, key: str) -> Line:
     like a whole one.
     """
     sign = (Piece(" …", Tone.DIM), *((Piece(f" {key}", Tone.KEY),) if key else ()))
-    kept = fold(line, max(1, width - width_of(sign)))
-    return (*(kept[0] if kept else ()), *sign)
+    folded = fold(line, max(1, width - width_of(sign)))
+    return (*(folded[0] if folded else ()), *sign)
 
 
 class Lines(ScrollView, can_focus=True):

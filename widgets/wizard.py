@@ -43,7 +43,7 @@ class StepProgress(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class WizardStep:
     """One step. ``commands`` are the commands to run on ``host``, word for word; ``sends`` is the request that the
-    tool sends; ``waits_for`` is the condition that ends the step; ``held`` says why the step cannot be done yet;
+    tool sends; ``waits_for`` is the condition that ends the step; ``blockers`` say why the step cannot be done yet;
     ``wrong`` lists what can go wrong; ``back`` says how to go back; ``stands`` says how many failures the voter set
     tolerates after the step.
     """
@@ -54,7 +54,7 @@ class WizardStep:
     commands: tuple[str, ...] = ()
     sends: str = ""
     waits_for: str = ""
-    held: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     back: str = ""
     stands: str = ""
@@ -110,7 +110,7 @@ def step_text(step: WizardStep, width: int) -> list[Line]:
         for command in step.commands:
             lines += fold(line(Piece(f"  {printable(command)}", Tone.STRONG)), width, "    ")
     lines += _labelled("ktriage sends: ", step.sends, Tone.INFO, width)
-    for why in step.held:
+    for why in step.blockers:
         lines += _labelled("Not yet: ", why, Tone.BAD, width)
     lines += _labelled("It waits until ", step.waits_for, Tone.INFO, width)
     lines += _progress(step.progress, width)

@@ -76,11 +76,11 @@ class ClusterLock:
             raise
         except OSError as error:
             locked = error.errno in (errno.EWOULDBLOCK, errno.EACCES)
-            seen = str(_holder(descriptor) or UNNAMED) if locked else ""
+            other_run = str(_holder(descriptor) or UNNAMED) if locked else ""
             os.close(descriptor)
             if locked:
                 raise JournalLocked(
-                    f"another run on this host may be changing this cluster: {seen}; nothing was sent"
+                    f"another run on this host may be changing this cluster: {other_run}; nothing was sent"
                 ) from None
             raise JournalError(f"{path}: cannot be locked: {error.strerror}") from None
         return cls(path, descriptor, owner)

@@ -6,7 +6,7 @@ from backends.base.protocol import Backend
 from console.errors import InputError
 from console.last_healthy import recall, remember
 from console.operations.survey.log_dir_survey import (
-    KEPT,
+    LAST_DIRS,
     Disks,
     dirs_from_json,
     keep,
@@ -25,10 +25,10 @@ async def read_log_dirs(backend: Backend, *, again: bool = False) -> Disks:
     ``again``: the backend is already open.
     """
     cluster = await (backend.cluster() if again else backend.open())
-    kept = dirs_from_json(recall(cluster.cluster_id, KEPT))
-    disks = await survey_log_dirs(backend, cluster, kept)
+    last_healthy = dirs_from_json(recall(cluster.cluster_id, LAST_DIRS))
+    disks = await survey_log_dirs(backend, cluster, last_healthy)
     if not disks.as_last_in_sync:
-        remember(cluster.cluster_id, KEPT, keep(disks))
+        remember(cluster.cluster_id, LAST_DIRS, keep(disks))
     return disks
 
 

@@ -104,17 +104,17 @@ def widths(heads: Sequence[str], rows: Sequence[Row], room: int) -> list[int]:
     whole = [max(map(len, column)) for column in texts]
     words = [max((len(word) for text in column for word in text.split()), default=1) for column in texts]
     free = room - _BETWEEN * (len(heads) - 1) - 2
-    kept = [head == CLUSTER for head in heads]
-    found = _least(words, kept, free) or _least(words, [False] * len(heads), free) or [4] * len(heads)
+    unbroken = [head == CLUSTER for head in heads]
+    found = _least(words, unbroken, free) or _least(words, [False] * len(heads), free) or [4] * len(heads)
     return _shared(found, whole, free)
 
 
-def _least(words: Sequence[int], kept: Sequence[bool], free: int) -> list[int] | None:
+def _least(words: Sequence[int], unbroken: Sequence[bool], free: int) -> list[int] | None:
     """The width that each column needs for its words, with the longest words broken if necessary; None if
     that is not enough.
     """
     for most in range(WORD, 3, -1):
-        found = [word if whole else min(word, most) for word, whole in zip(words, kept, strict=True)]
+        found = [word if whole else min(word, most) for word, whole in zip(words, unbroken, strict=True)]
         if sum(found) <= free:
             return found
     return None

@@ -63,9 +63,11 @@ def _table(table: ResultTable) -> Iterator[ReportBlock]:
         if not head and bars:
             # A bar stands beside the column that it draws.
             yield ReportBars(table.columns[place - 1], tuple(_bars(rows, shares, place - 1, named)))
-    kept = [place for place, head in enumerate(table.columns) if head or not _is_bars(table, place)]
-    columns = tuple(table.columns[place] for place in kept)
-    yield ReportTable(columns, tuple(tuple(_text(row[place]) for place in kept) for row in table.rows))
+    shown_places = [place for place, head in enumerate(table.columns) if head or not _is_bars(table, place)]
+    columns = tuple(table.columns[place] for place in shown_places)
+    yield ReportTable(
+        columns, tuple(tuple(_text(row[place]) for place in shown_places) for row in table.rows)
+    )
 
 
 def _is_bars(table: ResultTable, place: int) -> bool:

@@ -19,7 +19,7 @@ from backends.log_segments.checksum import crc32c
 from console.rescue.compression import gzipped
 from console.rescue.record_fields import Record
 
-_KEPT_ATTRIBUTES = 0x07
+_COMPRESSION = 0x07
 """Only the compression stays: no transaction, no time of the broker, no delete horizon."""
 _GZIP = 1
 _RECORD_OVERHEAD = 40
@@ -36,7 +36,7 @@ def producible(batch: bytes, producer_id: int, producer_epoch: int, sequence: in
     data = bytearray(batch)
     pack_into(">q", data, 0, 0)
     pack_into(">i", data, LENGTH_BEFORE, NO_EPOCH)
-    pack_into(">h", data, CHECKED_FROM, parse_header(batch).attributes & _KEPT_ATTRIBUTES)
+    pack_into(">h", data, CHECKED_FROM, parse_header(batch).attributes & _COMPRESSION)
     pack_into(">qhi", data, 43, producer_id, producer_epoch, sequence)
     pack_into(">I", data, 17, crc32c(memoryview(data)[CHECKED_FROM:]))
     return bytes(data)

@@ -54,7 +54,7 @@ def rescued_markers(
 
 def _first_markers(rescued: RescuedBranch) -> Iterator[RescuedMarker]:
     """Behind a gap nothing is taken: compaction may have removed an earlier marker there."""
-    branch, seen = rescued.branch, set()
+    branch, producers = rescued.branch, set()
     offset = branch.start
     for batch in rescued.batches():
         header = batch.header
@@ -62,8 +62,8 @@ def _first_markers(rescued: RescuedBranch) -> Iterator[RescuedMarker]:
             return
         offset = header.next_offset
         ending = marker_ending(batch) if header.is_control and header.is_transactional else None
-        if ending is not None and header.base_offset >= branch.start and header.producer_id not in seen:
-            seen.add(header.producer_id)
+        if ending is not None and header.base_offset >= branch.start and header.producer_id not in producers:
+            producers.add(header.producer_id)
             yield RescuedMarker(
                 branch.tp, branch.start, header.producer_id, header.producer_epoch, ending is Ending.COMMITTED
             )

@@ -77,8 +77,8 @@ class RestoreJournal:
 
     def sequence(self, tp: TopicPartition) -> int:
         """The sequence of the next record for that partition."""
-        held = self._appended.get(tp)
-        return 0 if held is None else held.records & 0x7FFFFFFF
+        appended = self._appended.get(tp)
+        return 0 if appended is None else appended.records & 0x7FFFFFFF
 
     def begin(self, identity: ProducerIdentity) -> None:
         """Starts the file of a first run. Raises InputError."""
@@ -164,9 +164,11 @@ class RestoreJournal:
         before = self._positions.get(branch, BranchPosition(0, 0))
         self._positions[branch] = BranchPosition(fields["next"], before.records + records)
         if records:
-            held = self._appended.get(tp)
-            first = at if held is None else min(held.first, at)
-            self._appended[tp] = AppendedRange(first, at, (0 if held is None else held.records) + records)
+            appended = self._appended.get(tp)
+            first = at if appended is None else min(appended.first, at)
+            self._appended[tp] = AppendedRange(
+                first, at, (0 if appended is None else appended.records) + records
+            )
 
 
 def restored_records(directory: Path) -> Iterator[tuple[Path, str, int]]:
@@ -178,4 +180,4 @@ def restored_records(directory: Path) -> Iterator[tuple[Path, str, int]]:
         except (ValueError, KeyError, TypeError):
             raise InputError(f"{path}: damaged") from None
         journal = RestoreJournal(directory, *identity)
-        yield path, identity[1], sum(held.records for held in journal.appended().values())
+        yield path, identity[1], sum(appended.records for appended in journal.appended().values())

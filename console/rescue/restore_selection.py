@@ -115,13 +115,13 @@ class RestoreSelection:
 class TargetLimits(NamedTuple):
     """What a target partition takes: batches of at most ``most`` bytes. ``newer`` are the digests of the keys that
     have a newer record there (:func:`key_digest`). Records with a timestamp (ms) before ``oldest_ms`` are refused,
-    those before ``kept_from_ms`` are deleted again by the topic's retention.
+    those before ``retained_from_ms`` are deleted again by the topic's retention.
     """
 
     most: int = LARGEST_BY_DEFAULT
     newer: Collection[bytes] = frozenset()
     oldest_ms: int | None = None
-    kept_from_ms: int | None = None
+    retained_from_ms: int | None = None
 
 
 class BatchToRestore(NamedTuple):
@@ -213,7 +213,7 @@ def count_branch(rescued: RescuedBranch, selection: RestoreSelection, limits: Ta
             and min(header.base_timestamp, header.max_timestamp) < limits.oldest_ms
         ):
             counts["refused"] += selected
-        elif limits.kept_from_ms is not None and header.max_timestamp < limits.kept_from_ms:
+        elif limits.retained_from_ms is not None and header.max_timestamp < limits.retained_from_ms:
             counts["expired"] += selected
     return BranchCounts(**counts)
 

@@ -22,7 +22,7 @@ PLACE = LogDirPlace(2, "/kafka/1")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swap_screen, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(swap_screen, "READ_EVERY", 0.05)
 
 
 async def opens_the_wizard(robot: Robot) -> DiskSwapScreen:

@@ -15,7 +15,7 @@ from recovery.metadata_log.history import MetadataHistory, fold
 from recovery.model import TopicPartition
 from tests.console.robot import console, screen_text
 from tests.hostile_metadata_log import write_hostile_log
-from tests.hostile_text import HOSTILE, drives_a_terminal, told_by
+from tests.hostile_text import HOSTILE, drives_a_terminal, hostile_backend
 
 SHOWN = [text for text in HOSTILE if drives_a_terminal(text) or any(sign in text for sign in "\n[<")]
 """What can do something to a screen; each takes a console of its own."""
@@ -24,7 +24,7 @@ SHOWN = [text for text in HOSTILE if drives_a_terminal(text) or any(sign in text
 @pytest.mark.parametrize("text", SHOWN, ids=lambda text: ascii(text)[1:21])
 async def test_no_pane_passes_on_what_drives_a_terminal(text: str, tmp_path: Path) -> None:
     def make(_target: Target, _say: object) -> Backend:
-        return told_by(text)
+        return hostile_backend(text)
 
     async with console("last-replica-standing", size=(120, 40), make=make) as robot:
         await robot.puts_the_cursor_on(TopicPartition(text, 0))

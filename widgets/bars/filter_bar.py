@@ -40,11 +40,11 @@ class FilterBar(Horizontal):
             self.filter = parse_filter
 
     class FilterBarClosed(Message):
-        """The bar is closed; ``kept``: the filter stays."""
+        """The bar is closed; ``filter_stays``: what it shows stays filtered."""
 
-        def __init__(self, kept: bool) -> None:
+        def __init__(self, filter_stays: bool) -> None:
             super().__init__()
-            self.kept = kept
+            self.filter_stays = filter_stays
 
     def compose(self) -> ComposeResult:
         yield Lines(lambda width: [line(Piece("filter:"[:width], Tone.KEY))], focusable=False).add_class(
@@ -82,13 +82,13 @@ class FilterBar(Horizontal):
         if found is not None and found.problem() is not None:
             return
         self.close()
-        self.post_message(self.FilterBarClosed(kept=found is not None))
+        self.post_message(self.FilterBarClosed(filter_stays=found is not None))
 
     def action_drop(self) -> None:
         self.query_one(Input).value = ""
         self.close()
         self.post_message(self.FilterChanged(None))
-        self.post_message(self.FilterBarClosed(kept=False))
+        self.post_message(self.FilterBarClosed(filter_stays=False))
 
     def _hint(self, width: int) -> list[Line]:
         found = self.value if self.is_mounted else None

@@ -105,15 +105,15 @@ def _note(title: Title) -> str:
 
 
 def _cropped(pieces: Line, width: int) -> Line:
-    kept: list[Piece] = []
+    cropped: list[Piece] = []
     for piece in pieces:
-        room = width - width_of(kept)
+        room = width - width_of(cropped)
         if room <= 0:
             break
         # A note is a sentence, and its cause stands first; a name tells most at its end.
         short = cut if piece.tone is Tone.WARN else fit
-        kept.append(piece if width_of((piece,)) <= room else Piece(short(piece.text, room), piece.tone))
-    return tuple(kept)
+        cropped.append(piece if width_of((piece,)) <= room else Piece(short(piece.text, room), piece.tone))
+    return tuple(cropped)
 
 
 class TitleBar(Lines):
@@ -148,7 +148,7 @@ class TitleBar(Lines):
         looks = styles(self.app.theme)
         if self._ink is not None and self.app.theme != PLAIN:
             badges = (Tone.BADGE_ARMED, Tone.BADGE_SAFE)
-            looks = {tone: look if tone in badges else self._ink for tone, look in looks.items()}
+            looks = {tone: style if tone in badges else self._ink for tone, style in looks.items()}
         shown = self.lines[y] if y < len(self.lines) else ()
         return strip_of(shown, looks, self.size.width).apply_style(self.rich_style)
 

@@ -16,7 +16,7 @@ from widgets.text import Tone
 
 _HEALTH_TONES = {
     PartitionHealth.OFFLINE: Tone.BAD,
-    PartitionHealth.LEADER_NOT_TOLD: Tone.WARN,
+    PartitionHealth.LEADER_UNKNOWN: Tone.WARN,
     PartitionHealth.UNDER_MIN_ISR: Tone.WARN,
     PartitionHealth.MAY_BE_UNDER: Tone.WARN,
     PartitionHealth.UNDER_REPLICATED: Tone.INFO,

@@ -22,7 +22,7 @@ class PartitionHealth(StrEnum):
     """How a partition fares, worst first."""
 
     OFFLINE = "OFFLINE"
-    LEADER_NOT_TOLD = "leader unknown"
+    LEADER_UNKNOWN = "leader unknown"
     UNDER_MIN_ISR = "under min ISR"
     MAY_BE_UNDER = "may be under min ISR"
     UNDER_REPLICATED = "under-replicated"
@@ -56,7 +56,7 @@ class PartitionRow(NamedTuple):
     def health(self) -> PartitionHealth:
         state = self.state
         if self.leader_unknown is not None:
-            return PartitionHealth.LEADER_NOT_TOLD
+            return PartitionHealth.LEADER_UNKNOWN
         if state.offline:
             return PartitionHealth.OFFLINE
         if isinstance(self.min_isr, int) and len(state.isr) < self.min_isr:

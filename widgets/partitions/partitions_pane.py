@@ -90,7 +90,7 @@ class PartitionsPane(TablePane):
         well = Tone.PLAIN if self._view.doubt else Tone.GOOD
         parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else well))
         may_be = counts.count(PartitionHealth.MAY_BE_UNDER)
-        elsewhere = counts.count(PartitionHealth.LEADER_NOT_TOLD)
+        elsewhere = counts.count(PartitionHealth.LEADER_UNKNOWN)
         if elsewhere:
             parts.append(Piece(f", {elsewhere:,} with a leader not on this listener", Tone.WARN))
         parts.append(Piece(f", {under:,} more under min ISR", Tone.WARN if under else Tone.PLAIN))

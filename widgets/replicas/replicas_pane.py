@@ -101,15 +101,15 @@ class ReplicasPane(TablePane):
             lost = loss(view.survey, broker)
             which = lost_ranges(lost)
             tone = loss_tone(lost, last_epoch(view.survey.log(broker)))
-            told_of = [
+            pieces = [
                 Piece(f"elect {broker}: "),
                 Piece(f"loses {harm}", tone),
                 Piece(which and f": {which}"),
             ]
             verdict = view.verdict(broker)
             if verdict is not None:
-                told_of += [Piece("; "), Piece(verdict_text(verdict), verdict_tone(verdict))]
-            lines += fold(line(*told_of), width, "    ")
+                pieces += [Piece("; "), Piece(verdict_text(verdict), verdict_tone(verdict))]
+            lines += fold(line(*pieces), width, "    ")
         refused = rank(view.survey, view.ranking)
         if isinstance(refused, Unknown):
             lines += fold(line(Piece(f"no suggestion: {printable(str(refused))}", Tone.WARN)), width, "    ")

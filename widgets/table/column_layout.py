@@ -47,23 +47,23 @@ def lay_out(
     A column that may be dropped and has been empty in all that was seen is not drawn, and not missed.
     """
     empty = [c for c in columns if c.priority > 0 and not needs.get(c.id, 0)] if any(needs.values()) else []
-    kept = [column for column in columns if column not in empty]
-    while len(kept) > 1 and _needed(kept, needs) > width - start:
-        droppable = [column for column in kept if column.priority > 0]
+    shown = [column for column in columns if column not in empty]
+    while len(shown) > 1 and _needed(shown, needs) > width - start:
+        droppable = [column for column in shown if column.priority > 0]
         if not droppable:
             break
-        kept.remove(max(reversed(droppable), key=lambda column: column.priority))
+        shown.remove(max(reversed(droppable), key=lambda column: column.priority))
     placed = []
-    spare = width - start - sum(_width(c, needs) for c in kept if not c.flex) - GAP * (len(kept) - 1)
-    flexible = [column for column in kept if column.flex]
-    for column in kept:
+    spare = width - start - sum(_width(c, needs) for c in shown if not c.flex) - GAP * (len(shown) - 1)
+    flexible = [column for column in shown if column.flex]
+    for column in shown:
         wide = _width(column, needs)
         if column.flex:
             wide = max(min(wide, spare // len(flexible)), 1)
             flexible, spare = flexible[1:], spare - wide
         placed.append(PlacedColumn(column, start, wide))
         start += wide + GAP
-    dropped = tuple(column for column in columns if column not in kept and column not in empty)
+    dropped = tuple(column for column in columns if column not in shown and column not in empty)
     return Layout(tuple(placed), dropped)
 
 

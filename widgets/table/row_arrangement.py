@@ -133,17 +133,17 @@ class Arrangement(Generic[Row]):
 
 def arrange(rows: Sequence[Row], wanted: TableQuery[Row]) -> Generator[None, None, Arrangement[Row]]:
     """Filters, groups and sorts the rows as the query asks; yields between slices."""
-    kept = yield from _filtered(rows, wanted)
+    passing = yield from _filtered(rows, wanted)
     if wanted.sort is not None:
-        kept = yield from _sorted(rows, kept, wanted.sort, wanted.reverse)
-    marked, hidden = yield from _marked(rows, kept, wanted)
-    lines: Sequence[int] = kept
+        passing = yield from _sorted(rows, passing, wanted.sort, wanted.reverse)
+    marked, hidden = yield from _marked(rows, passing, wanted)
+    lines: Sequence[int] = passing
     groups: Sequence[Group] = ()
     if wanted.grouping is not None:
-        lines, groups = yield from _grouped(rows, kept, wanted, wanted.grouping)
+        lines, groups = yield from _grouped(rows, passing, wanted, wanted.grouping)
     row = yield from _sought(rows, wanted)
     return Arrangement(
-        rows, lines, kept, groups, wanted.key, wanted.marks, marked, hidden, wanted.cursor, row
+        rows, lines, passing, groups, wanted.key, wanted.marks, marked, hidden, wanted.cursor, row
     )
 
 
@@ -166,23 +166,23 @@ def _filtered(rows: Sequence[Row], wanted: TableQuery[Row]) -> Generator[None, N
     if wanted.filter.problem() is not None:
         return ()  # all rows would look like what was asked for, and could be marked
     keeps, text = wanted.filter.keeps(), wanted.search
-    kept: list[int] = []
+    passing: list[int] = []
     for start in range(0, len(rows), SLICE):
-        kept.extend(n for n in range(start, min(start + SLICE, len(rows))) if keeps(text(rows[n])))
+        passing.extend(n for n in range(start, min(start + SLICE, len(rows))) if keeps(text(rows[n])))
         yield
-    return kept
+    return passing
 
 
 def _sorted(
-    rows: Sequence[Row], kept: Sequence[int], column: TableColumn[Row], reverse: bool
+    rows: Sequence[Row], passing: Sequence[int], column: TableColumn[Row], reverse: bool
 ) -> Generator[None, None, Sequence[int]]:
     values: dict[int, Any] = {}
-    for start in range(0, len(kept), SLICE):
-        values.update((n, column.sort_key(rows[n])) for n in kept[start : start + SLICE])
+    for start in range(0, len(passing), SLICE):
+        values.update((n, column.sort_key(rows[n])) for n in passing[start : start + SLICE])
         yield
     runs = []
-    for start in range(0, len(kept), RUN):
-        runs.append(sorted(kept[start : start + RUN], key=values.__getitem__, reverse=reverse))
+    for start in range(0, len(passing), RUN):
+        runs.append(sorted(passing[start : start + RUN], key=values.__getitem__, reverse=reverse))
         yield
     while len(runs) > 1:
         joined = []
@@ -196,11 +196,11 @@ def _sorted(
 
 
 def _grouped(
-    rows: Sequence[Row], kept: Sequence[int], wanted: TableQuery[Row], grouping: Grouping[Row]
+    rows: Sequence[Row], passing: Sequence[int], wanted: TableQuery[Row], grouping: Grouping[Row]
 ) -> Generator[None, None, tuple[Sequence[int], Sequence[Group]]]:
     members: dict[str, list[int]] = {}
-    for start in range(0, len(kept), SLICE):
-        for n in kept[start : start + SLICE]:
+    for start in range(0, len(passing), SLICE):
+        for n in passing[start : start + SLICE]:
             for label in grouping.labels(rows[n]):
                 members.setdefault(label, []).append(n)
         yield
@@ -229,15 +229,15 @@ def keys_in_slices(
 
 
 def _marked(
-    rows: Sequence[Row], kept: Sequence[int], wanted: TableQuery[Row]
+    rows: Sequence[Row], passing: Sequence[int], wanted: TableQuery[Row]
 ) -> Generator[None, None, tuple[frozenset[Hashable], frozenset[Hashable]]]:
     """The marked keys that have a row, and those of them that are not shown."""
     if not wanted.marks:
         return frozenset(), frozenset()
     there = yield from _keys_among(rows, range(len(rows)), wanted)
-    if len(kept) == len(rows):
+    if len(passing) == len(rows):
         return there, frozenset()
-    shown = yield from _keys_among(rows, kept, wanted)
+    shown = yield from _keys_among(rows, passing, wanted)
     return there, there - shown
 
 

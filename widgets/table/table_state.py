@@ -94,8 +94,8 @@ class TableState(Generic[Row]):
 
     def line_in(self, number: int, arrangement: Arrangement[Row]) -> int:
         """Where line ``number`` stands in ``arrangement``, or its nearest neighbour that is left."""
-        seen = cursor_at(self.arrangement, number)
-        return followed(seen, self.arrangement, arrangement)[0].number
+        cursor = cursor_at(self.arrangement, number)
+        return followed(cursor, self.arrangement, arrangement)[0].number
 
 
 class Rearranged(NamedTuple, Generic[Row]):

@@ -70,7 +70,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self._say_below = say_below
         self.planned = planned
         self.waits_for_arming = False
-        self._told = ReplacementProgress()
+        self._progress = ReplacementProgress()
         self.done = False
         self._bridge: Bridge | None = None
         self._halt: Halt | None = None
@@ -90,7 +90,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     def _going(self) -> tuple[Piece, ...]:
         """The key for the next action; None if only the cluster can make progress."""
-        if self._told.question is not None:
+        if self._progress.question is not None:
             return Piece("Enter", Tone.KEY), Piece(" send it (asks once more)  ")
         if self._bridge is None:
             return Piece("Enter", Tone.KEY), Piece(" go on  " if self._begun else " begin  ")
@@ -101,7 +101,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
     @property
     def _to_say(self) -> PlannedStep | None:
         """The current step if an operator may confirm it as done."""
-        step = self._told.step
+        step = self._progress.step
         return step if step is not None and step.kind.operator_confirms else None
 
     def on_mount(self) -> None:
@@ -120,7 +120,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self._say(f"the current step is not known ({error}); Enter begins", Tone.WARN)
             return
         if not self._begun:  # else the run reports it
-            self._told, self.done = reported, reported.step is None
+            self._progress, self.done = reported, reported.step is None
             self._draw()
 
     def _say(self, text: str, tone: Tone) -> None:
@@ -133,7 +133,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self._begin()
             return
         step = self._to_say
-        if self._told.question is not None:
+        if self._progress.question is not None:
             self.run_worker(self._ask(), name="asking", exclusive=True, group="asking")
         elif step is not None:
             self._say(_how_to_say(step), Tone.WARN)
@@ -153,17 +153,17 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     def _why_not_done(self) -> str:
         """Why the current step cannot be confirmed as done now; "" if it can."""
-        step, seen = self._told.step, self._told.seen
+        step, situation = self._progress.step, self._progress.situation
         if self._bridge is None or step is None:
             return "nothing is under way: Enter begins"
-        if self._told.question is not None:
-            return f"Enter: {self._told.wording}"
+        if self._progress.question is not None:
+            return f"Enter: {self._progress.wording}"
         if not step.kind.operator_confirms:
             return _BY_ITSELF
         if self._stepped_at is None or self._session.clock() - self._stepped_at < SETTLED_SECONDS:
             return f"step {step.number} has only just begun: read it first"
-        if seen is not None and seen.blockers:
-            return f"step {step.number} does not count as done: {seen.blockers[0]}"
+        if situation is not None and situation.blockers:
+            return f"step {step.number} does not count as done: {situation.blockers[0]}"
         return self._why_not()
 
     def _begin(self) -> None:
@@ -224,7 +224,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self._draw()
 
     async def _ask(self) -> None:
-        question, wording, bridge = self._told.question, self._told.wording, self._bridge
+        question, wording, bridge = self._progress.question, self._progress.wording, self._bridge
         why = self._why_not()
         if question is None or bridge is None or why:
             self._say(why, Tone.WARN)
@@ -244,7 +244,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             self._say("not confirmed: nothing was sent; Enter asks again", Tone.WARN)
         elif self._why_not():
             self._say(self._why_not(), Tone.WARN)
-        elif self._told.question is not question:
+        elif self._progress.question is not question:
             self._say("the cluster has changed meanwhile: nothing was sent; read the screen again", Tone.WARN)
         else:
             bridge.allow(question)
@@ -272,11 +272,11 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self.dismiss(None)
 
     def _show(self, reported: ReplacementProgress) -> None:
-        asks = reported.question is not None and self._told.question is None
-        other = self._stepped_at is None or _number(reported) != _number(self._told)
+        asks = reported.question is not None and self._progress.question is None
+        other = self._stepped_at is None or _number(reported) != _number(self._progress)
         if other:
             self._stepped_at = self._session.clock()
-        self._told = reported
+        self._progress = reported
         self._draw()
         if asks:
             self._say(f"Enter: {reported.wording}", Tone.WARN)
@@ -287,7 +287,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     def _draw(self) -> None:
         if is_ready(self):
-            self.query_one(WizardView).update(shown(self.planned, self._told, done=self.done))
+            self.query_one(WizardView).update(shown(self.planned, self._progress, done=self.done))
             self.query_one("#wizard-keys", Lines).show_again()
 
 
@@ -320,18 +320,18 @@ def _step(step: PlannedStep, now: int, reported: ReplacementProgress, *, done: b
         state = StepState.DONE
     elif step.number == now:
         state = StepState.CURRENT
-    seen = reported.seen if state is StepState.CURRENT else None
+    situation = reported.situation if state is StepState.CURRENT else None
     progress = None
-    if seen is not None and seen.target >= 0:
-        progress = StepProgress(seen.caught, seen.target, "offsets", reported.seconds_left)
+    if situation is not None and situation.target >= 0:
+        progress = StepProgress(situation.caught, situation.target, "offsets", reported.seconds_left)
     return WizardStep(
         step.title,
         state,
         host=f"controller {step.node}" if step.kind.on_host else "",
         commands=step.commands,
         sends=step.sends,
-        waits_for=step.waits_for if seen is None or not seen.waits_for else seen.waits_for,
-        held=() if seen is None else (*seen.blockers, *reported.refused),
+        waits_for=step.waits_for if situation is None or not situation.waits_for else situation.waits_for,
+        blockers=() if situation is None else (*situation.blockers, *reported.refused),
         wrong=step.risks,
         back=step.back,
         stands=step.stands,

@@ -47,7 +47,7 @@ class ReplacementProgress(NamedTuple):
     """
 
     step: ReplacementStep | None = None
-    seen: StepSituation | None = None
+    situation: StepSituation | None = None
     seconds_left: float | None = None
     said: str = ""
     question: PreparedChange | None = None
@@ -94,11 +94,11 @@ class Bridge:
     def _settle(self, question: PreparedChange) -> None:
         self._allowed = question
 
-    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
-        self._tell(self.progress._replace(step=step, seen=seen, seconds_left=None, refused=()))
+    def begins(self, step: ReplacementStep, step_state: StepSituation) -> None:
+        self._tell(self.progress._replace(step=step, situation=step_state, seconds_left=None, refused=()))
 
-    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
-        self._tell(self.progress._replace(step=step, seen=seen, seconds_left=seconds_left))
+    def waits(self, step: ReplacementStep, step_state: StepSituation, seconds_left: float | None) -> None:
+        self._tell(self.progress._replace(step=step, situation=step_state, seconds_left=seconds_left))
 
     def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
         self._tell(self.progress._replace(step=step, said=f"the quorum is unknown just now: {why}"))

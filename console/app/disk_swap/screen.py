@@ -35,7 +35,7 @@ from widgets.text import Line, Piece, Tone, line
 from widgets.text_lines import Lines
 from widgets.wizard import StepProgress, StepState, Wizard, WizardStep, WizardView
 
-LOOK_EVERY = 2.0
+READ_EVERY = 2.0
 """Seconds between two readings of the cluster."""
 
 
@@ -89,15 +89,15 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
             except (ConsoleError, BackendError) as error:
                 self._say(f"not known just now: {error}", Tone.WARN)
             else:
-                before, kept = self.step, self.last
-                marks = found.now if kept is None else kept.now
+                before, previous = self.step, self.last
+                marks = found.now if previous is None else previous.now
                 now = found.now._replace(said=marks.said, unreadable=marks.unreadable)
                 self.last = found._replace(now=now)
                 self._rate = self._rate.with_sample(self._session.clock(), found.now.left)
                 if before is not None and _passed(before.kind, self.step, found):
                     self._say(f"the cluster shows it: {_PASSED[before.kind]}", Tone.GOOD)
                 self._draw()
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(READ_EVERY)
 
     def _keys(self, _width: int) -> list[Line]:
         step = self.step
@@ -225,12 +225,12 @@ def _nothing_wrong(place: LogDirPlace, now: SwapPicture) -> str:
 
 
 def _replicas_of_dir(now: SwapPicture) -> str:
-    held = f"it held {counted(now.now.replicas, 'replica')}, {now.now.left:,} of them not in the ISR"
+    was_there = f"it held {counted(now.now.replicas, 'replica')}, {now.now.left:,} of them not in the ISR"
     lost = [danger.tp for danger in now.found.dangers if not danger.others]
     if not lost:
-        return held
-    kept = "keep the old disk, its records may be readable (ktriage disk scan)"
-    return f"{held}. NO OTHER COPY of {some_of(lost)}: {kept}"
+        return was_there
+    advice = "keep the old disk, its records may be readable (ktriage disk scan)"
+    return f"{was_there}. NO OTHER COPY of {some_of(lost)}: {advice}"
 
 
 def _state(kind: SwapStepKind, number: int, reached: int, now: SwapPicture) -> StepState:
@@ -243,19 +243,19 @@ def _state(kind: SwapStepKind, number: int, reached: int, now: SwapPicture) -> S
 
 def _step(step: SwapStep, state: StepState, now: SwapPicture, rate: CatchUpRate) -> WizardStep:
     place, waits = now.found.place, _WAITS.get(step.kind, "")
-    held: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
     progress = None
     if step.kind is SwapStepKind.WAIT:
         done, left = now.now.replicas - now.now.left, rate.seconds_left
         progress = StepProgress(done, now.now.replicas, "replicas in the ISR", left)
-        held = now.stuck
+        blockers = now.stuck
         if may_say(step.kind, now.now):
             waits += "; d continues without those that have no leader"
     if step.kind is SwapStepKind.RECOVER:
         dangers = [danger for danger in now.found.dangers if danger.others]
-        held = tuple(f"{d.tp}: {d.why}" for d in dangers[:SHOWN_DANGERS])
+        blockers = tuple(f"{d.tp}: {d.why}" for d in dangers[:SHOWN_DANGERS])
         if len(dangers) > SHOWN_DANGERS:
-            held += (f"and {len(dangers) - SHOWN_DANGERS:,} more partitions",)
+            blockers += (f"and {len(dangers) - SHOWN_DANGERS:,} more partitions",)
         waits = "each of them has a leader; do not start the broker before"
     return WizardStep(
         _title(step, now),
@@ -263,7 +263,7 @@ def _step(step: SwapStep, state: StepState, now: SwapPicture, rate: CatchUpRate)
         host=f"broker {place.broker}",
         commands=_commands(step, now),
         waits_for=waits,
-        held=held,
+        blockers=blockers,
         progress=progress,
     )
 

@@ -33,8 +33,8 @@ async def read_swap(
     """Reads the cluster; what ``before`` saw stays seen. Raises BackendError and InputError."""
     disks = await read_log_dirs(backend, again=True)
     found = await disk_swap(backend, disks, place)
-    held = found.replicas if before is None else tuple(sorted({*before.found.replicas, *found.replicas}))
-    left = waiting(disks.partitions.states, place, held)
+    replicas = found.replicas if before is None else tuple(sorted({*before.found.replicas, *found.replicas}))
+    left = waiting(disks.partitions.states, place, replicas)
     running = _runs(disks, place.broker)
     back = running and is_back(disks, place)
     stopped = not running or already_swapped(len(left), place in disks.failed, back)
@@ -44,14 +44,14 @@ async def read_swap(
         stopped=stopped or (before is not None and before.now.stopped),
         back=back,
         left=len(left),
-        replicas=len(held),
+        replicas=len(replicas),
         leaderless=len(nobody_leads),
         said=frozenset() if before is None else before.now.said,
         unreadable=before is not None and before.now.unreadable,
     )
     led_empty = [danger.tp for danger in found.dangers]
     stuck = tuple(leaderless_lines(nobody_leads, place, led_empty)) if now.swapped else ()
-    return SwapPicture(replace(found, replicas=held), now, stuck, disks.cluster.cluster_id, target)
+    return SwapPicture(replace(found, replicas=replicas), now, stuck, disks.cluster.cluster_id, target)
 
 
 def _runs(disks: Disks, broker: int) -> bool:

@@ -44,7 +44,7 @@ class Obstacle(Enum):
     NO_FILES = auto()
     BUSY = auto()
     NO_PLAN = auto()
-    NOTHING_SEEN = auto()
+    CLUSTER_UNKNOWN = auto()
     NO_QUORUM_LEADER = auto()
     NO_ROW = auto()
     READ_ONLY_FOR_GOOD = auto()
@@ -97,7 +97,7 @@ def _missing(need: Need, action: Action, now: ActionContext) -> Disabled | None:
         ),
         Need.CLUSTER: (
             not now.connected,
-            Disabled(Obstacle.NOTHING_SEEN, "the cluster was not read yet"),
+            Disabled(Obstacle.CLUSTER_UNKNOWN, "the cluster was not read yet"),
         ),
         Need.QUORUM_LEADER: (
             now.pane == QUORUM and not now.led,
@@ -120,7 +120,7 @@ def _arming(now: ActionContext) -> Disabled | None:
         return None
     if not now.connected:
         text = "the cluster was not read yet: there is nothing to arm for"
-        return Disabled(Obstacle.NOTHING_SEEN, text)
+        return Disabled(Obstacle.CLUSTER_UNKNOWN, text)
     if now.link is Link.LOST:
         text = "the cluster is lost: it can be armed once a broker answers again"
         return Disabled(Obstacle.CLUSTER_LOST, text)

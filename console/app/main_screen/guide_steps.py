@@ -109,7 +109,7 @@ def _after(now: GuideState) -> str:
 
 
 def _rescued(rescue: DraftRescue, pane: str, *, armed: bool) -> str:
-    offsets, kept, restored = rescue.offsets, rescue.kept, rescue.restored
+    offsets, newer, restored = rescue.offsets, rescue.newer, rescue.restored
     if restored is None:
         steps = [*([] if pane == PLAN else ["6"]), *([] if armed else ["A to arm the console"]), "B"]
         press = f"Press {', then '.join(steps)}"
@@ -117,11 +117,11 @@ def _rescued(rescue: DraftRescue, pane: str, *, armed: bool) -> str:
             f"Guide: elected, and the {offsets:,} offsets that this cut off are saved. {press} to write them back"
             " behind what is there now."
         )
-    there = kept + restored
+    there = newer + restored
     if restored != offsets:
         return f"Guide: {restored:,} records of the {offsets:,} rescued offsets are there again. q leaves."
-    apart = f"{kept:,} on the new leader, {restored:,} written back"
-    found = f"{there:,} of {kept + offsets:,} records are there ({apart})"
+    apart = f"{newer:,} on the new leader, {restored:,} written back"
+    found = f"{there:,} of {newer + offsets:,} records are there ({apart})"
     if rescue.unread:
         disk = "its disk is" if len(rescue.unread) == 1 else "their disks are"
         return (
@@ -175,8 +175,8 @@ def _choosing(now: GuideState) -> str:
 
 def _least_careful(now: GuideState, survey: Survey) -> Decision:
     """What the key that chooses has to offer, however little is known."""
-    held = now.view.verdicts.get(survey.tp)
-    return decide(survey, now.ranking, Strategy.AGGRESSIVE, None if held is None else held.verdicts)
+    judged = now.view.verdicts.get(survey.tp)
+    return decide(survey, now.ranking, Strategy.AGGRESSIVE, None if judged is None else judged.verdicts)
 
 
 def _nobody(view: View, survey: Survey, decision: Decision) -> str:

@@ -30,7 +30,7 @@ from widgets.timeline import TimelinePane, TimelineView
 LARGEST = 5
 _NONE = "no partition is offline or under min ISR"
 _NOBODY = "no partition waits for a leader"
-_NOT_SEEN = "not known: nothing was seen of this cluster yet"
+_UNKNOWN = "not known: nothing was seen of this cluster yet"
 _NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
 
 
@@ -55,14 +55,14 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
             shown = _partitions(session)
             # An empty list must not read as good news where it is not known to be.
             unknown = f"what is offline now is not known: {shown.doubt}" if shown.doubt else _NONE
-            pane.table.empty = unknown if shown.known else _NOT_SEEN
+            pane.table.empty = unknown if shown.known else _UNKNOWN
             pane.update(shown)
         case ReplicasPane():
             pane.update(_replicas(session, sources.cursor))
         case EligiblePane():
             eligible = _eligible(session, view)
             nobody = unknown_now(eligible.doubt) if eligible.doubt else _NOBODY
-            pane.table.empty = nobody if eligible.known else _NOT_SEEN
+            pane.table.empty = nobody if eligible.known else _UNKNOWN
             pane.update(eligible)
         case QuorumPane():
             pane.update(_quorum(view))
@@ -99,8 +99,8 @@ def _replicas(session: Session, partition: TopicPartition | None) -> ReplicasVie
     asked = view.surveyed.get(partition)
     age = 0.0 if asked is None or view.at is None else max(0.0, view.at - asked)
     ages = {replica.broker: age for replica in survey.replicas}
-    held = view.verdicts.get(partition)
-    verdicts = None if held is None else held.verdicts
+    judged = view.verdicts.get(partition)
+    verdicts = None if judged is None else judged.verdicts
     return ReplicasView(survey, session.choosing.ranking, view.brokers, view.calls, ages, verdicts)
 
 

@@ -31,7 +31,7 @@ def quorum_view(quorum: Quorum | QuorumWithoutLeader, brokers: Collection[int]) 
     """``brokers`` are the ids of the cluster's brokers: as observers they can never be voters."""
     if isinstance(quorum, QuorumWithoutLeader):
         return _without_leader(quorum)
-    controllers = {held.key.id for held in quorum.progress} - set(brokers)
+    controllers = {replica.key.id for replica in quorum.progress} - set(brokers)
     found = health(quorum, LivenessLimits(), controllers)
     return QuorumPaneView(
         leader=quorum.leader.id,

@@ -54,7 +54,7 @@ def strategy_outcomes(
     surveys: Sequence[Survey], ranking: Ranking, verdicts: Mapping[TopicPartition, JudgedSurvey]
 ) -> tuple[StrategyOutcome, ...]:
     """Every strategy beside the others, the most careful first; by the verdicts of the picture."""
-    judged = {tp: held.verdicts for tp, held in verdicts.items()}
+    judged = {tp: judged_partition.verdicts for tp, judged_partition in verdicts.items()}
     return tuple(_outcome(surveys, ranking, strategy, judged) for strategy in CHOOSABLE)
 
 

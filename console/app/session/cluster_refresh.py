@@ -183,7 +183,7 @@ class ClusterRefresh:
             found[state.tp] = JudgedSurvey(survey, log, reported)
         # By identity: a row takes only the verdicts of its very survey (:func:`console.app.session.rows.shaped`).
         known = view.verdicts
-        same = len(found) == len(known) and all(known.get(tp) is held for tp, held in found.items())
+        same = len(found) == len(known) and all(known.get(tp) is judged for tp, judged in found.items())
         return view if same else replace(view, verdicts=found)
 
     async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> View:

@@ -26,14 +26,14 @@ _CAREFUL = list(Strategy)
 
 
 class DraftRescue(NamedTuple):
-    """What was read before the plan was applied, in offsets. ``kept`` are those that the new leaders hold behind
+    """What was read before the plan was applied, in offsets. ``newer`` are those that the new leaders hold behind
     the offset where the logs part. ``unread`` are brokers whose logs could not be read. ``restored``: the records
     that were written back and counted, None before.
     """
 
     directory: Path
     offsets: int
-    kept: int
+    newer: int
     unread: tuple[int, ...]
     restored: int | None = None
 
@@ -166,9 +166,9 @@ def _rescue(plan: Plan, rescued: Rescued | None) -> DraftRescue | None:
         if branch.part is BranchPart.TAIL:
             parted[branch.tp] = min(branch.start, parted.get(branch.tp, branch.start))
     ends = {row.tp: row.chosen.log_end for row in plan.rows}
-    kept = sum(max(ends[tp] - start, 0) for tp, start in parted.items())
+    newer = sum(max(ends[tp] - start, 0) for tp, start in parted.items())
     unread = tuple(sorted({one.broker for one in rescued.unread}))
-    return DraftRescue(rescued.directory, rescued.offsets, kept, unread)
+    return DraftRescue(rescued.directory, rescued.offsets, newer, unread)
 
 
 def _changed(

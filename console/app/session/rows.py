@@ -53,8 +53,8 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
         if survey is None:
             rows.append(_bare(state, view, since)._replace(exact=exact))
             continue
-        held = view.verdicts.get(tp)
-        judged = None if held is None or held.survey is not survey else held.verdicts
+        found = view.verdicts.get(tp)
+        judged = None if found is None or found.survey is not survey else found.verdicts
         old = before.get(tp)
         same = old is not None and old[0] is survey and old[1].judged is judged
         if old is not None and same:

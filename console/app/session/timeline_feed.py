@@ -26,7 +26,7 @@ from widgets.timeline.timeline_view import TimelineRow, TimelineView, timeline_r
 
 Start = Callable[[Coroutine[Any, Any, None]], Worker[None]]
 
-KEPT = 50_000
+MAX_EVENTS = 50_000
 """So many events are kept, the newest."""
 SLICE = 2_000
 """So many events are made between two steps of other work on the backend's thread."""
@@ -166,14 +166,14 @@ class _ShownEvents:
         self.source = source
         self.count = 0
         self.complete = False
-        self._kept: deque[TimelineRow] = deque(maxlen=KEPT)
+        self._rows: deque[TimelineRow] = deque(maxlen=MAX_EVENTS)
         self._timeline = MetadataTimeline(history)
         self._events: Iterator[ClusterEvent] = iter(())
 
     @property
     def older(self) -> int:
         """So many events before the rows."""
-        return self.count - len(self._kept)
+        return self.count - len(self._rows)
 
     async def tell_all(self, own_changes: Callable[[], OwnChanges], progress: Callable[[int], None]) -> None:
         """Reads every event since the last call, in slices, so that other work on the thread can run in between.
@@ -188,7 +188,7 @@ class _ShownEvents:
             for event in events:
                 own = own or own_changes()
                 row = timeline_row(event, self.history, own=own.count(event), new=not first_time)
-                self._kept.append(row)
+                self._rows.append(row)
                 self.count += 1
                 if self.count % SLICE == 0:
                     if first_time:
@@ -197,7 +197,7 @@ class _ShownEvents:
         self.complete = True
 
     def mark_old(self) -> None:
-        self._kept = deque((row._replace(new=False) for row in self._kept), maxlen=KEPT)
+        self._rows = deque((row._replace(new=False) for row in self._rows), maxlen=MAX_EVENTS)
 
     def rows(self) -> tuple[TimelineRow, ...]:
-        return tuple(self._kept)
+        return tuple(self._rows)

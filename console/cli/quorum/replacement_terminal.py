@@ -46,7 +46,7 @@ class CommandLine:
     def confirmed(self) -> frozenset[int]:
         return frozenset(self._confirmed)
 
-    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
+    def begins(self, step: ReplacementStep, step_state: StepSituation) -> None:
         self._tell(*step_lines(step))
         self._said = ""
         if not step.kind.operator_confirms:
@@ -61,14 +61,14 @@ class CommandLine:
                 f"nobody can be asked here. If the cluster does not show that the step is done: {command}"
             )
 
-    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
-        text = "; ".join(seen.blockers) or seen.waits_for
+    def waits(self, step: ReplacementStep, step_state: StepSituation, seconds_left: float | None) -> None:
+        text = "; ".join(step_state.blockers) or step_state.waits_for
         if text != self._said:
             self._said = text
-            self._run.screen.say(f"   {'held: ' if seen.blockers else 'waiting: '}{printable(text)}")
-        if seen.target >= 0:
+            self._run.screen.say(f"   {'held: ' if step_state.blockers else 'waiting: '}{printable(text)}")
+        if step_state.target >= 0:
             left = "" if seconds_left is None else f", about {seconds_left:,.0f} s"
-            self._run.screen.progress(f"{step.title}{left}:", seen.caught, seen.target)
+            self._run.screen.progress(f"{step.title}{left}:", step_state.caught, step_state.target)
 
     def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
         if str(why) != self._said:

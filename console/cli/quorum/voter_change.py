@@ -59,15 +59,15 @@ def upgrade(run: Run, change: UpgradeKraftVersion, *, dry_run: bool, ask: bool) 
     if run.json:
         run.screen.out(upgrade_document(*upgraded))
     elif upgraded.answer is not None:
-        seen = ", confirmed by the cluster" if upgraded.seen else ""
-        run.screen.out([f"kraft.version: {upgraded.answer}{seen}"])
+        confirmed = ", confirmed by the cluster" if upgraded.confirmed else ""
+        run.screen.out([f"kraft.version: {upgraded.answer}{confirmed}"])
     refused = upgraded.check.refused
     for reason in refused:
         run.screen.say(f"refused: {reason}")
     if refused:
         run.screen.say("nothing was sent")
         return Status.PARTLY
-    return Status.DONE if upgraded.seen or dry_run else Status.PARTLY
+    return Status.DONE if upgraded.confirmed or dry_run else Status.PARTLY
 
 
 def refuse_unless_allowed(run: Run, *, dry_run: bool, ask: bool) -> None:

@@ -23,15 +23,15 @@ class WaitGoal(NamedTuple):
     brokers: frozenset[int]
     online: bool
 
-    def reached(self, seen: ClusterReading) -> bool:
+    def reached(self, reading: ClusterReading) -> bool:
         if not self.brokers and not self.online:
             return False
-        return self.brokers <= seen.up and not (self.online and -1 in seen.leaders.values())
+        return self.brokers <= reading.up and not (self.online and -1 in reading.leaders.values())
 
-    def outlook(self, seen: ClusterReading) -> str:
+    def outlook(self, reading: ClusterReading) -> str:
         """What there is now, and what is waited for, in one line."""
-        offline = sum(1 for leader in seen.leaders.values() if leader < 0)
-        unknown = frozenset() if seen.registered is None else self.brokers - seen.registered
+        offline = sum(1 for leader in reading.leaders.values() if leader < 0)
+        unknown = frozenset() if reading.registered is None else self.brokers - reading.registered
         awaited = [
             f"broker {broker}{' (not registered: is the number right?)' if broker in unknown else ''}"
             for broker in sorted(self.brokers)
@@ -39,7 +39,7 @@ class WaitGoal(NamedTuple):
         if self.online:
             awaited.append("a leader for every partition")
         until = f"waiting for {' and '.join(awaited)}" if awaited else "Ctrl-C ends this"
-        now = f"{counted(len(seen.up), 'broker')} up, {counted(offline, 'partition')} without a leader"
+        now = f"{counted(len(reading.up), 'broker')} up, {counted(offline, 'partition')} without a leader"
         return f"now: {now}; {until}"
 
 
@@ -56,10 +56,10 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
                 run.screen.ring(f"{name}: {report.text}")
                 for problem in await notifications.send(_fields(name, cluster_id, report)):
                     run.screen.say(printable(problem))
-            if report.seen is not None and not begun:
+            if report.reading is not None and not begun:
                 begun = True
-                run.screen.say(awaited.outlook(report.seen))
-            if report.seen is not None and awaited.reached(report.seen):
+                run.screen.say(awaited.outlook(report.reading))
+            if report.reading is not None and awaited.reached(report.reading):
                 run.screen.say("what was waited for is there")
                 return Status.DONE
         return Status.PARTLY if awaited.brokers or awaited.online else Status.DONE

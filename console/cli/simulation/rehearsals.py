@@ -91,8 +91,8 @@ def show(program: Program, name: str, *, json: bool) -> int:
         f"{end_of(scenario) / SECOND:9.1f} s  a run ends, unless --until says otherwise",
     ]
     program.screen.out(lines)
-    look = "replicas --all-offline-partitions" if scenario.offline else "status"
-    program.screen.say(f"next: ktriage {look} --simulate {shlex.quote(name)}")
+    command = "replicas --all-offline-partitions" if scenario.offline else "status"
+    program.screen.say(f"next: ktriage {command} --simulate {shlex.quote(name)}")
     return Status.DONE
 
 

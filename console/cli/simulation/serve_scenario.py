@@ -45,18 +45,18 @@ def reserved(ports: Iterable[int]) -> Iterator[None]:
     """Reserves the ports, so that no other simulator is served on them: a node that is down does not listen,
     so another process could bind its port. Raises InputError, and OSError if the lock file cannot be written.
     """
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for port in ports:
             path = control_path(port).with_suffix(".lock")
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = held.enter_context(path.open("w"))
+            file = locks.enter_context(path.open("w"))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InputError(
                     f"cannot listen: another simulator is served at port {port}; give another --port-base"
                 ) from None
-            held.callback(path.unlink, missing_ok=True)
+            locks.callback(path.unlink, missing_ok=True)
         yield
 
 

@@ -203,7 +203,7 @@ def prepared_fix(cluster_id: str, offsets: GroupOffsets, *, uncertain: bool) -> 
             continue
         back = row.judgement.go_back_to
         assert back is not None, "a judgement without an offset is refused above"
-        after = CommittedOffset(back, log.kept.epoch_at(back - 1), row.committed.metadata)
+        after = CommittedOffset(back, log.surviving.epoch_at(back - 1), row.committed.metadata)
         fix = OffsetFix(row.group, row.tp, row.committed, after, row.judgement)
         (fixes if row.group.empty else stopped_first).append(fix)
     return PreparedGroupFix(cluster_id, tuple(fixes), tuple(left), offsets, tuple(stopped_first))

@@ -35,7 +35,7 @@ class StayingLog(NamedTuple):
     ``forgotten_below``: as in :func:`judge_offset`.
     """
 
-    kept: SurvivingLog
+    surviving: SurvivingLog
     cut_off: tuple[EpochSpan, ...]
     all_logs_known: bool
     elected: bool
@@ -187,14 +187,14 @@ def _rows(
                 continue
             judged = judge_offset(
                 committed,
-                log.kept,
+                log.surviving,
                 log.cut_off,
                 all_logs_known=log.all_logs_known,
                 forgotten_below=log.forgotten_below,
                 was_cut_off=log.as_planned and (group.name, tp, committed.offset, committed.epoch) in before,
             )
             # Most are alike, and there may be millions.
-            yield GroupOffset(group, tp, committed, known.setdefault(judged, judged), log.kept.end)
+            yield GroupOffset(group, tp, committed, known.setdefault(judged, judged), log.surviving.end)
 
 
 def _cut_off_before(plan: Plan | BarePlan | None) -> frozenset[tuple[str, TopicPartition, int, int]]:
@@ -244,20 +244,20 @@ def staying_log(
         why = log.lineage if log is not None and isinstance(log.lineage, Unknown) else None
         return why or Unknown(Why.NOT_ANSWERED, f"broker {broker} did not report its log")
     now = loss(survey, broker)
-    kept = SurvivingLog(log.lineage, log.log_start_offset, log.log_end_offset)
-    as_planned = row is not None and _holds_planned(kept, row)
+    surviving = SurvivingLog(log.lineage, log.log_start_offset, log.log_end_offset)
+    as_planned = row is not None and _holds_planned(surviving, row)
     # Kafka moves the leadership to the preferred replica within minutes: what was cut off is what the elected log
     # lacked, and not what the new leader's log lacked when the plan was made.
     candidate = None if row is None else row.chosen if as_planned else row.candidate(broker)
     planned = () if candidate is None else without(candidate.loss.tail, log.lineage.spans)
     silent = now.unanswered if row is None else () if candidate is None else candidate.loss.unanswered
-    forgotten_below = _forgotten_below(survey, broker, kept)
+    forgotten_below = _forgotten_below(survey, broker, surviving)
     known = not forgotten_below and (not silent if state.offline or row is not None else True)
     cut_off = tuple(dict.fromkeys((*planned, *now.tail)))
-    return StayingLog(kept, cut_off, known, not state.offline, as_planned, forgotten_below)
+    return StayingLog(surviving, cut_off, known, not state.offline, as_planned, forgotten_below)
 
 
-def _forgotten_below(survey: Survey, broker: int, kept: SurvivingLog) -> int:
+def _forgotten_below(survey: Survey, broker: int, surviving: SurvivingLog) -> int:
     """Below which offset replicas have deleted records that may have been others than those of the kept log; 0:
     below none. Such a replica starts later, and has no epoch in common with it that would make the two equal.
     """
@@ -266,12 +266,12 @@ def _forgotten_below(survey: Survey, broker: int, kept: SurvivingLog) -> int:
         log.log_start_offset
         for log in logs
         if log is not None
-        and (isinstance(log.lineage, Unknown) or divergence(log.lineage, kept.lineage) is None)
+        and (isinstance(log.lineage, Unknown) or divergence(log.lineage, surviving.lineage) is None)
     ]
-    return max((start for start in starts if start > kept.start), default=0)
+    return max((start for start in starts if start > surviving.start), default=0)
 
 
-def _holds_planned(kept: SurvivingLog, row: PlanRow) -> bool:
+def _holds_planned(surviving: SurvivingLog, row: PlanRow) -> bool:
     """By its last record: logs that hold the same record are equal before it."""
     chosen = row.chosen
-    return chosen.log_end > 0 and kept.epoch_at(chosen.log_end - 1) == chosen.last_epoch
+    return chosen.log_end > 0 and surviving.epoch_at(chosen.log_end - 1) == chosen.last_epoch

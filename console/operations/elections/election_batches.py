@@ -18,7 +18,7 @@ from recovery.plan.verify import Leading, RowState, verify
 from recovery.ranking import Ranking
 
 SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
-LOOK_SECONDS = 10.0
+SETTLE_SECONDS = 10.0
 SETTLING_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 """Seconds between readings of the partitions that were just elected and restored."""
 PART = 500
@@ -56,12 +56,12 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """The results of a plan's elections, in the plan's order. ``not_seen`` says why the state was not read
+    """The results of a plan's elections, in the plan's order. ``not_read_back`` says why the state was not read
     afterwards.
     """
 
     results: tuple[Result, ...]
-    not_seen: str | None = None
+    not_read_back: str | None = None
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -120,12 +120,12 @@ async def carry_out(
             elections, unsent = await _in_parts(job, plan)
         else:
             elections, unsent = await job.until(plan.rows, stop_after), frozenset()
-        states, not_seen = await _states_afterwards(job, plan, elections, unsent)
+        states, not_read_back = await _states_afterwards(job, plan, elections, unsent)
     results = tuple(
         Result(row, _with_read_back(election, states.get(row.tp)), states.get(row.tp))
         for row, election in zip(plan.rows, elections, strict=True)
     )
-    return Elected(results, not_seen)
+    return Elected(results, not_read_back)
 
 
 def _with_read_back(election: Election, state: RowState | None) -> Election:
@@ -255,7 +255,7 @@ async def _read_until_applied(
         states = (await described(backend, [row.tp for row in plan.rows])).states
     request = SurveyRequest(
         states,
-        LOOK_SECONDS,
+        SETTLE_SECONDS,
         Depth.LAST,
         log_dirs=False,
         leaders_only=True,
@@ -282,7 +282,7 @@ async def survey_rows(
     backend: Backend,
     partitions: Sequence[TopicPartition],
     progress: Progress | None = None,
-    seconds: float = LOOK_SECONDS,
+    seconds: float = SETTLE_SECONDS,
     *,
     leaders_only: bool = False,
 ) -> tuple[Survey, ...]:

@@ -127,10 +127,10 @@ def _refuse_empty(found: Partitions, topics: Sequence[str]) -> None:
 
 def _in_order(found: Partitions, requested: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
     by_name = {state.tp: state for state in found.states}
-    not_told = found.unreachable_leaders
-    refused = [tp for tp in requested if tp in not_told]
+    unreachable = found.unreachable_leaders
+    refused = [tp for tp in requested if tp in unreachable]
     if refused:
-        raise InputError(f"{_few(map(str, refused))}: {not_told[refused[0]].detail}; nothing was sent")
+        raise InputError(f"{_few(map(str, refused))}: {unreachable[refused[0]].detail}; nothing was sent")
     topics = {state.topic for state in found.states}
     unknown_topics = list(dict.fromkeys(tp.topic for tp in requested if tp.topic not in topics))
     if unknown_topics:

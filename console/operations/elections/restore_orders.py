@@ -26,9 +26,9 @@ from recovery.model import PartitionState
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.quantity_text import counted, some_of
 
-LOOKS = 10
-LOOK_SECONDS = 0.2
-"""While an election may still be carried out, the partitions are read again after ``LOOKS`` of these pauses; a
+READS = 10
+READ_PAUSE = 0.2
+"""While an election may still be carried out, the partitions are read again after ``READS`` of these pauses; a
 signal ends each of them.
 """
 
@@ -189,14 +189,14 @@ def _waiting_lines(settled: SettledOrders, resume: str) -> tuple[str, str]:
 
 async def _pause(settled: SettledOrders, run: ChangeRun[Unfinished], clock: _SteadyClock) -> None:
     until = max(settled.requests_alive.values())
-    for _ in range(LOOKS):
+    for _ in range(READS):
         left = (until - clock.now()) / timedelta(seconds=1)
         if run.stop or left <= 0:
             return
         if run.operator.progress is not None:
             total = round(ELECTION_ALIVE_FOR)
             run.operator.progress("waiting for a request in doubt, second", total - round(left), total)
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(READ_PAUSE)
 
 
 def with_preconditions(plan: Plan | BarePlan, file: Path) -> Plan:

@@ -118,15 +118,15 @@ class _WritesAlive:
         if others:
             self._until[tp] = others
 
-    def left(self, row: WrittenOrder, state: PartitionState, look: Row | None) -> Row | None:
-        """The look at a row whose topic is there. While a write may come, its own order is not written again, and
-        what somebody else has changed is not closed: the write may undo it.
+    def left(self, row: WrittenOrder, state: PartitionState, result: Row | None) -> Row | None:
+        """The ``result`` of a row whose topic is there. While a write may come, its own order is not written again,
+        and what somebody else has changed is not closed: the write may undo it.
         """
         if row.tp not in self._until:
-            return look
-        if look is None:
+            return result
+        if result is None:
             return self._left(row.tp, "it is in its own order") if state.replicas == row.replicas else None
-        return self._left(row.tp, look.why) if look.fate is OrderOutcome.FOREIGN else look
+        return self._left(row.tp, result.why) if result.fate is OrderOutcome.FOREIGN else result
 
     def still_open(self, row: Row) -> Row:
         """The result of a row, which stays open if it was restored and another write may come."""
@@ -256,7 +256,7 @@ async def _restore_once(
     elections = await backend.restore_orders(ours, journal) if ours else ()
     own = {row.tp for row in ours if states[row.tp].replicas == row.replicas}
     written = tuple(_written(election, own) for election in elections)
-    return (*written, *(look for look in looks.values() if look is not None))
+    return (*written, *(result for result in looks.values() if result is not None))
 
 
 def _written(election: Election, own: Set[TopicPartition]) -> Row:

@@ -23,12 +23,12 @@ STOP_CHECK_SECONDS = 0.2
 
 class WatchReport(NamedTuple):
     """One thing that happened, in a line. ``change`` is None for the watch itself: the cluster could not be asked,
-    or can be asked again. ``seen`` is set once after each reading; ``text`` is "" then.
+    or can be asked again. ``reading`` is set once after each reading; ``text`` is "" then.
     """
 
     text: str
     change: ClusterChange | None = None
-    seen: ClusterReading | None = None
+    reading: ClusterReading | None = None
 
 
 async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[WatchReport]:
@@ -54,7 +54,7 @@ async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[
                 for change in cluster_changes(before, after):
                     yield WatchReport(cluster_change_text(change, after), change)
             before = after
-            yield WatchReport("", seen=after)
+            yield WatchReport("", reading=after)
         await _rest(interval, stop)
 
 

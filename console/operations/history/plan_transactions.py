@@ -18,13 +18,13 @@ async def read_plan_transactions(
     ``seconds``. Never raises BackendError.
     """
     read: list[PlanTransactions] = []
-    seen: set[TopicPartition] = set()
+    planned: set[TopicPartition] = set()
     for file in reversed(files):
         plan = file.plan
-        partitions = [row.tp for row in plan.rows if row.tp not in seen] if plan is not None else []
+        partitions = [row.tp for row in plan.rows if row.tp not in planned] if plan is not None else []
         if not partitions:
             continue
-        seen.update(partitions)
+        planned.update(partitions)
         reading = read_transactions(cluster, partitions, progress=progress, plan=plan)
         read.append(PlanTransactions(file, await read_within(seconds, reading)))
     return tuple(read)

@@ -53,14 +53,14 @@ class CopyProgress:
 
     async def _copied(self) -> int:
         dirs = await self._cluster.log_dirs(self._brokers)
-        held = {
+        bytes_there = {
             (replica.tp, broker): replica.size
             for broker, listed in dirs.items()
             if not isinstance(listed, Unknown)
             for one in listed
             for replica in one.replicas
         }
-        return sum(min(size, max(0, held.get(key, 0))) for key, size in self._sizes.items())
+        return sum(min(size, max(0, bytes_there.get(key, 0))) for key, size in self._sizes.items())
 
     def _left(self, total: int) -> str:
         (since, before), (now, copied) = self._samples[0], self._samples[-1]

@@ -71,8 +71,8 @@ class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
 async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinished]) -> FinishedHeal:
     moves = moves_of(entry.detail)
     work = MoveBatches(cluster, cluster.replica_mover(), run, frozenset())
-    seen = await read_moves(cluster, moves) if moves else None
-    moving = [] if seen is None else [move for move in moves if copies(move, seen.moving.get(move.tp))]
+    reading = await read_moves(cluster, moves) if moves else None
+    moving = [] if reading is None else [move for move in moves if copies(move, reading.moving.get(move.tp))]
     if moving:
         run.operator.says(
             f"still being copied: {counted(len(moving), 'partition')} of the earlier run. Ctrl-C ends the wait, and"
@@ -82,10 +82,10 @@ async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinishe
     copying = sum(end is MoveEnd.COPYING for end in waited.values())
     done = (
         0
-        if seen is None
+        if reading is None
         else sum(
             waited.get(move.tp) is MoveEnd.MOVED
-            or ((state := seen.states.get(move.tp)) is not None and state.replicas == move.after)
+            or ((state := reading.states.get(move.tp)) is not None and state.replicas == move.after)
             for move in moves
         )
     )

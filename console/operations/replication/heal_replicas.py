@@ -286,17 +286,17 @@ async def _taken_back(cluster: Backend, cluster_id: str, limits: HealLimits) -> 
     moves = moves_of(detail)
     if not moves:
         return PreparedHeal(cluster_id, frozenset(), (), (), None)
-    seen = await read_moves(cluster, moves)
+    reading = await read_moves(cluster, moves)
     up = {broker.id for broker in (await cluster.cluster()).brokers if not broker.fenced}
     back: list[ReplicaMove] = []
     cancelled: list[ReplicaMove] = []
     left: list[NotHealed] = []
     for move in moves:
-        state = seen.states.get(move.tp)
+        state = reading.states.get(move.tp)
         down = [broker for broker in move.before if broker not in up]
-        if copies(move, seen.moving.get(move.tp)):
+        if copies(move, reading.moving.get(move.tp)):
             cancelled.append(move)
-        elif state is None or state.topic_id != move.topic_id or move.tp in seen.moving:
+        elif state is None or state.topic_id != move.topic_id or move.tp in reading.moving:
             left.append(NotHealed(move.tp, "it was changed by somebody else"))
         elif state.replicas == move.before:
             continue

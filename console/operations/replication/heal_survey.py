@@ -92,7 +92,7 @@ async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReadi
     ]
     damaged = await _damaged(backend, states, dirs, moving)
     plan = heal_plan(gone, damaged, tuple(broker_rooms(cluster, found.states, dirs)))
-    seen = {state.topic for state in found.states}
+    topics = {state.topic for state in found.states}
     by_name = {state.tp: state for state in states}
     return HealReading(
         cluster.cluster_id,
@@ -101,7 +101,7 @@ async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReadi
         gone_voters(quorum.result(), gone),
         tuple(_notes(found, dirs, cluster)),
         {move.tp: by_name[move.tp] for move in plan.moves},
-        next((topic for topic in CRUISE_CONTROL if topic in seen), ""),
+        next((topic for topic in CRUISE_CONTROL if topic in topics), ""),
         _unheard_of(cluster, found.states, gone),
     )
 
@@ -210,9 +210,9 @@ def broker_rooms(
             continue
         if any(one.error is not None for one in listed):
             continue
-        held = sum(max(replica.size, 0) for one in listed for replica in one.replicas)
+        used = sum(max(replica.size, 0) for one in listed for replica in one.replicas)
         room = tuple((one.total_bytes, one.usable_bytes) for one in listed)
-        yield BrokerRoom(broker, held, replicas[broker.id], room)
+        yield BrokerRoom(broker, used, replicas[broker.id], room)
 
 
 def _notes(found: Partitions, dirs: LogDirs, cluster: ClusterInfo) -> Iterator[str]:

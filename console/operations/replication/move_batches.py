@@ -119,7 +119,7 @@ class MoveBatches:
         """Those that may be sent, and the ends of the others. Raises BackendError."""
         info = await self.cluster.cluster()
         up = frozenset(broker.id for broker in info.brokers if not broker.fenced)
-        seen = await read_moves(self.cluster, batch)
+        reading = await read_moves(self.cluster, batch)
         added = sorted({broker for move in batch for broker in move.added})
         dirs = await self.cluster.log_dirs(added)
         rooms = list(broker_rooms(info, (), dirs))
@@ -127,7 +127,7 @@ class MoveBatches:
         full = short_of_room(batch, rooms) | frozenset(added).difference(known)
         ready, ended = [], []
         for move in batch:
-            end = _why_not(move, seen, up, self.gone) or _no_room(move, full)
+            end = _why_not(move, reading, up, self.gone) or _no_room(move, full)
             if end is None:
                 ready.append(move)
             else:
@@ -172,16 +172,16 @@ class MoveBatches:
         self, waiting: Mapping[TopicPartition, ReplicaMove], looks: dict[TopicPartition, int]
     ) -> list[EndedMove]:
         try:
-            seen = await read_moves(self.cluster, list(waiting.values()))
+            reading = await read_moves(self.cluster, list(waiting.values()))
         except BackendError as error:
             self.run.operator.says(f"asked again, because the cluster did not answer: {error}")
             return []
         ended = []
         for tp, move in waiting.items():
-            if copies(move, seen.moving.get(tp)):
+            if copies(move, reading.moving.get(tp)):
                 looks[tp] = 0
                 continue
-            end = _end_of(move, seen)
+            end = _end_of(move, reading)
             looks[tp] = looks.get(tp, 0) + 1
             if end.end is MoveEnd.MOVED or looks[tp] >= SETTLED_LOOKS:
                 ended.append(end)
@@ -212,8 +212,8 @@ class MoveBatches:
         last: list[EndedMove] = []
         for _ in range(CANCEL_LOOKS):
             try:
-                seen = await read_moves(self.cluster, moves)
-                last = [_cancelled(move, seen) for move in moves]
+                reading = await read_moves(self.cluster, moves)
+                last = [_cancelled(move, reading) for move in moves]
                 if all(map(done, last)):
                     break
             except BackendError as error:
@@ -223,20 +223,20 @@ class MoveBatches:
 
 
 def _why_not(
-    move: ReplicaMove, seen: MoveReading, up: frozenset[int], gone: frozenset[int]
+    move: ReplicaMove, reading: MoveReading, up: frozenset[int], gone: frozenset[int]
 ) -> EndedMove | None:
     """Why the move is not sent; None: it may be."""
-    state = seen.states.get(move.tp)
+    state = reading.states.get(move.tp)
     back = sorted(gone & up)
     if state is not None and state.topic_id == move.topic_id and state.replicas == move.after:
         return EndedMove(move, MoveEnd.MOVED, "it was so already")
     if state is None or state.topic_id != move.topic_id or state.replicas != move.before:
-        return _end_of(move, seen)
+        return _end_of(move, reading)
     down = [broker for broker in move.added if broker not in up]
     why = ""
     if back:
         why = brokers_are(back, "back, so it is not gone")
-    elif move.tp in seen.moving:
+    elif move.tp in reading.moving:
         why = "it is being reassigned by somebody else"
     elif state.offline:
         why = "it has no leader"
@@ -253,9 +253,9 @@ def _no_room(move: ReplicaMove, full: frozenset[int]) -> EndedMove | None:
     return EndedMove(move, MoveEnd.NOT_BEGUN, why)
 
 
-def _end_of(move: ReplicaMove, seen: MoveReading) -> EndedMove:
+def _end_of(move: ReplicaMove, reading: MoveReading) -> EndedMove:
     """The end of a move that is not in progress."""
-    state = seen.states.get(move.tp)
+    state = reading.states.get(move.tp)
     if state is None:
         return EndedMove(move, MoveEnd.CHANGED, "the partition cannot be seen any more")
     if state.topic_id != move.topic_id:
@@ -265,12 +265,12 @@ def _end_of(move: ReplicaMove, seen: MoveReading) -> EndedMove:
     return EndedMove(move, MoveEnd.CHANGED, f"the assignment is {list(state.replicas)} now")
 
 
-def _cancelled(move: ReplicaMove, seen: MoveReading) -> EndedMove:
+def _cancelled(move: ReplicaMove, reading: MoveReading) -> EndedMove:
     """A broker that has not seen the cancellation yet still shows the old and the new replicas together."""
-    end, state = _end_of(move, seen), seen.states.get(move.tp)
+    end, state = _end_of(move, reading), reading.states.get(move.tp)
     if state is None or state.topic_id != move.topic_id:
         return end
-    if move.tp in seen.moving or set(state.replicas) == {*move.before, *move.after}:
+    if move.tp in reading.moving or set(state.replicas) == {*move.before, *move.after}:
         return EndedMove(move, MoveEnd.COPYING, "its reassignment is still in progress")
     if set(state.replicas) != set(move.before):
         return end

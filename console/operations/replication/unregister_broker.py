@@ -124,11 +124,11 @@ async def _refuse_used(cluster: Backend, broker: int, command: Callable[..., str
             f"topics that may not be seen could have replicas on broker {broker} ({names}): unregistering it needs"
             " DESCRIBE on every topic, and on the cluster; nothing was sent"
         )
-    held: list[TopicPartition] = [state.tp for state in found.states if broker in state.replicas]
-    if held:
+    hosted: list[TopicPartition] = [state.tp for state in found.states if broker in state.replicas]
+    if hosted:
         heal = command(*heal_command("apply", (broker,)))
         raise NotDone(
-            f"broker {broker} still has replicas of {len(held):,} partitions ({some_of(held)}): heal them first"
+            f"broker {broker} still has replicas of {len(hosted):,} partitions ({some_of(hosted)}): heal them first"
             f" ({heal}); nothing was sent"
         )
     moving = await cluster.reassignments()

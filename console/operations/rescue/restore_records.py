@@ -232,8 +232,10 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             own = None if journal.identity is None else journal.identity.producer_id
             newer = await newer_keys(cluster, target.states[tp], rescued.branch, own, progress)
         ages, at = target.ages.get(tp.topic, TopicAges(None, None)), round(now().timestamp() * 1000)
-        oldest, kept = (None if age is None else at - age for age in (ages.taken_ms, ages.kept_ms))
-        return TargetLimits(most, newer, oldest, kept)
+        oldest, deleted_before = (
+            None if age is None else at - age for age in (ages.taken_ms, ages.retained_ms)
+        )
+        return TargetLimits(most, newer, oldest, deleted_before)
 
     async def _counts(self, rescued: RescuedBranch, limits: TargetLimits) -> BranchCounts:
         """Raises InputError, with the way on where a file is damaged."""

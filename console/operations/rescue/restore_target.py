@@ -27,10 +27,10 @@ _LARGEST = "max.message.bytes"
 
 @dataclass(frozen=True, slots=True)
 class TopicAges:
-    """How old a topic's records may be, in ms: to be accepted, and to be kept. None: any age."""
+    """How old a topic's records may be, in ms: to be accepted, and to be retained. None: any age."""
 
     taken_ms: int | None
-    kept_ms: int | None
+    retained_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,8 @@ def _ages(config: Mapping[str, str]) -> TopicAges:
     """A topic whose broker sets the timestamp takes and keeps records of any age."""
     if config.get("message.timestamp.type") == "LogAppendTime":
         return TopicAges(None, None)
-    kept = config.get("retention.ms") if "delete" in config.get("cleanup.policy", "delete") else None
-    return TopicAges(_age(config.get("message.timestamp.before.max.ms")), _age(kept))
+    retention = config.get("retention.ms") if "delete" in config.get("cleanup.policy", "delete") else None
+    return TopicAges(_age(config.get("message.timestamp.before.max.ms")), _age(retention))
 
 
 def _age(configured: str | None) -> int | None:

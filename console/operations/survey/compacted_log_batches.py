@@ -112,7 +112,7 @@ async def _read(backend: Backend, one: _LogToRead) -> tuple[CompactedBatch, ...]
     too_large = f"its log is larger than {LOG_BYTES >> 20} MiB"
     if one.log.size > LOG_BYTES:
         return too_large
-    kept: list[CompactedBatch] = []
+    batches: list[CompactedBatch] = []
     offset, size = max(one.log.log_start_offset, 0), 0
     while offset < one.log.log_end_offset:
         try:
@@ -130,9 +130,9 @@ async def _read(backend: Backend, one: _LogToRead) -> tuple[CompactedBatch, ...]
             return problem
         if not headers:
             break  # nothing is left behind that offset
-        kept += [CompactedBatch(h.base_offset, h.last_offset, h.record_count, h.crc) for h in headers]
+        batches += [CompactedBatch(h.base_offset, h.last_offset, h.record_count, h.crc) for h in headers]
         offset = headers[-1].next_offset
-    return tuple(kept)
+    return tuple(batches)
 
 
 def _headers(data: bytes) -> tuple[list[BatchHeader], str]:

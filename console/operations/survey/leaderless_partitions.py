@@ -28,10 +28,10 @@ class Leaderless:
         states = {state.tp: state for state in leaderless(left)}
         self._since = {tp: self._since.get(tp, now) for tp in states}
         found = [states[tp] for tp, since in self._since.items() if now - since >= SECONDS]
-        seen = frozenset(state.tp for state in found), back and bool(found)
-        if seen == self._said:
+        report = frozenset(state.tp for state in found), back and bool(found)
+        if report == self._said:
             return None
-        self._said = seen
+        self._said = report
         return found
 
 

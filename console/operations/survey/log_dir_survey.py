@@ -21,7 +21,7 @@ from recovery.model import TopicPartition, Unknown
 
 RELEASE = (4, 3)
 UNCLEAN = "unclean.leader.election.enable"
-KEPT = "log-dirs"
+LAST_DIRS = "log-dirs"
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ class Disks:
         return shipped(RELEASE, elr=self.cluster.elr_enabled is True)
 
 
-async def survey_log_dirs(backend: Backend, cluster: ClusterInfo, kept: PartitionsByDir) -> Disks:
+async def survey_log_dirs(backend: Backend, cluster: ClusterInfo, last_healthy: PartitionsByDir) -> Disks:
     """Reads all dirs and all partitions at the same time. Raises BackendError."""
     dirs, found = await asyncio.gather(backend.log_dirs(), backend.partitions())
-    return Disks(cluster, found, dirs, kept)
+    return Disks(cluster, found, dirs, last_healthy)
 
 
 async def reckon(backend: Backend, disks: Disks, topics: Sequence[str] | None = None) -> DiskCluster:
@@ -191,10 +191,10 @@ def _keep_unlisted(
     states: Mapping[TopicPartition, object],
 ) -> None:
     """Replicas that no dir lists now keep their last known dir, as long as their partition exists."""
-    seen = {b: {tp for tps in dirs.values() for tp in tps} for b, dirs in disks.replica_dirs.items()}
+    listed = {b: {tp for tps in dirs.values() for tp in tps} for b, dirs in disks.replica_dirs.items()}
     for broker, former in was.items():
         for tp, path in former.items():
-            if tp in states and tp not in seen.get(broker, ()):
+            if tp in states and tp not in listed.get(broker, ()):
                 placed.setdefault(broker, {}).setdefault(path, set()).add(tp)
     failed: dict[int, list[str]] = {}
     for place in disks.failed:

@@ -203,7 +203,7 @@ def lagging_observers(quorum: Quorum) -> tuple[QuorumView, ...]:
 
 
 def _compared_with_leader(quorum: Quorum, replica: QuorumReplica) -> QuorumView:
-    leader = next((held for held in quorum.voter_progress if held.key == quorum.leader), None)
+    leader = next((one for one in quorum.voter_progress if one.key == quorum.leader), None)
     if leader is None:
         return QuorumView(replica, False, None, None)
     reported = min(leader.log_end_offset, replica.log_end_offset) >= 0

@@ -74,11 +74,11 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
 
 
 class UpgradeResult(NamedTuple):
-    """The problems found, the answer if the upgrade was sent, and whether the new level was then ``seen``."""
+    """The problems found, the answer if the upgrade was sent, and whether the cluster ``confirmed`` the level."""
 
     check: UpgradeCheck
     answer: ChangeAnswer | None = None
-    seen: bool = False
+    confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +112,11 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, UpgradeResult]):
         self, cluster: Membership, prepared: UpgradeCheck, run: ChangeRun[UpgradeCheck]
     ) -> UpgradeResult:
         with run.stop.in_flight():
-            answer, seen = await upgrade(cluster, run.journal)
-        return UpgradeResult(prepared, answer, seen)
+            answer, confirmed = await upgrade(cluster, run.journal)
+        return UpgradeResult(prepared, answer, confirmed)
 
     def conclusion(self, result: UpgradeResult) -> Conclusion:
-        return Conclusion(Status.DONE if result.seen else Status.PARTLY)
+        return Conclusion(Status.DONE if result.confirmed else Status.PARTLY)
 
 
 class SettledVoters(NamedTuple):
@@ -153,7 +153,7 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
         with run.stop.in_flight():
             looked = await check_entries(cluster, prepared.entries)
             for each in looked:
-                run.operator.says(f"{each.entry.action}: {each.seen}")
+                run.operator.says(f"{each.entry.action}: {each.evidence}")
             closed = [each.entry.entry for each in looked if each.closed]
             run.journal.settle("a later run checked the voters", entries=closed)
         # Orders of partitions stay open here: only the brokers can restore them.

@@ -13,30 +13,30 @@ from recovery.membership.replacement_state import StepSituation
 
 
 class ConfirmedStepRecorder:
-    """A watcher around another one that records confirmed steps. ``kept`` are the steps confirmed in earlier
+    """A watcher around another one that records confirmed steps. ``earlier`` are the steps confirmed in earlier
     runs.
     """
 
-    def __init__(self, watcher: Watcher, plan_id: str, recorder: Recorder, kept: frozenset[int]) -> None:
+    def __init__(self, watcher: Watcher, plan_id: str, recorder: Recorder, earlier: frozenset[int]) -> None:
         self._watcher = watcher
         self._plan_id = plan_id
         self._recorder = recorder
-        self._kept = kept
+        self._confirmed = earlier
 
     @property
     def confirmed(self) -> frozenset[int]:
-        new = self._watcher.confirmed - self._kept
+        new = self._watcher.confirmed - self._confirmed
         if new:
             detail = {"planId": self._plan_id, "steps": sorted(new)}
             self._recorder.after(self._recorder.before(CONFIRM, detail), {})
-            self._kept |= new
-        return self._kept
+            self._confirmed |= new
+        return self._confirmed
 
-    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
-        self._watcher.begins(step, seen)
+    def begins(self, step: ReplacementStep, step_state: StepSituation) -> None:
+        self._watcher.begins(step, step_state)
 
-    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
-        self._watcher.waits(step, seen, seconds_left)
+    def waits(self, step: ReplacementStep, step_state: StepSituation, seconds_left: float | None) -> None:
+        self._watcher.waits(step, step_state, seconds_left)
 
     def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
         self._watcher.quorum_unknown(step, why)

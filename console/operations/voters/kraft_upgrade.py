@@ -21,7 +21,7 @@ from recovery.membership.quorum import Quorum
 from recovery.model import Unknown
 
 LEVEL = 1
-SEEN_WITHIN = 15.0
+CONFIRM_WITHIN = 15.0
 POLL = 0.25
 
 
@@ -69,7 +69,7 @@ async def upgrade(membership: Membership, recorder: Recorder) -> tuple[ChangeAns
     """
     answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, recorder, dry_run=False)
     waited = ElapsedWait(membership)
-    while waited.seconds < SEEN_WITHIN:
+    while waited.seconds < CONFIRM_WITHIN:
         try:
             if (await membership.describe()).kraft_version >= LEVEL:
                 return answer, True

@@ -113,17 +113,17 @@ async def settled_quorum(membership: Membership, newcomer: int | None = None) ->
 
 
 async def lost(
-    membership: Membership, cluster_id: str, kept: Mapping[str, Any] | None
+    membership: Membership, cluster_id: str, saved: Mapping[str, Any] | None
 ) -> QuorumWithoutLeader:
-    """What can be read of a quorum without a leader; ``kept`` is the last :func:`saved_voters` of the healthy
+    """What can be read of a quorum without a leader; ``saved`` is the last :func:`saved_voters` of the healthy
     quorum.
     """
     nodes = [node for node in await membership.nodes() if node.role is not ProcessRole.BROKER]
-    if kept is None:
+    if saved is None:
         hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in nodes]
         return QuorumWithoutLeader(cluster_id, tuple(hosts), False, "")
-    others = dict(kept.get("others", ()))
-    at = {f"{e[1]}:{e[2]}" for v in kept["voters"] for e in v["endpoints"]}
+    others = dict(saved.get("others", ()))
+    at = {f"{e[1]}:{e[2]}" for v in saved["voters"] for e in v["endpoints"]}
     missing = [address for address in at if address not in {node.address for node in nodes}]
     nodes += [await _asked(membership, address) for address in missing]
     hosts = [
@@ -133,14 +133,14 @@ async def lost(
             nodes,
             v["logEndOffset"],
         )._replace(other=others.get(v["id"], ""))
-        for v in kept["voters"]
+        for v in saved["voters"]
     ]
-    return QuorumWithoutLeader(cluster_id, tuple(hosts), True, str(kept["at"]))
+    return QuorumWithoutLeader(cluster_id, tuple(hosts), True, str(saved["at"]))
 
 
 def saved_voters(quorum: Quorum, at: str) -> dict[str, object]:
     """What is saved of a quorum that commits."""
-    ends = {held.key: held.log_end_offset for held in quorum.progress}
+    ends = {replica.key: replica.log_end_offset for replica in quorum.progress}
     return {
         "at": at,
         "voters": [
@@ -153,13 +153,13 @@ def saved_voters(quorum: Quorum, at: str) -> dict[str, object]:
             for v in quorum.voters.voters
         ],
         "others": [
-            [held.key.id, held.key.directory_id]
-            for held in quorum.progress
-            if quorum.voters.has_id(held.key.id)
-            and held.key not in quorum.voters.keys
-            and held.key.directory_id
+            [replica.key.id, replica.key.directory_id]
+            for replica in quorum.progress
+            if quorum.voters.has_id(replica.key.id)
+            and replica.key not in quorum.voters.keys
+            and replica.key.directory_id
             and quorum.kraft_version >= 1
-            and fetches(quorum, held)
+            and fetches(quorum, replica)
         ],
     }
 
@@ -171,14 +171,16 @@ async def _asked(membership: Membership, address: str) -> ClusterNode:
     return ClusterNode(node, ProcessRole.CONTROLLER, address, answer)
 
 
-def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], held: int) -> VoterHost:
+def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], log_end_offset: int) -> VoterHost:
     mine = [node for node in nodes if node.id == key.id or (address and node.address == address)]
     answer = next(
         (n.answer for n in mine if isinstance(n.answer, NodeProbe)), mine[0].answer if mine else None
     )
     if isinstance(answer, NodeProbe):
-        return VoterHost(key, address or answer.address, True, "", held, answer.metadata_offset)
+        return VoterHost(key, address or answer.address, True, "", log_end_offset, answer.metadata_offset)
     # A controller that has loaded no features refuses to report its cluster id.
     runs = isinstance(answer, Unknown) and UNLOADED in str(answer)
     stopped = isinstance(answer, Unknown) and REFUSED in answer.detail
-    return VoterHost(key, address, runs, str(answer or "not asked"), held, NOT_KNOWN, stopped=stopped)
+    return VoterHost(
+        key, address, runs, str(answer or "not asked"), log_end_offset, NOT_KNOWN, stopped=stopped
+    )

@@ -266,8 +266,8 @@ async def replacement_standing(membership: Membership, planned: LoadedReplacemen
     BackendError.
     """
     plan = planned.plan
-    kept = unfinished(planned.cluster_id).confirmed.get(plan.header.plan_id, frozenset())
-    picture, step = await standing(membership, plan, planned.confirmed | kept)
+    confirmed = unfinished(planned.cluster_id).confirmed.get(plan.header.plan_id, frozenset())
+    picture, step = await standing(membership, plan, planned.confirmed | confirmed)
     return ReplacementStanding(planned, picture.quorum, step)
 
 

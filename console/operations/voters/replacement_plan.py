@@ -23,7 +23,7 @@ from recovery.model import Unknown, Why
 
 BROKERS = "the brokers"
 """The name for all brokers if none can be asked, because the cluster is reached through its controllers."""
-SECOND_LOOK = 1.0
+READ_AGAIN_AFTER = 1.0
 """Seconds before a second reading if a voter's fetch was late in the first."""
 
 
@@ -54,7 +54,7 @@ async def plan_replacement(
     asked = wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids)
     plan = make(header, asked)
     if refusal(plan, quorum, LivenessLimits()):
-        await membership.pause(SECOND_LOOK)  # one late fetch is no failure
+        await membership.pause(READ_AGAIN_AFTER)  # one late fetch is no failure
         why = refusal(plan, await membership.describe(), LivenessLimits())
         if why:
             raise ReplacementError(why)

@@ -93,8 +93,8 @@ async def run_replacement(
     plan = planned.plan
     found = unfinished(planned.cluster_id)
     entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
-    kept = found.confirmed.get(plan.header.plan_id, frozenset())
-    keeping = ConfirmedStepRecorder(watcher, plan.header.plan_id, journal, kept)
+    confirmed = found.confirmed.get(plan.header.plan_id, frozenset())
+    keeping = ConfirmedStepRecorder(watcher, plan.header.plan_id, journal, confirmed)
     with stop.in_flight():
         result = await go_through(
             membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended

@@ -39,12 +39,12 @@ POLL = 0.5
 class Watcher(Protocol):
     """Who watches a replacement: the command line, or the console's wizard."""
 
-    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
-        """A step's turn has come. ``seen.blockers`` is what must change before it can be taken."""
+    def begins(self, step: ReplacementStep, step_state: StepSituation) -> None:
+        """A step's turn has come. ``step_state.blockers`` is what must change before it can be taken."""
         ...
 
-    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
-        """The step is not done yet; called at every reading. ``seen.caught`` of ``seen.target`` for a
+    def waits(self, step: ReplacementStep, step_state: StepSituation, seconds_left: float | None) -> None:
+        """The step is not done yet; called at every reading. ``step_state.caught`` of ``step_state.target`` for a
         progress bar.
         """
         ...
@@ -96,7 +96,7 @@ class ReplacementResult:
 
     reason: StopReason
     step: ReplacementStep | None
-    seen: StepSituation | None = None
+    situation: StepSituation | None = None
     quorum: Quorum | None = None
 
 
@@ -159,13 +159,13 @@ class _Run:
         self._furthest = 0
         self._pace = CatchUpRate()
         self._silent: frozenset[int] = frozenset()
-        self._seen: frozenset[int] = frozenset()
+        self._swapped: frozenset[int] = frozenset()
         self._history = _History({}, set())
         self.step: ReplacementStep | None = None
         self.picture: QuorumPicture
 
     async def refresh(self) -> None:
-        confirmed = self._watcher.confirmed | self._seen
+        confirmed = self._watcher.confirmed | self._swapped
         self.picture = await _picture(self._membership, self._plan, confirmed, self._history)
         self._note_swaps()
 
@@ -176,7 +176,7 @@ class _Run:
                 if silent(step, self.picture.quorum):
                     self._silent |= {step.number}
                 elif step.number in self._silent:
-                    self._seen |= {step.number}
+                    self._swapped |= {step.number}
 
     async def on(self) -> ReplacementResult | None:
         """Reads the cluster once and acts on it; None: go on."""
@@ -184,27 +184,31 @@ class _Run:
         if step is None:
             self._turn(None)
             return ReplacementResult(StopReason.DONE, None, None, self.picture.quorum)
-        seen = situation(self._plan, step, self.picture)
-        self._turn(step, seen)
-        if step.kind.sends and not seen.blockers and not await self._send(step):
-            return ReplacementResult(StopReason.DECLINED, step, seen, self.picture.quorum)
-        if seen.unseen and not self._attended:
-            return ReplacementResult(StopReason.UNCONFIRMED, step, seen, self.picture.quorum)
+        step_state = situation(self._plan, step, self.picture)
+        self._turn(step, step_state)
+        if step.kind.sends and not step_state.blockers and not await self._send(step):
+            return ReplacementResult(StopReason.DECLINED, step, step_state, self.picture.quorum)
+        if step_state.unseen and not self._attended:
+            return ReplacementResult(StopReason.UNCONFIRMED, step, step_state, self.picture.quorum)
         if self._waited.seconds >= self._patience:
-            return ReplacementResult(StopReason.TOO_LONG, step, seen, self.picture.quorum)
-        await self._wait(step, seen)
+            return ReplacementResult(StopReason.TOO_LONG, step, step_state, self.picture.quorum)
+        await self._wait(step, step_state)
         return None
 
-    def _turn(self, step: ReplacementStep | None, seen: StepSituation | None = None) -> None:
+    def _turn(self, step: ReplacementStep | None, step_state: StepSituation | None = None) -> None:
         """Reports the current step to the watcher."""
         if self.step is not None and (step is None or step.number > self.step.number):
             self._watcher.ends(self.step)
-        if step is not None and seen is not None and (self.step is None or step.number != self.step.number):
+        if (
+            step is not None
+            and step_state is not None
+            and (self.step is None or step.number != self.step.number)
+        ):
             # A newcomer that comes and goes must not keep the run going for ever.
             if step.number > self._furthest:
                 self._waited.restart()
             self._furthest, self._pace = max(self._furthest, step.number), CatchUpRate()
-            self._watcher.begins(step_to_show(self._plan, step, self.picture.quorum), seen)
+            self._watcher.begins(step_to_show(self._plan, step, self.picture.quorum), step_state)
         self.step = step
 
     async def _send(self, step: ReplacementStep) -> bool:
@@ -239,10 +243,10 @@ class _Run:
         given = dict(self._plan.wanted.endpoints).get(step.node, ())
         return await prepare_add(self._membership, key.id, key.directory_id, given)
 
-    async def _wait(self, step: ReplacementStep, seen: StepSituation) -> None:
-        if seen.target >= 0:
-            self._pace = self._pace.with_sample(self._waited.seconds, seen.target - seen.caught)
-        self._watcher.waits(step, seen, self._pace.seconds_left)
+    async def _wait(self, step: ReplacementStep, step_state: StepSituation) -> None:
+        if step_state.target >= 0:
+            self._pace = self._pace.with_sample(self._waited.seconds, step_state.target - step_state.caught)
+        self._watcher.waits(step, step_state, self._pace.seconds_left)
         await self._waited.pause(POLL)
         try:
             await self.refresh()

@@ -15,11 +15,11 @@ ADD, REMOVE, UPGRADE = "add-voter", "remove-voter", "upgrade-feature"
 
 
 class EntryCheck(NamedTuple):
-    """An entry, whether it can be ``closed``, and what the quorum shows of it (``seen``)."""
+    """An entry, whether it can be ``closed``, and what the quorum shows of it (``evidence``)."""
 
     entry: OpenEntry
     closed: bool
-    seen: str
+    evidence: str
 
 
 async def check_entries(membership: Membership, entries: Sequence[OpenEntry]) -> tuple[EntryCheck, ...]:

@@ -26,7 +26,7 @@ from recovery.model import Unknown
 COMMIT_SECONDS = 10.0
 """Seconds until a change that was written, but not answered, may be committed."""
 POLL = 0.2
-SECOND_LOOK = 1.0
+READ_AGAIN_AFTER = 1.0
 """Seconds until a second preflight if the first found a late voter: one late fetch is not a failure."""
 FRESH_MS = 500
 """The maximum age of a preflight when its change is sent, by the leader's clock. After a question it is
@@ -107,15 +107,15 @@ async def _prepare(membership: Membership, change: VoterChange, given: Requested
     prepared = await make(membership, given)
     if prepared.verdict.allowed:
         return prepared
-    await membership.pause(SECOND_LOOK)
+    await membership.pause(READ_AGAIN_AFTER)
     return await make(membership, given)
 
 
 async def _prepare_add(membership: Membership, given: RequestedVoter) -> PreparedChange:
     """The voters and who is up are read last, because waiting for a silent address takes time."""
-    seen = await membership.describe()
-    _newcomer(seen, given.node_id, given.directory_id)
-    endpoints = given.endpoints or await listed_endpoints(membership, seen, given.node_id)
+    described = await membership.describe()
+    _newcomer(described, given.node_id, given.directory_id)
+    endpoints = given.endpoints or await listed_endpoints(membership, described, given.node_id)
     probes = tuple([await probe_endpoint(membership, e, given.node_id) for e in endpoints])
     quorum, limits = await settled_quorum(membership, given.node_id)
     voter = Voter(_newcomer(quorum, given.node_id, given.directory_id), endpoints)
@@ -133,8 +133,8 @@ def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> Replica
 
 
 async def _prepare_remove(membership: Membership, given: RequestedVoter) -> PreparedChange:
-    seen = await membership.describe()
-    joins = await _auto_join(membership, seen, voter_of(seen, given.node_id, given.directory_id))
+    described = await membership.describe()
+    joins = await _auto_join(membership, described, voter_of(described, given.node_id, given.directory_id))
     quorum, limits = await settled_quorum(membership)
     key = voter_of(quorum, given.node_id, given.directory_id)
     verdict = before_removing(quorum, key, limits, auto_join=joins)

@@ -261,8 +261,8 @@ def _healed_brokers(incident: Incident) -> Iterator[tuple[int, bool]]:
     heals = [e for run in incident.runs for e in run.events if isinstance(e, EntryBegun) and e.action == HEAL]
     if now is None or not heals or heals[-1].detail.get("undo") or incident.unfinished.heals:
         return
-    held = {broker for state in now.partitions.states for broker in state.replicas}
+    assigned = {broker for state in now.partitions.states for broker in state.replicas}
     for broker in heals[-1].detail.get("gone", ()):
         listed = now.cluster.broker(broker)
         if listed is not None and listed.fenced:
-            yield broker, broker not in held
+            yield broker, broker not in assigned

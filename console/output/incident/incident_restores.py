@@ -83,13 +83,13 @@ def saved_text(incident: Incident, elected: Sequence[PlannedElection]) -> str:
     """How much of what the elections cut off was saved, and written back; "" where nothing was saved."""
     leaders = {one.tp: one.planned_leader for one in elected}
     saved = _saved(branch for branch in _whole_branches(incident) if leaders.get(branch.tp) == branch.leader)
-    kept = sum(map(count, saved.values()))
-    if not kept:
+    total = sum(map(count, saved.values()))
+    if not total:
         return ""
     written = _written(incident)
     back = sum(shared(spans, written.get(tp, ())) for tp, spans in saved.items())
-    how_many = "none" if not back else "all" if back == kept else f"{back:,}"
-    return f" Of the offsets that they cut off, {kept:,} were saved before, and {how_many} of these written back."
+    how_many = "none" if not back else "all" if back == total else f"{back:,}"
+    return f" Of the offsets that they cut off, {total:,} were saved before, and {how_many} of these written back."
 
 
 def _written(incident: Incident) -> Mapping[TopicPartition, tuple[EpochSpan, ...]]:

@@ -130,7 +130,7 @@ def elected_json(elected: Elected) -> dict[str, object]:
     return {
         "outcomes": {outcome.value: count for outcome, count in elected.counts.items()},
         "failures": len(elected.failures),
-        "notSeen": elected.not_seen,
+        "notSeen": elected.not_read_back,
     }
 
 

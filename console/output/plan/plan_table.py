@@ -149,8 +149,8 @@ def not_elected_table(rows: Iterable[NotElected]) -> Iterator[str]:
 def elected_lines(elected: Elected, limit: int) -> Iterator[str]:
     """The results of the elections: counts, then failures, then the rest."""
     yield outcome_counts(elected.counts)
-    if elected.not_seen:
-        yield f"not checked afterwards: {printable(elected.not_seen)}"
+    if elected.not_read_back:
+        yield f"not checked afterwards: {printable(elected.not_read_back)}"
     else:
         yield from state_counts([r.state for r in elected.results if r.state is not None])
     ordered = sorted(elected.results, key=lambda result: result.succeeded)

@@ -54,10 +54,10 @@ def result_line(result: ReplacementResult) -> str:
     if result.reason is StopReason.DONE or result.step is None:
         return "the replacement is done"
     why = ""
-    if result.seen is not None:
+    if result.situation is not None:
         # The person ended the run, so what the step waits for is not the reason and is not printed.
         waits = result.reason in (StopReason.TOO_LONG, StopReason.UNCONFIRMED)
-        why = "; ".join(result.seen.blockers) or (result.seen.waits_for if waits else "")
+        why = "; ".join(result.situation.blockers) or (result.situation.waits_for if waits else "")
     return printable(
         f"{result.reason} at step {result.step.number} ({result.step.title}){f': {why}' if why else ''}"
     )
@@ -80,7 +80,9 @@ def replacement_document(plan: ReplacementPlan, file: str, result: ReplacementRe
             "notes": list(plan.notes),
             "course": None if result is None else str(result.reason),
             "step": None if step is None else step.number,
-            "held": list(result.seen.blockers) if result is not None and result.seen is not None else [],
+            "held": list(result.situation.blockers)
+            if result is not None and result.situation is not None
+            else [],
             "steps": [
                 {
                     "number": s.number,

@@ -37,17 +37,17 @@ def upgrade_lines(check: UpgradeCheck) -> Iterator[str]:
         yield f"  {AFTERWARDS}"
 
 
-def upgrade_document(check: UpgradeCheck, answer: ChangeAnswer | None, seen: bool) -> Iterator[str]:
+def upgrade_document(check: UpgradeCheck, answer: ChangeAnswer | None, confirmed: bool) -> Iterator[str]:
     """``ktriage.quorum-upgrade/1``."""
     return document(
         "quorum-upgrade",
         {
-            "kraftVersion": 1 if seen else check.quorum.kraft_version,
+            "kraftVersion": 1 if confirmed else check.quorum.kraft_version,
             "already": check.already,
             "refused": list(check.refused),
             "warnings": list(check.warnings),
             "sent": answer is not None,
-            "done": seen,
+            "done": confirmed,
             "error": "" if answer is None else answer.error,
             "nodes": [
                 {"id": n.id, "role": str(n.role), "address": n.address, "supports": _support(n)}

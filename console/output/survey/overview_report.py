@@ -105,11 +105,11 @@ def count_lines(view: Overview) -> Iterator[str]:
     )
     yield _quorum_line(view)
     hidden = len(view.partitions.hidden)
-    seen = " that this caller may see" if view.partitions.visible_only or hidden else ""
-    seen += f" ({counted(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
+    limits = " that this caller may see" if view.partitions.visible_only or hidden else ""
+    limits += f" ({counted(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
     then = "" if view.health.current else AS_LAST_KNOWN
     yield (
-        f"{counted(counts['partitions'], 'partition')}{seen}{then}: {counts['offline']:,} offline,"
+        f"{counted(counts['partitions'], 'partition')}{limits}{then}: {counts['offline']:,} offline,"
         f" {view.totals.led_under_min_isr:,} more under min ISR,"
         f" {counts['underReplicated']:,} not fully replicated,"
         f" {_elr_count(view, counts['elrInUse'])}"

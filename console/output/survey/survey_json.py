@@ -138,11 +138,11 @@ def quorum_json(quorum: Quorum | Unknown) -> dict[str, object]:
     }
 
 
-def _quorum_replica(held: QuorumReplica) -> dict[str, object]:
+def _quorum_replica(replica: QuorumReplica) -> dict[str, object]:
     return {
-        "id": held.key.id,
-        "directoryId": held.key.directory_id or None,
-        "logEndOffset": held.log_end_offset,
-        "lastFetchMs": held.last_fetch_ms,
-        "lastCaughtUpMs": held.last_caught_up_ms,
+        "id": replica.key.id,
+        "directoryId": replica.key.directory_id or None,
+        "logEndOffset": replica.log_end_offset,
+        "lastFetchMs": replica.last_fetch_ms,
+        "lastCaughtUpMs": replica.last_caught_up_ms,
     }

@@ -65,20 +65,20 @@ def count_lines(picture: Picture) -> Iterator[str]:
     what = counted(counts.partitions, _NOUNS[picture.selection.which])
     if picture.selection.named:
         what += f" of {printable(picture.selection.text)}"
-    seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
-    seen += AS_LAST_KNOWN if picture.stale else ""
+    limits = " that this caller may see" if picture.visible_only or picture.hidden else ""
+    limits += AS_LAST_KNOWN if picture.stale else ""
     if picture.surveys:
         on_disk = sum(one.disk_read_ms is not None for survey in picture.surveys for one in survey.replicas)
         from_disk = f", {on_disk:,} read from the disk" if on_disk else ""
         may_be = f", {picture.unsure:,} may be (min ISR unknown)" if picture.unsure else ""
         yield (
-            f"{what}{seen}: {counts.offline:,} offline,"
+            f"{what}{limits}: {counts.offline:,} offline,"
             f" {counts.led_under_min_isr:,} more under min ISR{may_be};"
             f" {counted(counts.replicas, 'replica')}: {counts.answered - on_disk:,} answered{from_disk},"
             f" {without_answer(counts)}"
         )
     else:
-        yield f"{what}{seen}"
+        yield f"{what}{limits}"
     yield from hidden_lines(picture)
     yield from contact_lines(picture.contacts)
     yield from evidence_lines(picture.evidence)

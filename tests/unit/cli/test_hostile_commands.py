@@ -23,7 +23,7 @@ from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSe
 from recovery.model import TopicPartition, Unknown, Why
 from recovery.plan.write import to_json
 from tests.command_server import Ended
-from tests.hostile_text import HOSTILE, HostileBackend, drives_a_terminal, told_by
+from tests.hostile_text import HOSTILE, HostileBackend, drives_a_terminal, hostile_backend
 from tests.unit.cli.command_process import Caller
 from tests.unit.disk_scan.log_dirs import add_partition, log_dir
 from tests.unit.log_segments.segments import batch
@@ -69,7 +69,7 @@ class Checked(HostileBackend):
 @NAMES
 @OUTPUTS
 def test_a_check_of_hostile_names_is_text(call: Caller, text: str, output: str) -> None:
-    backend = Checked(told_by(text).states, text=text)
+    backend = Checked(hostile_backend(text).states, text=text)
     told = harmless(call.on(backend)("ktriage", "check", "--output", output, *ANY))
     assert told and (output == "table" or json.loads(told))
 
@@ -91,7 +91,7 @@ class Recovering(HostileBackend):
 def test_a_change_of_a_hostile_name_is_one_line(call: Caller, text: str, output: str) -> None:
     backend = Recovering({}, text=text)
     hostile = TopicPartition(text, 0)
-    backend.states = {hostile: told_by(text).states[hostile]}
+    backend.states = {hostile: hostile_backend(text).states[hostile]}
     words = ("watch", "--until-online", "--interval-ms", "200", "--output", output)
     ended = call.on(backend)("ktriage", *words, *ANY)
     assert ended.status == 0 and len(harmless(ended).splitlines()) == 1, ended
@@ -118,7 +118,7 @@ def test_a_plan_of_somebody_else_is_reviewed_as_text_or_refused_in_one_line(
         document["partitions"][0][part] = text
     (call.home / "plan.json").write_text(json.dumps(document))
     for words in ((), ("--output", "json"), ("--output", "markdown"), ANY):
-        ended = call.on(told_by(text))("ktriage", "review", "plan.json", *words)
+        ended = call.on(hostile_backend(text))("ktriage", "review", "plan.json", *words)
         told = harmless(ended)
         assert (told != "" and ended.status == 0) or (ended.status, len(ended.err.splitlines())) == (2, 1)
 
@@ -135,7 +135,7 @@ def test_a_snapshot_of_a_hostile_cluster_stays_below_its_directory(call: Caller,
         ("compact",),
     ):
         where = ANY if words[0] == "take" else ()
-        ended = call.on(told_by(text))("ktriage", "snapshot", *words, "--out", str(lake), *where)
+        ended = call.on(hostile_backend(text))("ktriage", "snapshot", *words, "--out", str(lake), *where)
         assert harmless(ended) or len(ended.err.splitlines()) == 1, ended
     nothing_is_outside(call.home)
 
@@ -222,7 +222,7 @@ def test_a_disk_of_hostile_names_is_shown_as_text(call: Caller, text: str, outpu
         return
     (call.home / "scan.json").write_text(told)
     for words in (("replicas",), ("plan", "plan.json")):
-        harmless(call.on(told_by(text))("ktriage", *words, "--evidence", "scan.json", *ANY))
+        harmless(call.on(hostile_backend(text))("ktriage", *words, "--evidence", "scan.json", *ANY))
 
 
 class RescuedFrom(HostileBackend):
@@ -241,7 +241,7 @@ def test_a_rescue_of_hostile_names_is_refused_or_prepared_as_text(call: Caller, 
         if part == "problem" and "whole" in document:
             document["whole"] = False
         path.write_text(json.dumps(named(document, part, text)))
-    backend = RescuedFrom(told_by(text).states, text=text)
+    backend = RescuedFrom(hostile_backend(text).states, text=text)
     for words in (("--to-source",), ("--to-topic", text if part == "topicId" else "rescued")):
         ended = call.on(backend)("ktriage", "restore", "saved", *words, "--dry-run", *ANY)
         assert harmless(ended) or (ended.status == 2 and len(ended.err.splitlines()) == 1), ended
@@ -262,7 +262,7 @@ def named(document: object, key: str, text: str) -> object:
 def test_an_election_that_fails_with_a_hostile_message_is_told_as_text(
     call: Caller, topic: str, text: str
 ) -> None:
-    backend = told_by(text)
+    backend = hostile_backend(text)
     backend.fails = dict.fromkeys(backend.states, text)
     row = {"topic": text if topic == "the text" else topic, "partition": 0, "designatedLeader": 1}
     (call.home / "leaders.json").write_text(json.dumps({"partitions": [row]}))

@@ -52,7 +52,7 @@ from recovery.transactions.transaction_values import (
 )
 from tests.command_server import Ended
 from tests.hostile_metadata_log import write_hostile_log, write_log
-from tests.hostile_text import HOSTILE, HostileBackend, drives_a_terminal, told_by
+from tests.hostile_text import HOSTILE, HostileBackend, drives_a_terminal, hostile_backend
 from tests.unit.cli.command_process import Caller
 
 NAMES = pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[1:21])
@@ -127,7 +127,7 @@ class Client(HostileBackend):
 
 
 def with_clients(text: str) -> Client:
-    found = told_by(text)
+    found = hostile_backend(text)
     states = {tp: state._replace(leader=1, isr=(1, 2)) for tp, state in found.states.items()}
     return Client(states, logs=found.logs, text=text)
 
@@ -156,7 +156,7 @@ class Page(HTMLParser):
 
 @NAMES
 def test_an_incident_of_hostile_names_is_told_as_text(call: Caller, text: str) -> None:
-    backend = told_by(text)
+    backend = hostile_backend(text)
     backend.fails = {TopicPartition("orders", 1): text}
     call.on(backend)
     asked = ("--strategy", "aggressive", "--ranking", "specification")

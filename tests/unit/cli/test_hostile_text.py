@@ -26,7 +26,7 @@ from recovery.plan.write import to_json
 from recovery.rescue_branches import BranchPart, RescueBranch
 from recovery.wording.quantity_text import printable
 from tests.command_server import Ended
-from tests.hostile_text import HOSTILE, drives_a_terminal, told_by
+from tests.hostile_text import HOSTILE, drives_a_terminal, hostile_backend
 from tests.unit.cli.command_process import Caller
 from tests.unit.plan.plans import story
 
@@ -122,7 +122,7 @@ COMMANDS = (
 @NAMES
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_no_command_passes_on_what_drives_a_terminal(call: Caller, words: tuple[str, ...], text: str) -> None:
-    ended: Ended = call.on(told_by(text))("ktriage", *words, "--bootstrap-server", "kafka:9092")
+    ended: Ended = call.on(hostile_backend(text))("ktriage", *words, "--bootstrap-server", "kafka:9092")
     assert not drives_a_terminal(ended.out + ended.err), ended
     assert ended.status in (0, 1, 3), ended
     assert [path.name for path in Path(call.home).glob("*.json")] in ([], ["plan.json"])
@@ -134,7 +134,7 @@ def test_a_name_of_two_lines_takes_no_line_more_than_a_name_of_one(
 ) -> None:
     lines = []
     for text in ("two\nlines", "two lines"):
-        ended = call.on(told_by(text))("ktriage", *words, "--bootstrap-server", "kafka:9092")
+        ended = call.on(hostile_backend(text))("ktriage", *words, "--bootstrap-server", "kafka:9092")
         lines.append(ended.out.splitlines())
         (call.home / "plan.json").unlink(missing_ok=True)
     told, plain = lines

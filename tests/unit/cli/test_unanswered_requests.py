@@ -70,7 +70,7 @@ class SilentForAMoment(LeaderLater):
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restore_orders, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(restore_orders, "READ_PAUSE", 0.001)
 
 
 @pytest.mark.parametrize("ended", [{}, {"unknown": {tp(0): "no answer"}}])

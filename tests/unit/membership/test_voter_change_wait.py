@@ -55,7 +55,7 @@ def test_the_upgrade_is_looked_for_no_longer_than_it_says(monkeypatch: pytest.Mo
         return seen
 
     assert not asyncio.run(go())
-    assert clock.now <= kraft_upgrade.SEEN_WITHIN + 4.0
+    assert clock.now <= kraft_upgrade.CONFIRM_WITHIN + 4.0
 
 
 def test_a_new_endpoint_is_waited_for_no_longer_than_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:

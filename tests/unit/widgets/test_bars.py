@@ -129,7 +129,7 @@ class Filtered(Harness):
         self.filters.append(message.filter)
 
     def on_filter_bar_filter_bar_closed(self, message: FilterBar.FilterBarClosed) -> None:
-        self.closed.append(message.kept)
+        self.closed.append(message.filter_stays)
 
 
 async def test_a_filter_is_typed_kept_and_dropped() -> None:
