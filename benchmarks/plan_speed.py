@@ -66,10 +66,10 @@ def _survey(number: int, logs: tuple[Spans, ...]) -> Survey:
     state = PartitionState(
         topic, partition, "AAAAAAAAAAAAAAAAAAAAAA", -1, LEADER_EPOCH, replicas, (), (), (), ()
     )
-    replicas_seen = tuple(
+    surveyed = tuple(
         Replica(broker, Standing.ELECTABLE, _log(spans)) for broker, spans in zip(replicas, logs, strict=True)
     )
-    return Survey(state, replicas_seen, 2)
+    return Survey(state, surveyed, 2)
 
 
 def _log(spans: Spans) -> ReplicaLog:

@@ -20,7 +20,7 @@ ROOMS = (
     "pipeline",
     "locked_jars",
 )
-KEPT = frozenset({".py", ".yaml", ".lock"})
+SUFFIXES = frozenset({".py", ".yaml", ".lock"})
 NAME = "ktriage-pipeline.zip"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -31,7 +31,7 @@ def build(out: StoragePath) -> tuple[StoragePath, int]:
     root = Path(__file__).parent.parent
     names = ["backends/__init__.py"]
     for room in ROOMS:
-        found = (path for path in (root / room).rglob("*") if path.suffix in KEPT)
+        found = (path for path in (root / room).rglob("*") if path.suffix in SUFFIXES)
         names += sorted(path.relative_to(root).as_posix() for path in found)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

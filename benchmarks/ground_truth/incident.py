@@ -67,11 +67,11 @@ class IncidentResult:
 
 def incident_result(line: str) -> IncidentResult:
     """From a line of :meth:`IncidentResult.line`. Raises ValueError for one that was cut off."""
-    told = json.loads(line)
-    counts = told.pop("counts")
+    fields = json.loads(line)
+    counts = fields.pop("counts")
     verdicts, excused = Counter(counts.pop("verdicts")), Counter(counts.pop("excused"))
-    told["decisions"] = Counter(told["decisions"])
-    return IncidentResult(**told, counts=PromiseCounts(**counts, verdicts=verdicts, excused=excused))
+    fields["decisions"] = Counter(fields["decisions"])
+    return IncidentResult(**fields, counts=PromiseCounts(**counts, verdicts=verdicts, excused=excused))
 
 
 def run_incident(cluster: KafkaCluster, seed: int, topics: int) -> IncidentResult:
@@ -102,12 +102,12 @@ async def _recover(history: IncidentHistory, found: IncidentResult) -> None:
             for choice in _offline(choices, settled):
                 topic = by_name[choice.tp.topic]
                 judged = choice.decision.judged
-                held = disks[topic.name]
-                broken = list(broken_promises(topic, choice.survey, judged, held, found.counts))
-                broken += _broken_decisions(topic, choice, held, found)
+                disk_logs = disks[topic.name]
+                broken = list(broken_promises(topic, choice.survey, judged, disk_logs, found.counts))
+                broken += _broken_decisions(topic, choice, disk_logs, found)
                 if broken:
                     found.broken += broken
-                    found.details += _details(topic, choice.survey, held)
+                    found.details += _details(topic, choice.survey, disk_logs)
         offline = _offline(reported, settled)
         found.offline += len(offline)
         rows = _any_leader(history, offline)
@@ -199,9 +199,9 @@ def _disks(history: IncidentHistory) -> dict[str, dict[int, DiskReplica]]:
     states = history.states()
     found: dict[str, dict[int, DiskReplica]] = {name: {} for name in states}
     for broker, node in history.cluster.brokers.items():
-        held = [name for name, state in states.items() if broker in state.replicas]
-        starts = _log_starts(node.port, held) if node.is_running else {}
-        for name in held:
+        topics = [name for name, state in states.items() if broker in state.replicas]
+        starts = _log_starts(node.port, topics) if node.is_running else {}
+        for name in topics:
             disk = read_disk(node, name, starts.get(name))
             if disk is not None:
                 found[name][broker] = disk
@@ -218,10 +218,12 @@ def _log_starts(port: int, topics: Sequence[str]) -> dict[str, int]:
     )
     try:
         with Connection(port, None, 10.0) as connection:
-            told = connection.ask(request, ListOffsetsResponse).topics
+            answered = connection.ask(request, ListOffsetsResponse).topics
     except NoAnswer:
         return {}
-    return {str(topic.name): one.offset for topic in told for one in topic.partitions if not one.error_code}
+    return {
+        str(topic.name): one.offset for topic in answered for one in topic.partitions if not one.error_code
+    }
 
 
 def _return(history: IncidentHistory) -> None:
@@ -256,20 +258,22 @@ async def _broken_reading(
     for name, disk in expected.items():
         read, committed = (visible[isolation][name] for isolation in ISOLATIONS)
         found.read += 1
-        held = [
+        on_disk = [
             record.value
             for _, record in sorted(disk.records.items(), key=lambda at: at[0][1])
             if record.value
         ]
-        missing = set(held) - set(read)
+        missing = set(on_disk) - set(read)
         if topics[name].compacted:
             missing = _lost_keys(disk, topics[name].acknowledged, frozenset(read))
         if missing:
             wrong.append(
                 f"{name}: {len(missing)} records of the elected log cannot be read: {sorted(missing)[:3]}"
             )
-        if set(read) - set(held):
-            wrong.append(f"{name}: {len(set(read) - set(held))} records were read that its log did not hold")
+        if set(read) - set(on_disk):
+            wrong.append(
+                f"{name}: {len(set(read) - set(on_disk))} records were read that its log did not hold"
+            )
         if set(committed) - set(read) or len(read) != len(set(read)):
             wrong.append(f"{name}: the consumer's two readings contradict each other")
     return wrong

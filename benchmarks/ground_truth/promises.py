@@ -103,17 +103,17 @@ def _broken_loss(
     others: Mapping[int, DiskReplica],
     answered: set[int],
 ) -> Iterator[str]:
-    kept = lost_records(topic, chosen, others)
-    if reported.at_most is not None and reported.at_most < len(kept):
-        yield f"loses {len(kept)} records, at most {reported.at_most} promised: {sorted(kept)[:3]}"
+    records_lost = lost_records(topic, chosen, others)
+    if reported.at_most is not None and reported.at_most < len(records_lost):
+        yield f"loses {len(records_lost)} records, at most {reported.at_most} promised: {sorted(records_lost)[:3]}"
     if topic.compacted:
         return  # its losses are reported as offsets, and compaction leaves gaps in them
     lost = set[Place]().union(*(others[broker].places for broker in answered)) - chosen.places
     if reported.at_least > len(lost):
         yield f"loses {len(lost)} offsets of the disks that answered, at least {reported.at_least} told"
-    held = sum(len(disk.places) for disk in others.values())
-    if reported.at_most is not None and reported.at_most > held:
-        yield f"at most {reported.at_most} offsets told, and the other disks hold {held}"
+    on_other_disks = sum(len(disk.places) for disk in others.values())
+    if reported.at_most is not None and reported.at_most > on_other_disks:
+        yield f"at most {reported.at_most} offsets told, and the other disks hold {on_other_disks}"
 
 
 def _broken_verdict(

@@ -258,8 +258,10 @@ def _broken_report(state: DescribedPartition, row: Mapping[str, Any] | None, des
     if row is None:
         return None
     if row["outcome"] != "elected":
-        told = row["detail"] or row["outcome"] in ("already online", "another leader")
-        return None if told or state.leader < 0 else f"led by {state.leader}, and only {row} was reported"
+        explained = row["detail"] or row["outcome"] in ("already online", "another leader")
+        return (
+            None if explained or state.leader < 0 else f"led by {state.leader}, and only {row} was reported"
+        )
     if row["leader"] != designated:
         return f"reported as elected with {row['leader']}, which was not designated"
     if state.leader_epoch < row["leaderEpoch"]:

@@ -29,14 +29,20 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="at 1 million; one at more")
     parser.add_argument("--seeds", type=int, default=20, help="of drill: incidents of each pair")
     parser.add_argument("--records", type=int, default=RECORDS, help="of watch: records of the metadata logs")
-    told = parser.parse_args()
-    unknown = [name for name in told.areas if name not in AREAS]
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.areas if name not in AREAS]
     if unknown:
         parser.error(f"{', '.join(unknown)}: there is no such area; there are {', '.join(AREAS)}")
     status = 0
-    for name in told.areas or AREAS:
+    for name in arguments.areas or AREAS:
         with tempfile.TemporaryDirectory(prefix="ktriage-bench-") as directory:
-            asked = Asked(Path(directory), tuple(told.millions), told.rounds, told.seeds, told.records)
+            asked = Asked(
+                Path(directory),
+                tuple(arguments.millions),
+                arguments.rounds,
+                arguments.seeds,
+                arguments.records,
+            )
             try:
                 section = AREAS[name](asked)
             except BenchmarkError as error:

@@ -270,7 +270,7 @@ def snapshot(asked: Asked) -> Section:
     """A full snapshot of a simulated cluster, and a small change of it."""
     load = load_now()
     runs = [_figures("snapshot", SCENARIO, f"{asked.directory}/taken-{n}") for n in range(asked.rounds)]
-    told = {name: median(run[name] for run in runs) for name in runs[0]}
+    medians = {name: median(run[name] for run in runs) for name in runs[0]}
     lines = [
         "A simulated cluster of 200,000 partitions with three replicas, in the same process: its own time and",
         "memory are in all figures.",
@@ -278,13 +278,14 @@ def snapshot(asked: Asked) -> Section:
         "| | rows | wall | CPU | bytes written |",
         "|:---|---:|---:|---:|---:|",
         *(
-            f"| {name} | {told[f'{key}_rows']:,.0f} | {told[f'{key}_seconds']:.1f} s | {told[f'{key}_cpu']:.1f} s"
-            f" | {told[f'{key}_bytes']:,.0f} |"
+            f"| {name} | {medians[f'{key}_rows']:,.0f} | {medians[f'{key}_seconds']:.1f} s"
+            f" | {medians[f'{key}_cpu']:.1f} s | {medians[f'{key}_bytes']:,.0f} |"
             for name, key in (("full", "full"), ("changes, a minute later", "changes"))
         ),
         "",
-        f"Memory: {told['before'] / MIB:,.0f} MiB with the simulation alone, {told['peak'] / MIB:,.0f} MiB at",
-        f"the peak of the full snapshot, {told['peak_of_both'] / MIB:,.0f} MiB at the peak of both.",
+        f"Memory: {medians['before'] / MIB:,.0f} MiB with the simulation alone,",
+        f"{medians['peak'] / MIB:,.0f} MiB at the peak of the full snapshot,",
+        f"{medians['peak_of_both'] / MIB:,.0f} MiB at the peak of both.",
     ]
     return Section("Snapshot", lines, [], load)
 
@@ -294,9 +295,9 @@ def drill(asked: Asked) -> Section:
     load, lines, missed = load_now(), list[str](), list[str]()
     for workers in (1, 2):
         out = f"{asked.directory}/drill-{workers}"
-        told = _figures("drill", str(workers), out, str(asked.seeds))
-        rate = told["incidents"] / told["seconds"]
-        lines.append(f"- {workers} workers: {told['incidents']:,.0f} incidents, {rate:.0f} a second")
+        figures = _figures("drill", str(workers), out, str(asked.seeds))
+        rate = figures["incidents"] / figures["seconds"]
+        lines.append(f"- {workers} workers: {figures['incidents']:,.0f} incidents, {rate:.0f} a second")
     if rate < DRILL_RATE:
         missed.append(f"{rate:.0f} incidents a second (target: {DRILL_RATE})")
     return Section("Drills", lines, missed, load)
@@ -305,14 +306,14 @@ def drill(asked: Asked) -> Section:
 def watch(asked: Asked) -> Section:
     """Records of metadata logs a second, and the cost of each stage alone."""
     load = load_now()
-    told = _figures("watch", str(asked.records), f"{asked.directory}/watched")
+    figures = _figures("watch", str(asked.records), f"{asked.directory}/watched")
     alone = _figures("watch-stages", str(STAGE_RECORDS), f"{asked.directory}/stages")
-    records, rate = told["records"], told["records"] / told["seconds"]
+    records, rate = figures["records"], figures["records"] / figures["seconds"]
     each = "; ".join(f"{name} {spent:.2f}" for name, spent in alone.items())
-    spent = told["cpu"] / records * 1e6
+    spent = figures["cpu"] / records * 1e6
     lines = [
         f"- metadata logs of two clusters with broker restarts, {records:,.0f} records, from the first to the",
-        f"  last in the tables: {told['seconds']:.0f} s, {rate:,.0f} records a second,",
+        f"  last in the tables: {figures['seconds']:.0f} s, {rate:,.0f} records a second,",
         f"  {spent:.1f} µs of CPU time a record",
         f"- its stages alone, in one process, {STAGE_RECORDS:,} records, in µs of CPU time a record: {each};",
         f"  together {sum(alone.values()):.1f}",

@@ -62,8 +62,8 @@ def exposures(files: str, racks: Mapping[int, str]) -> dict[tuple[Any, ...], tup
     connection.executemany("INSERT INTO racks VALUES (?, ?)", list(racks.items()))
     connection.execute(_LED, [files])
     connection.execute((STATEMENTS / "exposure.sql").read_text())
-    told = connection.execute("FROM exposures").fetchall()
-    return {(what, kind, *sorted(failed)): tuple(counts) for what, kind, failed, *counts in told}
+    rows = connection.execute("FROM exposures").fetchall()
+    return {(what, kind, *sorted(failed)): tuple(counts) for what, kind, failed, *counts in rows}
 
 
 def incidents(files: str) -> list[tuple[Any, ...]]:

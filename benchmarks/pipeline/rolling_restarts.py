@@ -99,16 +99,16 @@ def write_restarts(folder: Path, records: int, seed: int) -> int:
 
     def batches(values: Iterator[bytes], size: int) -> Iterator[bytes]:
         nonlocal offset
-        held: list[bytes] = []
+        batch: list[bytes] = []
         for value in values:
-            held.append(value)
-            if len(held) == size:
-                yield data_batch(offset, 1, 1_795_000_000_000 + offset, held)
-                offset += len(held)
-                held = []
-        if held:
-            yield data_batch(offset, 1, 1_795_000_000_000 + offset, held)
-            offset += len(held)
+            batch.append(value)
+            if len(batch) == size:
+                yield data_batch(offset, 1, 1_795_000_000_000 + offset, batch)
+                offset += len(batch)
+                batch = []
+        if batch:
+            yield data_batch(offset, 1, 1_795_000_000_000 + offset, batch)
+            offset += len(batch)
 
     with (folder / f"{0:020}.log").open("wb") as file:
         file.writelines(batches(cluster.created(), _FENCING))

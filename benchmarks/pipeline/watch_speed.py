@@ -38,9 +38,11 @@ def watched_clusters(folder: Path, records: int) -> int:
 
 def run_watch(spark: Any, folder: Path, out: StoragePath) -> int:
     """The whole stream with its tables; returns the number of rows that were read."""
-    seen: list[WatchProgress] = []
-    watch(spark, WatchSettings(storage_path(str(folder)), out, EVERY_S, MOST_BYTES), seen.append, once=True)
-    return sum(progress.records for progress in seen)
+    reports: list[WatchProgress] = []
+    watch(
+        spark, WatchSettings(storage_path(str(folder)), out, EVERY_S, MOST_BYTES), reports.append, once=True
+    )
+    return sum(progress.records for progress in reports)
 
 
 def stages(folder: Path, records: int) -> dict[str, float]:

@@ -29,12 +29,12 @@ def run(options: SoakOptions) -> int:
     """Runs the seeds; prints a summary and each seed that broke an invariant. 0 if none did."""
     seeds = options.seeds(ROUNDS)
     count = len(seeds)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     steps = wrong = unled = 0
 
     def count_line(line: Line) -> None:
         for words, what in COUNTED.items():
-            seen[what] += words in line.what
+            counts[what] += words in line.what
 
     for seed in seeds:
         world, checker = prepare(seed)
@@ -46,7 +46,7 @@ def run(options: SoakOptions) -> int:
         if checker.broken:
             wrong += 1
             print(f"quorum: seed {seed}: {checker.broken[0]}", flush=True)
-    events = ", ".join(f"{number:,} {what}" for what, number in seen.items())
+    events = ", ".join(f"{number:,} {what}" for what, number in counts.items())
     print(
         f"quorum: {count:,} histories of {SECONDS} s, {steps:,} steps, {events}, {unled:,} ended without a"
         f" majority: {wrong:,} broke an invariant"

@@ -86,19 +86,19 @@ def recorded(path: Path, code: str) -> dict[tuple[int, int], SoakPart]:
     found = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
-            told = json.loads(line)
+            fields = json.loads(line)
         except ValueError:
             continue
-        if told["code"] == code:
-            found[told["first"], told["end"]] = _part(told)
+        if fields["code"] == code:
+            found[fields["first"], fields["end"]] = _part(fields)
     return found
 
 
-def _part(told: dict[str, Any]) -> SoakPart:
-    verdicts = told["verdicts"]
+def _part(fields: dict[str, Any]) -> SoakPart:
+    verdicts = fields["verdicts"]
     counters = {name: Counter(verdicts[name]) for name in ("excused", "transactions")}
     counts = VerdictCounts(**{**verdicts, **counters})
-    return SoakPart(**{**told, "verdicts": counts})
+    return SoakPart(**{**fields, "verdicts": counts})
 
 
 def code_digest(root: Path) -> str:

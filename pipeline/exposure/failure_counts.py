@@ -249,7 +249,7 @@ def _effects(rows: _Rows, losses: Losses) -> Columns:
         left[of] - lost[offline] for left, lost in zip(rows.left, taken, strict=True)
     )
     # With fewer unknown logs than min ISR, one of the known logs has each acknowledged record.
-    kept = (least >= 0) & (taken[-1][offline] + silent < least)
+    certain = (least >= 0) & (taken[-1][offline] + silent < least)
     return (
         np.flatnonzero(rows.led[row]),
         offline,
@@ -261,8 +261,8 @@ def _effects(rows: _Rows, losses: Losses) -> Columns:
         # If one of the lagging replicas had been in sync, it would have been elected.
         offline[behind > 0],
         writable,
-        offline[~kept],
-        offline[kept],
+        offline[~certain],
+        offline[certain],
         # After a loss of power it may come back without its newest records, and is elected all the same.
         offline[rows.no_elr[of]],
     )

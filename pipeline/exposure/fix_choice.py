@@ -90,10 +90,10 @@ def broker_rooms(brokers: Sequence[Mapping[str, Any]]) -> Iterator[BrokerRoom]:
             continue
         if any(one["total_bytes"] is None or one["total_bytes"] < 0 for one in dirs):
             continue
-        held = sum(one["total_bytes"] - one["usable_bytes"] for one in dirs)
+        used = sum(one["total_bytes"] - one["usable_bytes"] for one in dirs)
         room = tuple((one["total_bytes"], one["usable_bytes"]) for one in dirs)
         broker = Broker(row["id"], row["host"] or "", row["port"] or -1, row["rack"], row["fenced"])
-        yield BrokerRoom(broker, held, sum(one["replicas"] or 0 for one in dirs), room)
+        yield BrokerRoom(broker, used, sum(one["replicas"] or 0 for one in dirs), room)
 
 
 def fixes_of_cluster(rows: Any, brokers: Sequence[Mapping[str, Any]], limits: FixLimits) -> Any:
@@ -202,8 +202,8 @@ def _judged(rows: Any, topics: _TopicSettings, limits: FixLimits) -> Any:
         "pinned": pa.array(least, mask=~(full & ~below)),
         "saves": pc.if_else(pc.equal(rows["left"], 0), Goal.COPIES.value, Goal.WRITES.value),
     }
-    kept = rows.drop_columns(["kind", "why"]).rename_columns({"replicas": "before"})
-    return pa.table({name: kept[name] for name in kept.column_names} | columns)
+    columns_before = rows.drop_columns(["kind", "why"]).rename_columns({"replicas": "before"})
+    return pa.table({name: columns_before[name] for name in columns_before.column_names} | columns)
 
 
 def _chosen(

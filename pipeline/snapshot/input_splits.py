@@ -135,12 +135,12 @@ def pack(found: Sequence[InputSplit], cores: int) -> list[tuple[InputSplit, ...]
     share = math.ceil(sum(map(_weight, found)) / (A_CORE * cores))
     size = min(max(share, SMALLEST), LARGEST)
     packs: list[list[InputSplit]] = []
-    held = 0
+    weight = 0
     for split in found:
-        held += _weight(split)
-        if not packs or held > size:
+        weight += _weight(split)
+        if not packs or weight > size:
             packs.append([])
-            held = _weight(split)
+            weight = _weight(split)
         packs[-1].append(split)
     return [tuple(pack) for pack in packs]
 

@@ -117,7 +117,7 @@ class ClusterMetadata:
 
         self._wait(barrier_set, "the metadata barrier to be set", timeout, applied_numbers)
         self._wait(
-            lambda: all(seen >= number for seen in applied_numbers().values()),
+            lambda: all(applied >= number for applied in applied_numbers().values()),
             f"all brokers to apply metadata barrier {self._barrier}",
             timeout,
             applied_numbers,
@@ -273,7 +273,7 @@ class ClusterMetadata:
         )
         views: dict[int, frozenset[int]] = {}
         for broker, answer in self._answers(request, MetadataResponse, without):
-            views[broker] = frozenset(seen.node_id for seen in answer.brokers)
+            views[broker] = frozenset(alive.node_id for alive in answer.brokers)
         if not views:
             raise NoAnswer("no broker answers")
         return views

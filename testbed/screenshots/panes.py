@@ -167,11 +167,11 @@ def _is_idle(app: Console, *, first: bool) -> bool:
     desk, session = app.desk, app.session
     if desk is None or session is None:
         return False
-    seen = session.view.at is not None
+    drawn = session.view.at is not None
     if desk.pane == TIMELINE and not desk.timeline.view.source:
         return False
     waits_for_a_person = app.screen is not desk
-    return seen and session.poller.idle and (first or waits_for_a_person or not desk.busy)
+    return drawn and session.poller.idle and (first or waits_for_a_person or not desk.busy)
 
 
 def png(svg: str) -> bytes:
