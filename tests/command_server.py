@@ -119,11 +119,11 @@ def request(
     return json.dumps(asked).encode() + b"\n"
 
 
-def serve(number: int, kept: Path) -> None:
+def serve(number: int, runs_directory: Path) -> None:
     """Forks a run for every line that arrives."""
     import console.cli.main  # noqa: F401  # loaded only in the server
 
-    kept_runs.keep(kept)
+    kept_runs.keep(runs_directory)
     ours = socket.socket(fileno=number)
     with ours, ours.makefile("r") as lines:
         for line in lines:

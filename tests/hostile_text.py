@@ -84,7 +84,7 @@ class HostileBackend(MemoryBackend):
         return self.moving
 
 
-def told_by(text: str) -> HostileBackend:
+def hostile_backend(text: str) -> HostileBackend:
     """Three partitions without a leader, one of a topic whose name is ``text``."""
     silent = Unknown(Why.NOT_ANSWERED, text)
     hostile: ReplicaLog = log(100)._replace(log_dir=text)

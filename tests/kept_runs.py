@@ -43,7 +43,7 @@ def keep(where: Path) -> None:
     _directory = where
     checkpoint._source()  # computed once, not in each forked process
     SessionStore._replayed = _replayed  # type: ignore[method-assign]
-    SessionStore._from_checkpoint = _from_kept  # type: ignore[method-assign]
+    SessionStore._from_checkpoint = _from_checkpoint_file  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -56,18 +56,18 @@ def replayed() -> Iterator[None]:
 
 
 async def _replayed(self: SessionStore, sent: list[dict[str, Any]], now: int) -> Simulation:
-    kept, arrival = _kept(self), self._scenario.operator_at
-    if _comes_from_file(self) and now >= arrival and not kept.exists():
+    file, arrival = _checkpoint_file(self), self._scenario.operator_at
+    if _comes_from_file(self) and now >= arrival and not file.exists():
         simulation = Simulation(self._scenario, self._seed)
         await simulation.come_to(arrival)
-        checkpoint.write(kept, {}, simulation)
+        checkpoint.write(file, {}, simulation)
     return await _REPLAYED(self, sent, now)
 
 
-def _from_kept(self: SessionStore, sent: list[dict[str, Any]], now: int) -> tuple[Simulation, int]:
+def _from_checkpoint_file(self: SessionStore, sent: list[dict[str, Any]], now: int) -> tuple[Simulation, int]:
     simulation, done = _FROM_CHECKPOINT(self, sent, now)
     if _comes_from_file(self) and simulation.now == 0 and now >= self._scenario.operator_at:
-        return checkpoint.load(_kept(self)) or simulation, 0
+        return checkpoint.load(_checkpoint_file(self)) or simulation, 0
     return simulation, done
 
 
@@ -76,6 +76,6 @@ def _comes_from_file(store: SessionStore) -> bool:
     return bool(store._scenario.digest)
 
 
-def _kept(store: SessionStore) -> Path:
+def _checkpoint_file(store: SessionStore) -> Path:
     named = (store._scenario.name, store._scenario.digest, store._seed)
     return _directory / hashlib.sha256(repr(named).encode()).hexdigest()

@@ -15,7 +15,7 @@ NOTHING = Loss(0, None, (), (), ())
 def row_of(survey: Survey, order: tuple[int, ...]) -> PlanRow:
     """The election of ``order``'s first, whoever that is, with what was seen of the partition."""
     state = survey.state
-    told = [replica for replica in survey.replicas if isinstance(replica.log, ReplicaLog)]
+    answered = [replica for replica in survey.replicas if isinstance(replica.log, ReplicaLog)]
     silent = [replica for replica in survey.replicas if not isinstance(replica.log, ReplicaLog)]
     return PlanRow(
         state.tp,
@@ -23,7 +23,7 @@ def row_of(survey: Survey, order: tuple[int, ...]) -> PlanRow:
         state.leader_epoch,
         state.replicas,
         order,
-        tuple(_candidate(survey, replica.broker) for replica in told),
+        tuple(_candidate(survey, replica.broker) for replica in answered),
         tuple(Silent(replica.broker, replica.standing) for replica in silent),
         "as the test says",
         clean_electors=clean_electors(survey),

@@ -86,11 +86,11 @@ class Terminal:
 
     def settings(self) -> str:
         """What stty says of this terminal."""
-        kept = self._home / "stty"
-        kept.unlink(missing_ok=True)
-        self.types(f"stty -g > {kept}.new; mv {kept}.new {kept}", "Enter")
-        self.until(kept.exists, "stty's answer")
-        return kept.read_text(encoding="utf-8")
+        file = self._home / "stty"
+        file.unlink(missing_ok=True)
+        self.types(f"stty -g > {file}.new; mv {file}.new {file}", "Enter")
+        self.until(file.exists, "stty's answer")
+        return file.read_text(encoding="utf-8")
 
     def is_sane(self) -> bool:
         """As it was found: settings, no alternate screen, no mouse, a cursor."""
@@ -104,11 +104,11 @@ class Terminal:
         parent = self._run("display-message", "-p", "-t", "t", "#{pane_pid}").strip()
         found: list[int] = []
 
-        def look() -> bool:
+        def process_runs() -> bool:
             found[:] = [pid for pid in _children(int(parent)) if "console.cli.main" in _command(pid)]
             return bool(found)
 
-        self.until(look, "the console's process")
+        self.until(process_runs, "the console's process")
         return found[-1]
 
     def hangs_up(self) -> None:

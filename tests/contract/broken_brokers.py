@@ -63,8 +63,8 @@ class DeadBrokerTests:
         async with dead.backend() as backend:
             everybody, named = await backend.log_dirs(), await backend.log_dirs([3])
         for found in (everybody, named):
-            told = found[3]
-            assert isinstance(told, Unknown) and told.why is Why.NOT_ANSWERED
+            dirs = found[3]
+            assert isinstance(dirs, Unknown) and dirs.why is Why.NOT_ANSWERED
         assert not isinstance(everybody[1], Unknown)
 
     async def test_a_reassignment_to_it_stays_in_progress(self, dead: ClusterDriver) -> None:
@@ -123,15 +123,17 @@ class BrokenBrokerTests:
         async with whole.backend() as backend:
             before = (await backend.log_dirs([3]))[3]
             assert not isinstance(before, Unknown)
-            held = {one.tp.partition for one in before[1].replicas if one.tp.topic == "disks"}
-            assert held and len(held) < 6
+            on_lost = {one.tp.partition for one in before[1].replicas if one.tp.topic == "disks"}
+            assert on_lost and len(on_lost) < 6
             whole.break_log_dir(3, 1)
             found = await whole.until(
                 lambda: states(backend, "disks"),
-                lambda told: {one.partition for one in told if 3 in one.offline_replicas} == held,
-                f"replicas {held} to be offline",
+                lambda states_now: (
+                    {one.partition for one in states_now if 3 in one.offline_replicas} == on_lost
+                ),
+                f"replicas {on_lost} to be offline",
             )
-            assert {one.leader for one in found if one.partition in held} == {1}
+            assert {one.leader for one in found if one.partition in on_lost} == {1}
             after = (await backend.log_dirs([3]))[3]
             assert not isinstance(after, Unknown)
             good, failed = after
@@ -141,6 +143,6 @@ class BrokenBrokerTests:
         for row in surveyed:
             lost = row.replica(3)
             assert lost is not None
-            assert isinstance(lost.log, Unknown) == (row.state.partition in held)
-            assert (lost.standing is Standing.OFFLINE_REPLICA) == (row.state.partition in held)
+            assert isinstance(lost.log, Unknown) == (row.state.partition in on_lost)
+            assert (lost.standing is Standing.OFFLINE_REPLICA) == (row.state.partition in on_lost)
         whole.bring_all_up()

@@ -121,7 +121,7 @@ class HealthyClusterTests:
         assert not isinstance(found, Unknown)
         assert found.leader in found.voters.keys
         assert found.leader_epoch > 0 and found.high_watermark
-        assert set(BROKERS) <= {held.key.id for held in found.observer_progress}
+        assert set(BROKERS) <= {replica.key.id for replica in found.observer_progress}
 
     async def test_log_dirs_hold_each_replica_once(self, healthy: ClusterDriver) -> None:
         healthy.create_topic("placed", [[1, 2], [2, 1]])
@@ -136,10 +136,10 @@ class HealthyClusterTests:
             assert len({one.path for one in dirs}) == 2
             assert all((one.broker, one.error) == (broker, None) for one in dirs)
             assert all(one.total_bytes >= one.usable_bytes > 0 for one in dirs)
-            held = [one for log_dir in dirs for one in log_dir.replicas if one.tp.topic == "placed"]
-            assert sorted(one.tp.partition for one in held) == [0, 1]
-            assert {one.tp.partition: one.size > 0 for one in held} == {0: True, 1: False}
-            assert not any(one.future for one in held)
+            replicas = [one for log_dir in dirs for one in log_dir.replicas if one.tp.topic == "placed"]
+            assert sorted(one.tp.partition for one in replicas) == [0, 1]
+            assert {one.tp.partition: one.size > 0 for one in replicas} == {0: True, 1: False}
+            assert not any(one.future for one in replicas)
 
     @pytest.mark.parametrize("depth", Depth)
     async def test_a_survey_tells_every_log_as_deep_as_it_was_asked(
@@ -157,9 +157,9 @@ class HealthyClusterTests:
             assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (10, 100, 100)
             assert log.leader_epoch == newest
             assert log.lineage.spans[-1].end == 100 and log.lineage.last_epoch == log.lineage.spans[-1].epoch
-            held = dirs[replica.broker]
-            assert not isinstance(held, Unknown)
-            assert log.log_dir in {one.path for one in held} and log.size > 0
+            log_dirs = dirs[replica.broker]
+            assert not isinstance(log_dirs, Unknown)
+            assert log.log_dir in {one.path for one in log_dirs} and log.size > 0
             if depth is Depth.FULL:
                 first, *rest = log.lineage.spans
                 assert log.lineage.floor == 10

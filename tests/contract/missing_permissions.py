@@ -84,19 +84,19 @@ class MissingPermissionTests:
             dirs = await backend.log_dirs()
             found = await survey(backend, "open")
             everything = await backend.partitions()
-        for told in (quorum, reassignments, *dirs.values()):
-            assert isinstance(told, Unknown)
-            assert told.why is Why.NOT_ALLOWED and "DESCRIBE" in told.detail
+        for answer in (quorum, reassignments, *dirs.values()):
+            assert isinstance(answer, Unknown)
+            assert answer.why is Why.NOT_ALLOWED and "DESCRIBE" in answer.detail
         assert dirs.keys() == set(BROKERS)
         assert isinstance(found.reassigning, Unknown) and found.log(1) is not None
         assert isinstance(everything.not_compared, Unknown)
 
     async def test_the_caller_learns_whether_it_may_alter_the_cluster(self, guarded: ClusterDriver) -> None:
-        told = []
+        may_alter = []
         for denied in ((), ("ALTER cluster",), ("DESCRIBE cluster",)):
             async with guarded.backend(*denied) as backend:
-                told.append((await backend.cluster()).may_alter)
-        assert told == [True, False, RIGHTS_UNKNOWN]
+                may_alter.append((await backend.cluster()).may_alter)
+        assert may_alter == [True, False, RIGHTS_UNKNOWN]
 
     async def test_without_alter_no_election_is_held(self, guarded: ClusterDriver) -> None:
         record = MemoryRecorder()

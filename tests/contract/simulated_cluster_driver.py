@@ -95,7 +95,7 @@ class SimulatedClusterDriver:
     def partition(self, tp: TopicPartition) -> Registration:
         return self.world.image.partitions[tp]
 
-    def _seen(self) -> bool:
+    def _caught_up(self) -> bool:
         """Every broker that runs and hears controllers has the newest metadata."""
         newest = self.world.image
         return all(
@@ -104,7 +104,7 @@ class SimulatedClusterDriver:
             if not newest.brokers[number].fenced
         )
 
-    def told(self, body: Any) -> Any:
+    def applied(self, body: Any) -> Any:
         """The active controller's answer, seen by every live broker."""
         answers: list[Any] = []
 
@@ -115,7 +115,7 @@ class SimulatedClusterDriver:
         assert self.world.active is not None and self.world.active.active is not None
         self.world.active.active.handle(body, answers.append)
         self.wait(lambda: bool(answers), f"an answer to {body}")
-        self.wait(self._seen, f"every broker to hear of {body}")
+        self.wait(self._caught_up, f"every broker to hear of {body}")
         return answers[0]
 
     def _at_leader(self, tp: TopicPartition, body: Any) -> Any:
@@ -136,7 +136,7 @@ class SimulatedClusterDriver:
     ) -> None:
         min_isr = (config or {}).get("min.insync.replicas")
         rows = tuple(map(tuple, assignment))
-        answer = self.told(CreateTopic(topic, rows, None if min_isr is None else int(min_isr)))
+        answer = self.applied(CreateTopic(topic, rows, None if min_isr is None else int(min_isr)))
         assert isinstance(answer, Done) and answer.refusal is None, answer
         made = [(TopicPartition(topic, number), b) for number, row in enumerate(rows) for b in row]
         self.wait(
@@ -161,7 +161,7 @@ class SimulatedClusterDriver:
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int] | None) -> None:
         tp = TopicPartition(topic, partition)
-        answer = self.told(Reassign(((tp, None if replicas is None else tuple(replicas)),), True))
+        answer = self.applied(Reassign(((tp, None if replicas is None else tuple(replicas)),), True))
         assert isinstance(answer, ReassignReply) and answer.refusals[tp] is None, answer
 
     # Brokers.
@@ -171,7 +171,7 @@ class SimulatedClusterDriver:
 
     def _wait_fenced(self, *brokers: int) -> None:
         if self.world.brokers:
-            self.wait(lambda: self._fenced(brokers) and self._seen(), f"brokers {brokers} to be fenced")
+            self.wait(lambda: self._fenced(brokers) and self._caught_up(), f"brokers {brokers} to be fenced")
 
     def kill(self, *brokers: int) -> None:
         for number in brokers:
@@ -188,7 +188,7 @@ class SimulatedClusterDriver:
         for number in brokers:
             self.world.start_broker(number)
         self.wait(
-            lambda: not any(self.world.image.brokers[b].fenced for b in brokers) and self._seen(),
+            lambda: not any(self.world.image.brokers[b].fenced for b in brokers) and self._caught_up(),
             f"brokers {brokers} to be unfenced",
         )
 

@@ -26,8 +26,8 @@ class Advised(NamedTuple):
 
     def acknowledged(self, broker: int) -> dict[str, Any]:
         """The verdict of the election of that broker."""
-        told = [one for row in self.plan["partitions"] for one in row["acknowledged"]]
-        return next(dict(one) for one in told if one["broker"] == broker)
+        verdicts = [one for row in self.plan["partitions"] for one in row["acknowledged"]]
+        return next(dict(one) for one in verdicts if one["broker"] == broker)
 
 
 class Operator:

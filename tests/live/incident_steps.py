@@ -46,7 +46,7 @@ class Counts(NamedTuple):
 
     common: int
     tail: int
-    kept: int
+    newer: int
 
 
 def kill(cluster: KafkaCluster, *brokers: int) -> None:
@@ -143,8 +143,8 @@ def delete_records(cluster: KafkaCluster, topic: str, before: int, partition: in
         timeout=i32Timedelta.parse(timedelta(seconds=ANSWER_SECONDS)),
     )
     answer = _ask(cluster, leader, request, DeleteRecordsResponse)
-    told = [(p.error_code, p.low_watermark) for t in answer.topics for p in t.partitions]
-    assert told == [(ErrorCode.none, before)], answer
+    results = [(p.error_code, p.low_watermark) for t in answer.topics for p in t.partitions]
+    assert results == [(ErrorCode.none, before)], answer
 
 
 def assign(cluster: KafkaCluster, broker: int, topic: str, partition: int, replicas: Iterable[int]) -> None:
@@ -193,7 +193,7 @@ def stale_long_tails(cluster: KafkaCluster, topics: Mapping[str, Counts]) -> dic
     start(cluster, 3)
     wait_all(cluster, topics, lambda state: set(state.isr) == {2, 3}, "in sync on 2 and 3")
     for topic, counts in topics.items():
-        promised[topic] += produce(cluster, topic, counts.kept, "kept")
+        promised[topic] += produce(cluster, topic, counts.newer, "kept")
     kill(cluster, 2)
     wait_all(cluster, topics, lambda state: state.leader == 3, "led by 3")
     kill(cluster, 3)

@@ -87,11 +87,11 @@ class QuorumWatcher:
     def until(self, condition: Callable[[Quorum], T | None], what: str, timeout: float = 60.0) -> T:
         """The first true value of ``condition`` on a quorum with a leader."""
 
-        def seen() -> T | None:
+        def check() -> T | None:
             quorum = self.quorum()
             return None if quorum is None else condition(quorum)
 
-        return wait_until(seen, what, timeout)
+        return wait_until(check, what, timeout)
 
     def voters(self) -> dict[int, str]:
         """Node to directory id, once the quorum has a leader."""
@@ -108,21 +108,21 @@ class QuorumWatcher:
     def all_up(self) -> VoterSetStrength:
         """The strength of the voter set, once every voter is up."""
 
-        def seen(quorum: Quorum) -> VoterSetStrength | None:
+        def check(quorum: Quorum) -> VoterSetStrength | None:
             found = strength(quorum, quorum.voters, LivenessLimits())
             return None if found.down else found
 
-        return self.until(seen, "every voter to be up")
+        return self.until(check, "every voter to be up")
 
     def joined(self, node: int) -> str:
         """The directory id with which the node fetches as an observer, once it has caught up."""
 
-        def seen(quorum: Quorum) -> str | None:
+        def check(quorum: Quorum) -> str | None:
             found = health(quorum, LivenessLimits())
             mine = [m for m in found.members if m.key.id == node and m.role is not MemberRole.VOTER]
             return next((m.key.directory_id for m in mine if m.state is MemberState.CAUGHT_UP), None)
 
-        return self.until(seen, f"node {node} to fetch")
+        return self.until(check, f"node {node} to fetch")
 
     def stopped(self, node: int) -> None:
         """Waits until nobody who looks every few seconds can have missed that the node does not fetch.
@@ -131,20 +131,20 @@ class QuorumWatcher:
         stopped, the command cannot tell that the disk was changed, and goes on waiting.
         """
 
-        def seen(quorum: Quorum) -> bool:
+        def check(quorum: Quorum) -> bool:
             newest = max((r.last_fetch_ms for r in quorum.progress if r.key.id == node), default=-1)
             return newest <= 0 or quorum.now_ms - newest > 3 * STOPPED_MS
 
-        self.until(seen, f"node {node} to be stopped for a while")
+        self.until(check, f"node {node} to be stopped for a while")
 
     def ghost(self, node: int) -> None:
         """Waits until the node is listed as a ghost, which no longer fetches."""
 
-        def seen(quorum: Quorum) -> bool:
+        def check(quorum: Quorum) -> bool:
             mine = [m for m in health(quorum, LivenessLimits()).members if m.key.id == node]
             return any(m.state is MemberState.GHOST for m in mine)
 
-        self.until(seen, f"node {node} to be a ghost")
+        self.until(check, f"node {node} to be a ghost")
 
 
 class ReplaceCommand:

@@ -49,8 +49,8 @@ def consumed(cluster: KafkaCluster, topic: str, partition: int = 0) -> list[tupl
         while (message := consumer.poll(30)) is not None and message.error() is None:
             key, value = message.key() or b"", message.value() or b""
             headers = cast("list[tuple[str, bytes]]", message.headers() or [])
-            told = [f"{name}={text.decode()}" for name, text in headers]
-            found.append((key.decode(), value.decode(), message.timestamp()[1], told))
+            header_texts = [f"{name}={text.decode()}" for name, text in headers]
+            found.append((key.decode(), value.decode(), message.timestamp()[1], header_texts))
     finally:
         consumer.close()
     assert message is not None, f"{topic}-{partition}: no end within 30 s"
@@ -58,5 +58,5 @@ def consumed(cluster: KafkaCluster, topic: str, partition: int = 0) -> list[tupl
 
 
 def expected(counts: Counts) -> Counter[str]:
-    every = {"common": counts.common, "tail": counts.tail, "kept": counts.kept}
+    every = {"common": counts.common, "tail": counts.tail, "kept": counts.newer}
     return Counter(f"{prefix}-{n}" for prefix, count in every.items() for n in range(count))

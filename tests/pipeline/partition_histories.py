@@ -77,17 +77,17 @@ class Diary:
     def write(
         self,
         minute: float,
-        told: Sequence[Survey],
+        surveys: Sequence[Survey],
         *,
         kind: SnapshotKind = SnapshotKind.FULL,
         brokers: Sequence[dict[str, Any]] = (),
         quorum: dict[str, Any] | None = None,
         missed: int = 0,
     ) -> Observation:
-        """A snapshot at that minute after noon; for changes, ``told`` is what has changed."""
+        """A snapshot at that minute after noon; for changes, ``surveys`` are those that have changed."""
         at = minute_of(minute)
         with SnapshotWriter(self.root, new_name(self.cluster_id, at, "t")) as writer:
-            writer.partitions(batch_of(told, {}))
+            writer.partitions(batch_of(surveys, {}))
             writer.brokers = list(brokers)
             writer.quorum = quorum
             changes = kind is SnapshotKind.CHANGES

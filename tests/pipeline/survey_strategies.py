@@ -85,9 +85,9 @@ def surveys(seed: int, count: int) -> list[Survey]:
 
 
 def write(
-    root: StoragePath, cluster_id: str, told: Sequence[Survey], at: datetime = NOON, mark: str = "t"
+    root: StoragePath, cluster_id: str, surveys: Sequence[Survey], at: datetime = NOON, mark: str = "t"
 ) -> Observation:
     """A full snapshot of those partitions."""
     with SnapshotWriter(root, new_name(cluster_id, at, mark)) as writer:
-        writer.partitions(batch_of(told, {}))
+        writer.partitions(batch_of(surveys, {}))
         return writer.commit(at, "0.1.0")

@@ -183,7 +183,7 @@ class SimulatedSide(SimulatedClusterDriver):
         self._done(UpdateFeature(ELR_FEATURE, level))
 
     def _done(self, body: SetConfig | UpdateFeature) -> None:
-        answer = self.told(body)
+        answer = self.applied(body)
         assert isinstance(answer, Done) and answer.refusal is None, answer
 
     def replace_disk(self, broker: int, index: int) -> None:
@@ -253,7 +253,7 @@ class RealSide(RealClusterDriver):
 
     def wait_for(self, wanted: States) -> States:
         def same() -> bool:
-            return all(self.snapshot(tp) == seen for tp, seen in wanted.items())
+            return all(self.snapshot(tp) == state for tp, state in wanted.items())
 
         try:
             wait_until(same, "the simulator's state", SETTLE_SECONDS, passing=(NoAnswer, KeyError))
@@ -315,8 +315,8 @@ class RealSide(RealClusterDriver):
         """A killed process keeps its page cache, so after SIGKILL the logs are cut to what a power loss leaves."""
         for broker in brokers:
             self.cluster.node(broker).kill()
-            for tp, seen in left.items():
-                log = seen.logs.get(broker)
+            for tp, state in left.items():
+                log = state.logs.get(broker)
                 if log is not None:
                     cut_log(self.cluster.node(broker), tp.topic, tp.partition, log.end)
         self._wait_fenced(*brokers)

@@ -205,13 +205,13 @@ def unexpected_states(point: ComparedStep) -> list[str]:
     """Where a state differs from what the script says."""
     problems = []
     for name, shown in point.step.shows.items():
-        seen = point.expected[_partition(name)]
+        state = point.expected[_partition(name)]
         for field in shown.model_fields_set:
             wanted = getattr(shown, field)
             if field == "ends":
-                is_ = {broker: log.end for broker, log in seen.logs.items() if log and broker in wanted}
+                is_ = {broker: log.end for broker, log in state.logs.items() if log and broker in wanted}
             else:
-                is_ = getattr(seen, field)
+                is_ = getattr(state, field)
             if is_ != wanted:
                 problems.append(f"{name}: {field} is {is_}, not {wanted}")
     return problems
@@ -258,8 +258,8 @@ def _partition(name: str) -> TopicPartition:
 def difference_lines(wanted: States, found: States) -> list[str]:
     """One line for each value that differs: ``simulated`` against ``real``."""
     return [
-        f"{tp}: {field}: simulated {getattr(seen, field)}, real {getattr(found[tp], field)}"
-        for tp, seen in wanted.items()
+        f"{tp}: {field}: simulated {getattr(state, field)}, real {getattr(found[tp], field)}"
+        for tp, state in wanted.items()
         for field in PartitionSnapshot._fields
-        if getattr(seen, field) != getattr(found[tp], field)
+        if getattr(state, field) != getattr(found[tp], field)
     ]

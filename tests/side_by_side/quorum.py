@@ -114,9 +114,9 @@ class Controllers:
         controller = self.ids[wanted.controller]
         if add:
             return await membership.add_voter(self.hosts.voter(controller), MemoryRecorder())
-        held = [key for key in (await membership.describe()).voters.keys if key.id == controller]
+        voter_keys = [key for key in (await membership.describe()).voters.keys if key.id == controller]
         present = ReplicaKey(controller, self.hosts.directory(controller))
-        key = held[0] if held and not wanted.by_disk else present
+        key = voter_keys[0] if voter_keys and not wanted.by_disk else present
         return await membership.remove_voter(key, MemoryRecorder())
 
 
@@ -158,7 +158,7 @@ async def play(
     """What the quorum comes to after each step, None where nobody leads it; where it is ``wanted`` to come to
     something, when it has.
     """
-    seen: list[QuorumSnapshot | None] = []
+    snapshots: list[QuorumSnapshot | None] = []
     async with side.backend() as backend:
         membership = membership_of(backend)
         await membership.open()
@@ -176,8 +176,8 @@ async def play(
 
             what = f"step {number + 1}, {step}, to come to {wanted[number : number + 1]}"
             quorum = await side.until(lambda: described(membership), right, what)
-            seen.append(None if quorum is None else controllers.snapshot(quorum))
-    return seen
+            snapshots.append(None if quorum is None else controllers.snapshot(quorum))
+    return snapshots
 
 
 def _led(quorum: Quorum | None) -> bool:

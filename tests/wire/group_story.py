@@ -197,8 +197,8 @@ def _shared(side: GroupSide, *consumers: GroupConsumer) -> GroupView:
         view = _view(side)
         if view is None or view.state not in ("STABLE", "EMPTY"):
             return None
-        told = {one.client_id: one.partitions for one in view.members}
-        return view if told == {one.name: len(one.assigned) for one in consumers} else None
+        assigned = {one.client_id: one.partitions for one in view.members}
+        return view if assigned == {one.name: len(one.assigned) for one in consumers} else None
 
     names = ", ".join(one.name for one in consumers) or "nobody"
     return _wait_for(shared, f"{names} to share the partitions")
@@ -255,11 +255,11 @@ async def _backend(side: GroupSide) -> AsyncIterator[LiveBackend]:
         await backend.close()
 
 
-def _wait_for(look: Callable[[], T | None], what: str) -> T:
-    """What ``look`` returns, as soon as that is something."""
+def _wait_for(condition: Callable[[], T | None], what: str) -> T:
+    """What ``condition`` returns, as soon as that is something."""
     deadline = time.monotonic() + WAIT
     while True:
-        found = look()
+        found = condition()
         if found:
             return found
         assert time.monotonic() < deadline, f"waited for {what}"

@@ -16,7 +16,7 @@ Orders = Mapping[TopicPartition, Sequence[tuple[int, ...]]]
 
 
 def journal_problems(
-    directory: Path, seen: Orders, cut_short: Collection[int], *, settled: bool
+    directory: Path, orders_shown: Orders, cut_short: Collection[int], *, settled: bool
 ) -> Iterator[str]:
     """What is wrong in the journals below ``directory``, as sentences.
 
@@ -32,8 +32,8 @@ def journal_problems(
     for run in runs:
         if not run.ended and int(run.header.get("pid", 0)) not in cut_short:
             yield f"the journal does not say that run {run.run_id} ended"
-    yield from _unannounced(runs, seen)
-    yield from _never_applied(runs, seen)
+    yield from _unannounced(runs, orders_shown)
+    yield from _never_applied(runs, orders_shown)
     if settled and not left_open(runs).nothing:
         yield f"the journal leaves open: {left_open(runs)}"
 
@@ -55,15 +55,15 @@ def _written(runs: Iterable[RunRecord]) -> Iterator[tuple[TopicPartition, tuple[
                 yield row.tp, row.order if event.action == REORDER else row.replicas, applied
 
 
-def _unannounced(runs: Iterable[RunRecord], seen: Orders) -> Iterator[str]:
+def _unannounced(runs: Iterable[RunRecord], orders_shown: Orders) -> Iterator[str]:
     may_stand = {(tp, order) for tp, order, applied in _written(runs) if applied is not False}
-    for tp, orders in seen.items():
+    for tp, orders in orders_shown.items():
         for order in orders[1:]:
             if (tp, order) not in may_stand:
                 yield f"{tp}: {list(order)} stood, and the journal does not announce it, or says it was refused"
 
 
-def _never_applied(runs: Iterable[RunRecord], seen: Orders) -> Iterator[str]:
+def _never_applied(runs: Iterable[RunRecord], orders_shown: Orders) -> Iterator[str]:
     for tp, order, applied in _written(runs):
-        if applied and order not in seen[tp]:
+        if applied and order not in orders_shown[tp]:
             yield f"{tp}: the journal says that {list(order)} was applied, and it never stood"

@@ -109,8 +109,8 @@ def prelude(world: World, random: Random) -> None:
     awaited: set[int] = set()
     if waiting and random.random() < 0.8:
         # Whoever one of them waits for stays away; everybody else comes back, and has something to say.
-        held = world.image.partitions[random.choice(waiting)]
-        awaited = {*held.isr, *held.elr, *held.last_known_elr}
+        registration = world.image.partitions[random.choice(waiting)]
+        awaited = {*registration.isr, *registration.elr, *registration.last_known_elr}
     for number in world.specs:
         if number in awaited:
             world.kill_broker(number)
@@ -153,7 +153,7 @@ class Incident:
     async def run(self) -> IncidentResult:
         """Everything in turn; a defect of the tool is a sentence, not an exception."""
         prelude(self.world, self.random)
-        orders = {tp: held.replicas for tp, held in self.world.image.partitions.items()}
+        orders = {tp: registration.replicas for tp, registration in self.world.image.partitions.items()}
         offline = list(self.world.image.leaderless())
         self._elections = Elections(self.simulation)
         self.world.events.subscribers.append(self._elections)
@@ -290,9 +290,11 @@ class Incident:
     # Afterwards.
 
     def _check(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        for tp, held in self.world.image.partitions.items():
-            if held.replicas != orders[tp]:
-                self.wrong.append(f"{tp}: the order {list(orders[tp])} was left as {list(held.replicas)}")
+        for tp, registration in self.world.image.partitions.items():
+            if registration.replicas != orders[tp]:
+                self.wrong.append(
+                    f"{tp}: the order {list(orders[tp])} was left as {list(registration.replicas)}"
+                )
         for document in self._documents:
             rows = {(row["topic"], row["partition"]): row for row in document["partitions"]}
             for row in document["elections"]:
@@ -308,38 +310,45 @@ class Incident:
         self,
         tp: TopicPartition,
         row: Mapping[str, Any],
-        told: Mapping[str, Any],
+        planned: Mapping[str, Any],
     ) -> None:
-        """``told`` is the loss that the plan named."""
-        held = self.world.image.partitions[tp]
-        if held.leader_epoch < row["leaderEpoch"]:
-            self.wrong.append(f"{tp}: epoch {row['leaderEpoch']} was told, and it is {held.leader_epoch}")
-        if held.leader_epoch == row["leaderEpoch"] and held.leader not in (row["leader"], NO_LEADER):
-            self.wrong.append(f"{tp}: {row['leader']} was told to lead, and {held.leader} does")
+        """``planned`` is the loss that the plan named."""
+        state = self.world.image.partitions[tp]
+        if state.leader_epoch < row["leaderEpoch"]:
+            self.wrong.append(f"{tp}: epoch {row['leaderEpoch']} was told, and it is {state.leader_epoch}")
+        if state.leader_epoch == row["leaderEpoch"] and state.leader not in (
+            row["leader"],
+            NO_LEADER,
+        ):
+            self.wrong.append(f"{tp}: {row['leader']} was told to lead, and {state.leader} does")
         logs = self._elections.at.get(tp)
         if logs is None or row["leader"] not in logs:
             return
         chosen = logs[row["leader"]]
         # A broker whose log is known has answered, whatever became of it in the same survey.
-        answered = logs.keys() - {row["leader"]} - set(told["unanswered"])
+        answered = logs.keys() - {row["leader"]} - set(planned["unanswered"])
         others = [logs[number] for number in answered]
         offsets = count(lost(chosen, others))
         # A machine that lost its power after it had answered has lost records by itself.
-        fewer = offsets < told["atLeast"] and not any(fault.startswith("power") for fault in self.faults)
-        if fewer or (told["atMost"] is not None and offsets > told["atMost"]):
-            self.wrong.append(f"{tp}: {offsets} offsets lost, told {told['atLeast']} to {told['atMost']}")
+        fewer = offsets < planned["atLeast"] and not any(fault.startswith("power") for fault in self.faults)
+        if fewer or (planned["atMost"] is not None and offsets > planned["atMost"]):
+            self.wrong.append(
+                f"{tp}: {offsets} offsets lost, told {planned['atLeast']} to {planned['atMost']}"
+            )
         if tp.topic == SAFE:
             # Only balanced waits for one that answered while it could not be elected yet.
             waited = answered if self.strategy == "balanced" else answered - self._elections.fenced
-            self._kept(tp, chosen, [logs[number] for number in waited])
+            self._check_nothing_acknowledged_is_lost(tp, chosen, [logs[number] for number in waited])
 
-    def _kept(self, tp: TopicPartition, chosen: Log, others: Iterable[Log]) -> None:
+    def _check_nothing_acknowledged_is_lost(
+        self, tp: TopicPartition, chosen: Log, others: Iterable[Log]
+    ) -> None:
         """Nothing acknowledged with acks=all, and held by somebody who could be elected and answered, is gone."""
         gone = missing(chosen, self._elections.acknowledged[tp])
         for log in others:
-            held = [span for span in gone if not missing(log, (span,))]
-            if held:
-                self.wrong.append(f"{tp}: {held} were acknowledged, held by a candidate, and are lost")
+            survivors = [span for span in gone if not missing(log, (span,))]
+            if survivors:
+                self.wrong.append(f"{tp}: {survivors} were acknowledged, held by a candidate, and are lost")
 
 
 async def incident(seed: int, directory: Path, servers: list[ForkServer]) -> IncidentResult:

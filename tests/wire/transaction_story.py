@@ -163,8 +163,8 @@ STORY: Story = {
 
 def _view(side: StorySide, topic: str, end: int) -> TransactionView:
     """When everything up to ``end``, markers included, is replicated."""
-    told = _replicated(side, topic, end)
-    row = told.partitions[Partition(topic, 0)]
+    transactions = _replicated(side, topic, end)
+    row = transactions.partitions[Partition(topic, 0)]
     return TransactionView(
         records_read(side, topic, "read_committed"),
         records_read(side, topic, "read_uncommitted"),
@@ -177,7 +177,7 @@ def _view(side: StorySide, topic: str, end: int) -> TransactionView:
                 one.transaction.start_offset,
                 one.transaction.epoch,
             )
-            for one in told.rows
+            for one in transactions.rows
         ),
     )
 
@@ -186,11 +186,11 @@ def _replicated(side: StorySide, topic: str, end: int) -> PartitionsTransactions
     """Waits until the high watermark is ``end`` or later."""
     where = Partition(topic, 0)
 
-    def told_now() -> PartitionsTransactions | None:
-        told = asyncio.run(_read(side, topic))
-        return told if where in told.partitions and told.partitions[where].high_watermark >= end else None
+    def replicated() -> PartitionsTransactions | None:
+        read = asyncio.run(_read(side, topic))
+        return read if where in read.partitions and read.partitions[where].high_watermark >= end else None
 
-    return _wait_for(told_now, f"{topic} to be replicated up to {end}")
+    return _wait_for(replicated, f"{topic} to be replicated up to {end}")
 
 
 async def _read(side: StorySide, topic: str) -> PartitionsTransactions:
@@ -296,11 +296,11 @@ def committed_records(side: StorySide, topic: str, count: int) -> tuple[tuple[in
     return _wait_for(enough, f"{count} committed records of {topic}")
 
 
-def _wait_for(look: Callable[[], T | None], what: str) -> T:
-    """What ``look`` returns, as soon as that is something."""
+def _wait_for(condition: Callable[[], T | None], what: str) -> T:
+    """What ``condition`` returns, as soon as that is something."""
     deadline = time.monotonic() + WAIT
     while True:
-        found = look()
+        found = condition()
         if found:
             return found
         assert time.monotonic() < deadline, f"waited for {what}"

@@ -26,8 +26,8 @@ class Elections:
     orders: dict[TopicPartition, list[tuple[int, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for tp, held in self.simulation.world.image.partitions.items():
-            self.orders[tp] = [held.replicas]
+        for tp, registration in self.simulation.world.image.partitions.items():
+            self.orders[tp] = [registration.replicas]
 
     def __call__(self, event: Event) -> None:
         if not isinstance(event, MetadataCommitted):
@@ -58,10 +58,10 @@ def lost(chosen: Log, others: Iterable[Log]) -> tuple[EpochSpan, ...]:
 
 
 def _lacking(log: Log, spans: Iterable[EpochSpan]) -> list[EpochSpan]:
-    held = {span.epoch: span for span in log.spans}
+    spans_of = {span.epoch: span for span in log.spans}
     lacking = []
     for span in spans:
-        mine = held.get(span.epoch)
+        mine = spans_of.get(span.epoch)
         parts = (
             [(span.start, span.end)]
             if mine is None

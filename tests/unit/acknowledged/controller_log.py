@@ -83,11 +83,11 @@ class ControllerLog:
 
     def facts(self, logs: dict[int, ReplicaLog | Unknown], min_isr: int = 2) -> PartitionFacts:
         history = self.folded()
-        held = history.intervals(next(history.partitions()))[-1].registration
-        found = survey(logs, isr=held.isr, elr=None, last_known_elr=None)
-        state = found.state._replace(leader_epoch=held.leader_epoch, leader=held.leader)
-        told = Survey(state, found.replicas, min_isr)
-        return PartitionFacts(told, compacted=False, in_sync=in_sync_history(history, told))
+        registration = history.intervals(next(history.partitions()))[-1].registration
+        found = survey(logs, isr=registration.isr, elr=None, last_known_elr=None)
+        state = found.state._replace(leader_epoch=registration.leader_epoch, leader=registration.leader)
+        surveyed = Survey(state, found.replicas, min_isr)
+        return PartitionFacts(surveyed, compacted=False, in_sync=in_sync_history(history, surveyed))
 
     def history(self, logs: dict[int, ReplicaLog | Unknown] | None = None) -> InSyncHistory:
         found = self.facts(NOBODY_ANSWERED if logs is None else logs).in_sync

@@ -37,9 +37,9 @@ def command_line(name: str, *arguments: str) -> list[str]:
 def environment(home: Path, **more: str) -> dict[str, str]:
     """An environment whose settings and records are in ``home``, and nowhere else."""
     ours = ("XDG_", "_KTRIAGE", "COLUMNS")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return {
-        **kept,
+        **inherited,
         "HOME": str(home),
         "XDG_STATE_HOME": str(home / "state"),
         "XDG_CONFIG_HOME": str(home / "config"),

@@ -20,7 +20,7 @@ class Standing:
 
     def __init__(self, moment: str) -> None:
         self.moment = moment
-        self.told = asyncio.Event()
+        self.signalled = asyncio.Event()
 
     async def in_survey(self) -> None:
         if self.moment == "survey":
@@ -30,8 +30,8 @@ class Standing:
     async def in_flight(self) -> None:
         self._here()
         if self.moment == "flight":
-            asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self.told.set)
-            await self.told.wait()
+            asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self.signalled.set)
+            await self.signalled.wait()
         elif self.moment == "hanging":
             await asyncio.Event().wait()
         elif self.moment == "stuck":

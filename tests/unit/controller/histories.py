@@ -87,18 +87,18 @@ class History:
         self, before: ClusterImage, effect: Effect, tp: TopicPartition, excuses: frozenset[Excuse]
     ) -> Iterator[Violation]:
         elr = before.rules.elr
-        was, held = before.partitions[tp], effect.image.partitions[tp]
+        was, after = before.partitions[tp], effect.image.partitions[tp]
         change = effect.changes.get(tp)
         if change is not None and _unclean(was, change):
             excuses |= {Excuse.UNCLEAN_ELECTION}
-        if was.reassigning or held.reassigning:
+        if was.reassigning or after.reassigning:
             excuses |= {Excuse.REASSIGNMENT}
         min_isr = before.effective_min_isr(tp.topic)
-        yield from step_violations(was, change, held, min_isr, elr=elr, excuses=excuses)
+        yield from step_violations(was, change, after, min_isr, elr=elr, excuses=excuses)
         # What a reassignment leaves in the ELR stays there when it is done.
         lasting = frozenset({Excuse.REASSIGNMENT} if self.reassigned else ())
         min_isr = effect.image.effective_min_isr(tp.topic)
-        yield from state_violations(held, min_isr, elr=elr, excuses=lasting)
+        yield from state_violations(after, min_isr, elr=elr, excuses=lasting)
 
 
 def _registered() -> dict[int, BrokerRegistration]:
@@ -152,10 +152,12 @@ def _lose_directory(image: ClusterImage, event: Event) -> Effect:
 
 def _new_isr(image: ClusterImage, event: Event) -> Effect:
     tp = _partition(image, event)
-    held = image.partitions[tp]
-    wanted = (held.leader, *(broker for broker in event.chosen if broker != held.leader))
+    registration = image.partitions[tp]
+    wanted = (registration.leader, *(broker for broker in event.chosen if broker != registration.leader))
     isr = tuple(IsrMember(broker) for broker in wanted)
-    request = AlterPartition(held.leader, held.leader_epoch, held.partition_epoch, isr)
+    request = AlterPartition(
+        registration.leader, registration.leader_epoch, registration.partition_epoch, isr
+    )
     return alter_partition(image, tp, request).effect
 
 

@@ -22,18 +22,18 @@ def rows(section: str) -> list[Row]:
 
 
 def registration(row: Row) -> Registration:
-    held = row["partition"]
+    partition = row["partition"]
     return Registration(
-        replicas=tuple(held["replicas"]),
-        isr=tuple(held["isr"]),
-        leader=held["leader"],
-        leader_epoch=held["leaderEpoch"],
-        partition_epoch=held["partitionEpoch"],
-        elr=tuple(held["elr"]),
-        last_known_elr=tuple(held["lastKnownElr"]),
-        leader_recovery_state=LeaderRecoveryState(held["leaderRecoveryState"]),
-        removing=tuple(held["removing"]),
-        adding=tuple(held["adding"]),
+        replicas=tuple(partition["replicas"]),
+        isr=tuple(partition["isr"]),
+        leader=partition["leader"],
+        leader_epoch=partition["leaderEpoch"],
+        partition_epoch=partition["partitionEpoch"],
+        elr=tuple(partition["elr"]),
+        last_known_elr=tuple(partition["lastKnownElr"]),
+        leader_recovery_state=LeaderRecoveryState(partition["leaderRecoveryState"]),
+        removing=tuple(partition["removing"]),
+        adding=tuple(partition["adding"]),
     )
 
 

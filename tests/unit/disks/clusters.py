@@ -34,16 +34,18 @@ def cluster(
 ) -> DiskCluster:
     """Three brokers; ``on_b`` are (broker, partition) pairs on their second dir, all else is on the first."""
     second = set(on_b)
-    held: dict[int, dict[str, frozenset[TopicPartition]]] = {}
+    replica_dirs: dict[int, dict[str, frozenset[TopicPartition]]] = {}
     for broker in (1, 2, 3):
         mine = {s.tp for s in states if broker in s.replicas}
         b = {found for found in mine if (broker, found.partition) in second}
         dirs = {A: frozenset(mine - b), B: frozenset(b)}
-        held[broker] = {path: tps for path, tps in dirs.items() if LogDirPlace(broker, path) not in failed}
+        replica_dirs[broker] = {
+            path: tps for path, tps in dirs.items() if LogDirPlace(broker, path) not in failed
+        }
     return DiskCluster(
         states,
         {b: Broker(b, "host", 9092, None, b in fenced) for b in (1, 2, 3)},
-        held,
+        replica_dirs,
         {"orders": min_isr},
         shipped((4, 3), elr=elr),
         frozenset({"orders"}) if unclean else frozenset(),

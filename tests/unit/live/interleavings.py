@@ -53,7 +53,7 @@ class Step(NamedTuple):
     call: str
     answers: int
     state: State
-    seen: tuple[State, ...]
+    states_shown: tuple[State, ...]
 
 
 class Interleaved:
@@ -67,7 +67,7 @@ class Interleaved:
         self.wrong: list[str] = []
         self.journal: list[tuple[str, str, Any]] = []
         self.done: list[str] = []
-        self.held: int | None = None
+        self.our_leader: int | None = None
         # Somebody else wrote the very order of our plan: that cannot be told from our own write (README, "Limits").
         self.same_order = False
         self.read_leaders: set[int] = set()
@@ -149,14 +149,14 @@ class Interleaved:
             raise BackendError("connection reset")
         await asyncio.sleep(0)
         self.surveyed = self.state
-        told: dict[TopicPartition, Mapping[int, ReplicaLog | Unknown]] = {}
+        logs: dict[TopicPartition, Mapping[int, ReplicaLog | Unknown]] = {}
         for state in states:
             brokers = [broker for broker in state.replicas if broker in REPLICAS]
-            told[state.tp] = {
+            logs[state.tp] = {
                 b: replica_log(*self.state.log(b)) if b in self.state.answering else SILENT for b in brokers
             }
-        self._answered(repr(told))
-        return told
+        self._answered(repr(logs))
+        return logs
 
     def connection(self, broker: int) -> object | None:
         return self.state.processes[broker - 1] if broker in REPLICAS else None
@@ -173,18 +173,18 @@ class Interleaved:
         self, orders: Mapping[TopicPartition, tuple[int, ...]]
     ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         order = orders[TP]
-        told = self._step("write_orders")
-        if told == ("refused",):
+        action = self._step("write_orders")
+        if action == ("refused",):
             return {TP: NOT_CONTROLLER}
-        if told == ("lost",):
+        if action == ("lost",):
             raise BackendError("connection reset")
         self._check_write(order)
-        if told == LATE:
+        if action == LATE:
             self.state = self.state._replace(late_order=order)
             raise BackendError("no answer within 30 s")
         self.state = self.state._replace(replicas=order, writer="ours")
         self.done.append(self._name(order))
-        return await self._carried_out(told)
+        return await self._carried_out(action)
 
     async def elect(
         self, partitions: object, *, preferred: bool
@@ -203,13 +203,13 @@ class Interleaved:
         return await self._elect(designated)
 
     async def _elect(self, election: Any) -> Mapping[TopicPartition, PartitionRefusal | None]:
-        told = self._step("elect")
-        if told == ("refused",):
+        action = self._step("elect")
+        if action == ("refused",):
             return {TP: NOT_CONTROLLER}
         self._check_election()
-        if told == ("lost",):
+        if action == ("lost",):
             raise BackendError("connection reset")
-        if told == LATE:
+        if action == LATE:
             self.state = self.state._replace(pending=not self.setting.native)
             raise BackendError("no answer within 30 s")
         before = self.state
@@ -220,16 +220,16 @@ class Interleaved:
         if self.state.leader == NO_LEADER:
             self._answered("nobody")
             return {TP: NOBODY_ELIGIBLE}
-        self.held = self.state.leader
+        self.our_leader = self.state.leader
         self.done.append("elect")
-        return await self._carried_out(told)
+        return await self._carried_out(action)
 
-    async def _carried_out(self, told: Action | None) -> Mapping[TopicPartition, PartitionRefusal | None]:
-        if told == ("die",):
+    async def _carried_out(self, action: Action | None) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        if action == ("die",):
             self.died = True
             raise Died
         self._step("answer")
-        if told == ("no answer",):
+        if action == ("no answer",):
             raise BackendError("no answer within 30 s")
         await asyncio.sleep(0)
         self._answered("done")
@@ -243,9 +243,9 @@ class Interleaved:
             self.journal.append(("before", action, None))
         return action
 
-    def after(self, entry: str, told: Mapping[str, object]) -> None:
+    def after(self, entry: str, detail: Mapping[str, object]) -> None:
         if not self.died:
-            self.journal.append(("after", entry, told))
+            self.journal.append(("after", entry, detail))
 
     # What must hold.
 
@@ -275,9 +275,9 @@ class Interleaved:
         if read.log(row.leader) != log:
             self.wrong.append(f"an election was sent of the log {read.log(row.leader)}, planned {log}")
         for broker in read.live & set(REPLICAS):
-            told = broker in self.surveyed.answering or broker not in self.setting.live
+            answered = broker in self.surveyed.answering or broker not in self.setting.live
             known = broker in self.setting.answering and broker in self.setting.live
-            if told and not known and read.log(broker) > log:
+            if answered and not known and read.log(broker) > log:
                 self.wrong.append(f"an election was sent although {broker} has a better log")
 
     def check_end(self, election: Election | None) -> None:
@@ -312,28 +312,28 @@ class Interleaved:
             self.wrong.append(f"{election.outcome} with {election.leader}, planned {row.leader}")
         if (
             election.outcome is Outcome.STALE
-            and self.held == row.leader
+            and self.our_leader == row.leader
             and self.state.topic_id == row.topic_id
         ):
             self.wrong.append("our own election is told as stale")
 
     def _check_journal(self, *, open_order: bool, late: bool) -> None:
         done = {*self.done, *(["reorder"] if self.same_order else [])}
-        for kind, action, told in self.journal:
-            if kind == "after" and TP in told.get("applied", ()) and action not in done:
+        for kind, action, detail in self.journal:
+            if kind == "after" and TP in detail.get("applied", ()) and action not in done:
                 self.wrong.append(f"the journal says that {action} was applied")
             if (
                 kind == "after"
-                and TP in told.get("refused", ())
+                and TP in detail.get("refused", ())
                 and self.done.count(action) > self._begun(action) - 1
             ):
                 self.wrong.append(f"the journal says that {action} was refused")
         known = False
-        for kind, action, told in self.journal:
+        for kind, action, detail in self.journal:
             if action == "reorder":
-                known = kind == "before" or TP not in told.get("refused", ())
+                known = kind == "before" or TP not in detail.get("refused", ())
             elif action == "restore" and kind == "after":
-                known = known and TP not in told.get("applied", ())
+                known = known and TP not in detail.get("applied", ())
         if open_order and not known and not self._in_doubt():
             self.wrong.append("an order of ours is left, and the journal does not know it")
         if late and not self._in_doubt():
@@ -341,8 +341,8 @@ class Interleaved:
 
     def _in_doubt(self) -> bool:
         """Whether a write of our order has no end in the journal that says what became of it."""
-        ended = [told for kind, name, told in self.journal if (kind, name) == ("after", "reorder")]
-        settled = sum(TP in told.get("applied", ()) or TP in told.get("refused", ()) for told in ended)
+        ended = [detail for kind, name, detail in self.journal if (kind, name) == ("after", "reorder")]
+        settled = sum(TP in detail.get("applied", ()) or TP in detail.get("refused", ()) for detail in ended)
         return self._begun("reorder") > settled
 
     def _begun(self, action: str) -> int:
@@ -425,7 +425,14 @@ def _explore(setting: Setting, depth: int, begin: Sequence[dict[int, Action]]) -
                 for action in (*actions(step.state, setting), *FAULTS.get(step.call, ())):
                     fault = action in FAULTS.get(step.call, ())
                     after = step.state if fault else happened(step.state, action)
-                    key = (number, step.call, step.answers, step.seen, after, action if fault else None)
+                    key = (
+                        number,
+                        step.call,
+                        step.answers,
+                        step.states_shown,
+                        after,
+                        action if fault else None,
+                    )
                     if known.get(key, 0) >= left:
                         alike += 1
                         continue

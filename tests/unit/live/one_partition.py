@@ -108,16 +108,16 @@ class Cluster:
     async def write_orders(
         self, orders: Mapping[TopicPartition, tuple[int, ...]]
     ) -> Mapping[TopicPartition, PartitionRefusal | None]:
-        told = self.called("write_orders")
+        refusal = self.called("write_orders")
         self.replicas = orders[TP]
-        return {TP: told}
+        return {TP: refusal}
 
     async def elect(
         self, partitions: object, *, preferred: bool
     ) -> Mapping[TopicPartition, PartitionRefusal | None]:
-        told = self.called("elect")
+        refusal = self.called("elect")
         self.elects()
-        return {TP: told}
+        return {TP: refusal}
 
     async def designates(self) -> bool:
         return self.native
@@ -125,9 +125,9 @@ class Cluster:
     async def designate(
         self, leaders: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, PartitionRefusal | None]:
-        told = self.called("elect")
+        refusal = self.called("elect")
         self.elects(leaders[TP])
-        return {TP: told}
+        return {TP: refusal}
 
     async def blocks_on_dead_last_known_leader(self) -> bool:
         return False
@@ -137,7 +137,7 @@ class Journal:
     """What was recorded, by action, and what happens when something is."""
 
     def __init__(self, at: Mapping[str, Callable[[], None]] | None = None) -> None:
-        self.told: list[tuple[str, Mapping[str, object]]] = []
+        self.ended: list[tuple[str, Mapping[str, object]]] = []
         self._at = dict(at or {})
 
     def before(self, action: str, detail: object) -> str:
@@ -146,8 +146,8 @@ class Journal:
             do()
         return action
 
-    def after(self, entry: str, told: Mapping[str, object]) -> None:
-        self.told.append((entry, told))
+    def after(self, entry: str, detail: Mapping[str, object]) -> None:
+        self.ended.append((entry, detail))
 
 
 class NeverStop:

@@ -186,10 +186,10 @@ def start(setting: Setting) -> State:
 def plan(setting: Setting) -> PlanRow:
     """The best log among the live replicas that answer; the others behind it, by rank, and the silent ones last."""
     state = start(setting)
-    told = {b: state.log(b) for b in REPLICAS if b in setting.answering}
-    ranked = sorted(told, key=lambda b: (b not in setting.live, (-told[b][0], -told[b][1]), b))
-    order = (*ranked, *(b for b in REPLICAS if b not in told))
-    found = planned_row(state.partition(), order, told, standings=_standings(setting))
+    answered = {b: state.log(b) for b in REPLICAS if b in setting.answering}
+    ranked = sorted(answered, key=lambda b: (b not in setting.live, (-answered[b][0], -answered[b][1]), b))
+    order = (*ranked, *(b for b in REPLICAS if b not in answered))
+    found = planned_row(state.partition(), order, answered, standings=_standings(setting))
     return found._replace(clean_electors=setting.elr)
 
 

@@ -22,7 +22,7 @@ from tests.unit.live.one_partition import BEHIND, NEWEST, STALE, TP, Cluster, Jo
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the pauses between attempts, and with a short wait for what never shows."""
     monkeypatch.setattr(attempts_module, "BACKOFF", 0.0)
-    monkeypatch.setattr(module, "ORDER_SEEN_FOR", 0.05)
+    monkeypatch.setattr(module, "ORDER_VISIBLE_WITHIN", 0.05)
     monkeypatch.setattr(module, "READ_BACK_FOR", 0.05)
 
 
@@ -80,8 +80,8 @@ def test_an_order_whose_answer_leaves_the_partition_out_is_put_back_and_told_as_
     cluster, journal = three((1, 2, 3), (2, 3, 1)), Journal()
     cluster.at["write_orders", 1] = lambda: LEFT_OUT
     election = elect(cluster, planned(cluster, (2, 3, 1)), journal)
-    assert journal.told[0] == ("reorder", {"applied": [], "refused": {}, "unknown": {TP: str(LEFT_OUT)}})
-    assert journal.told[1] == ("restore", {"applied": [TP], "refused": {}})
+    assert journal.ended[0] == ("reorder", {"applied": [], "refused": {}, "unknown": {TP: str(LEFT_OUT)}})
+    assert journal.ended[1] == ("restore", {"applied": [TP], "refused": {}})
     assert (election.outcome, election.leader, cluster.replicas) == (Outcome.ELECTED, 2, (1, 2, 3))
 
 
@@ -163,7 +163,7 @@ def test_an_order_that_is_changed_while_the_journals_line_is_written_is_not_elec
     assert (election.outcome, election.reason) == (Outcome.STALE, Reason.ASSIGNMENT)
     assert (cluster.leader, cluster.replicas, election.restored) == (-1, (3, 1, 2), False)
     assert "elect" not in cluster.calls
-    assert journal.told[1][0] == "elect" and "applied" not in journal.told[1][1]
+    assert journal.ended[1][0] == "elect" and "applied" not in journal.ended[1][1]
 
 
 def test_the_state_is_the_last_thing_that_is_read() -> None:
@@ -226,7 +226,7 @@ def test_an_order_without_an_answer_may_stand_and_is_put_back() -> None:
     cluster.at["write_orders", 1] = lost
     election = elect(cluster, planned(cluster, (2, 3, 1)), journal, attempts=0)
     assert (election.outcome, cluster.replicas) == (Outcome.FAILED, (1, 2, 3))
-    assert [action for action, _ in journal.told] == ["reorder", "restore"]
+    assert [action for action, _ in journal.ended] == ["reorder", "restore"]
 
 
 class Behind(Cluster):

@@ -214,6 +214,6 @@ async def test_a_preferred_election_is_told_once_the_preferred_replica_is_seen_t
 async def test_an_election_that_timed_out_at_the_controller_is_not_written_down_as_refused() -> None:
     journal = Journal()
     await hold_elections(cast("Any", Preferred(ErrorCode.request_timed_out)), True, [ONE], journal)
-    ((_, ended),) = journal.told
+    ((_, ended),) = journal.ended
     assert list(cast("Mapping[TopicPartition, str]", ended["unknown"])) == [ONE]
     assert not ended["refused"]

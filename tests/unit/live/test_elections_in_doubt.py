@@ -65,8 +65,8 @@ def test_while_it_may_be_carried_out_the_chosen_one_stays_first() -> None:
     election = elect(cluster, planned(cluster, (2, 3, 1)), journal, attempts=0)
     assert (election.outcome, election.restored) == (Outcome.FAILED, False)
     assert "may still be carried out for up to 150 s: broker 2 stays first" in election.detail
-    assert [action for action, _ in journal.told] == ["reorder", "elect"]
-    assert journal.told[1][1]["unknown"] == {TP: "no answer within 30 s"}
+    assert [action for action, _ in journal.ended] == ["reorder", "elect"]
+    assert journal.ended[1][1]["unknown"] == {TP: "no answer within 30 s"}
     cluster.elects()
     assert cluster.leader == 2
 
@@ -112,7 +112,7 @@ def test_where_somebody_puts_the_order_back_before_the_next_attempts_election_it
     """The order of the first attempt still stood when the row was judged; without it Kafka elects 1, which has the
     oldest log.
     """
-    monkeypatch.setattr(module, "ORDER_SEEN_FOR", 0.1)
+    monkeypatch.setattr(module, "ORDER_VISIBLE_WITHIN", 0.1)
     cluster = SlowOnce()
 
     class PutBack(Journal):

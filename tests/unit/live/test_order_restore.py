@@ -20,7 +20,7 @@ OURS = WrittenOrder(TP, "id", (1, 2, 3), (2, 3, 1))
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SEEN_FOR", 0.05)
+    monkeypatch.setattr(module, "ORDER_VISIBLE_WITHIN", 0.05)
     monkeypatch.setattr(module, "RESTORE_FOR", 0.6)
 
 
@@ -39,7 +39,7 @@ def test_our_order_is_put_back() -> None:
     cluster = standing_in((2, 3, 1))
     problems, journal = restore(cluster)
     assert (problems, cluster.replicas) == ({}, (1, 2, 3))
-    assert journal.told == [("restore", {"applied": [TP], "refused": {}})]
+    assert journal.ended == [("restore", {"applied": [TP], "refused": {}})]
 
 
 def test_an_order_that_somebody_else_wrote_is_left_alone() -> None:
@@ -73,7 +73,7 @@ def test_a_write_whose_answers_never_come_counts_as_done_once_its_order_is_seen_
     cluster.replicas = (2, 3, 1)
     problems, journal = restore(cluster)
     assert (problems, cluster.replicas) == ({}, (1, 2, 3))
-    assert journal.told[-1] == ("restore", {"applied": [TP], "unknown": {}})
+    assert journal.ended[-1] == ("restore", {"applied": [TP], "unknown": {}})
 
 
 class Mute(Cluster):
@@ -107,11 +107,11 @@ def test_our_order_that_comes_late_after_its_own_was_seen_is_put_back_again(
 ) -> None:
     """One look at its own order is not enough, and what was seen before our order came again does not count."""
     monkeypatch.setattr(module, "RESTORE_FOR", 5.0)
-    monkeypatch.setattr(module, "SEEN_FOR", 0.2)
+    monkeypatch.setattr(module, "ORDER_VISIBLE_WITHIN", 0.2)
     cluster = Mute(readings, writes)
     problems, journal = restore(cluster)
     assert (problems, cluster.replicas) == ({}, (1, 2, 3))
-    assert journal.told[-1] == ("restore", {"applied": [TP], "unknown": {}})
+    assert journal.ended[-1] == ("restore", {"applied": [TP], "unknown": {}})
 
 
 def test_a_restore_that_the_controller_refuses_for_a_moment_is_tried_again() -> None:
@@ -126,8 +126,8 @@ def test_a_restore_that_the_controller_refuses_for_a_moment_is_tried_again() -> 
     cluster.write_orders = refused  # type: ignore[method-assign]
     problems, journal = restore(cluster)
     assert (problems, cluster.replicas) == ({}, (1, 2, 3))
-    assert [set(told) for _, told in journal.told] == [{"applied", "refused"}] * 2
-    assert journal.told[0][1]["refused"] == {TP: "NOT_CONTROLLER"}
+    assert [set(told) for _, told in journal.ended] == [{"applied", "refused"}] * 2
+    assert journal.ended[0][1]["refused"] == {TP: "NOT_CONTROLLER"}
 
 
 def test_a_restore_that_timed_out_at_the_controller_is_not_written_down_as_refused() -> None:
@@ -135,7 +135,7 @@ def test_a_restore_that_timed_out_at_the_controller_is_not_written_down_as_refus
     late = PartitionRefusal(7, "REQUEST_TIMED_OUT", "", passing=True)
     cluster.at["write_orders", 1] = lambda: late
     _, journal = restore(cluster)
-    assert journal.told[0] == (
+    assert journal.ended[0] == (
         "restore",
         {"applied": [], "refused": {}, "unknown": {TP: "REQUEST_TIMED_OUT"}},
     )

@@ -33,7 +33,7 @@ ORIGINAL, WRITTEN = (1, 2, 3), (2, 3, 1)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts_module, "BACKOFF", 0.0)
-    monkeypatch.setattr(module, "ORDER_SEEN_FOR", 0.0)
+    monkeypatch.setattr(module, "ORDER_VISIBLE_WITHIN", 0.0)
 
 
 class LateWrite(Cluster):
@@ -60,7 +60,7 @@ def test_an_unanswered_write_that_never_came_leaves_the_order_open_although_the_
     assert (election.outcome, election.leader, cluster.replicas) == (Outcome.ELECTED, 2, ORIGINAL)
     assert not election.restored
     assert "that write may still be carried out for up to 150 s" in election.detail
-    assert journal.told[0] == ("reorder", {"applied": [], "unknown": {TP: "no answer within 10 s"}})
+    assert journal.ended[0] == ("reorder", {"applied": [], "unknown": {TP: "no answer within 10 s"}})
 
 
 def test_carried_out_before_the_next_attempt_it_is_our_order_and_is_put_back() -> None:
@@ -76,14 +76,14 @@ def test_carried_out_before_the_next_attempt_it_is_our_order_and_is_put_back() -
     election = elect(cluster, planned(cluster, WRITTEN), journal)
     assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
     assert cluster.replicas == ORIGINAL
-    assert ("reorder", {"applied": [TP]}) in journal.told, "nothing is left for resume to wait for"
+    assert ("reorder", {"applied": [TP]}) in journal.ended, "nothing is left for resume to wait for"
     assert cluster.calls.count("write_orders") == 3, "unanswered, restored, restored after the election"
 
 
 def test_a_broker_that_is_a_moment_behind_shows_the_order_at_the_next_reading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "ORDER_SEEN_FOR", 5.0)
+    monkeypatch.setattr(module, "ORDER_VISIBLE_WITHIN", 5.0)
     cluster, journal = LateWrite(), Journal()
 
     def second_reading_after_the_write() -> None:
@@ -94,7 +94,7 @@ def test_a_broker_that_is_a_moment_behind_shows_the_order_at_the_next_reading(
         cluster.at["states", call] = second_reading_after_the_write
     election = elect(cluster, planned(cluster, WRITTEN), journal)
     assert (election.outcome, election.restored, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
-    assert journal.told[0] == ("reorder", {"applied": [TP], "unknown": {}})
+    assert journal.ended[0] == ("reorder", {"applied": [TP], "unknown": {}})
 
 
 def test_carried_out_at_once_only_its_answer_was_lost() -> None:
@@ -102,7 +102,7 @@ def test_carried_out_at_once_only_its_answer_was_lost() -> None:
     cluster.at["write_orders", 1] = cluster.late
     election = elect(cluster, planned(cluster, WRITTEN), journal)
     assert (election.outcome, election.restored, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
-    assert journal.told[0] == ("reorder", {"applied": [TP], "unknown": {}})
+    assert journal.ended[0] == ("reorder", {"applied": [TP], "unknown": {}})
 
 
 def test_once_it_is_certainly_dead_nothing_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_of_two_unanswered_writes_one_that_came_leaves_the_other_in_doubt() -> N
     election = elect(cluster, planned(cluster, WRITTEN), journal, attempts=2)
     assert (election.outcome, cluster.replicas) == (Outcome.ELECTED, ORIGINAL)
     assert not election.restored
-    ends = [told for entry, told in journal.told if entry == "reorder"]
+    ends = [told for entry, told in journal.ended if entry == "reorder"]
     assert ends[-1] == {"applied": [TP]} and len(ends) == 3
 
 
@@ -162,7 +162,7 @@ def test_an_answered_order_that_stands_does_not_show_that_the_unanswered_one_was
     election = elect(cluster, planned(cluster, WRITTEN), journal, attempts=2)
     assert (election.outcome, cluster.replicas) == (Outcome.ELECTED, ORIGINAL)
     assert not election.restored
-    assert ("reorder", {"applied": [TP]}) not in journal.told
+    assert ("reorder", {"applied": [TP]}) not in journal.ended
 
 
 def test_the_next_write_is_refused_and_the_unanswered_one_is_still_in_doubt() -> None:
@@ -225,7 +225,7 @@ async def test_cancelled_before_the_answer_the_order_is_in_doubt() -> None:
     job.cancel()
     with pytest.raises(asyncio.CancelledError):
         await job
-    assert journal.told == [
+    assert journal.ended == [
         ("reorder", {"applied": [], "unknown": {TP: "stopped before its answer"}}),
         ("restore", {"applied": [TP], "refused": {}}),
     ]

@@ -25,8 +25,8 @@ def voters(*nodes: int) -> VoterSet:
     return VoterSet(tuple(voter(node) for node in nodes))
 
 
-def progress(held: ReplicaKey, *, behind: int = 0, silent_ms: int = 0) -> QuorumReplica:
-    return QuorumReplica(held, END - behind, NOW - silent_ms, NOW - silent_ms)
+def progress(key: ReplicaKey, *, behind: int = 0, silent_ms: int = 0) -> QuorumReplica:
+    return QuorumReplica(key, END - behind, NOW - silent_ms, NOW - silent_ms)
 
 
 def quorum(

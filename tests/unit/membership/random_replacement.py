@@ -111,16 +111,16 @@ class Operator:
     def confirmed(self) -> frozenset[int]:
         return frozenset(self.done)
 
-    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
+    def begins(self, step: ReplacementStep, step_state: StepSituation) -> None:
         self.said.append(f"begins {step.number} {step.kind}")
         if step.kind is StepKind.SERVERS:
             self.typed += step.commands
         self.waited = 0
-        self.act(step, seen)
+        self.act(step, step_state)
 
-    def act(self, step: ReplacementStep, seen: StepSituation) -> None:
+    def act(self, step: ReplacementStep, step_state: StepSituation) -> None:
         """On the host, unless something speaks against it."""
-        if seen.blockers:
+        if step_state.blockers:
             return
         if step.kind is StepKind.STOP:
             self.stopped.add(step.node)
@@ -145,14 +145,14 @@ class Operator:
             self.world.replace_controller_disk(node)
         self.world.start_controller(node)
 
-    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
+    def waits(self, step: ReplacementStep, step_state: StepSituation, seconds_left: float | None) -> None:
         self.waited += 1
         if step.kind is StepKind.SWAP and self.waited % 10 == 9 and step.node not in self.world.controllers:
             self.swapped.add(step.node)
             self.world.replace_controller_disk(step.node)
             self.world.start_controller(step.node)
         elif self.waited % 10 == 0:
-            self.act(step, seen)
+            self.act(step, step_state)
 
     def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
         self.said.append(f"unseen {step.number}")
@@ -178,20 +178,20 @@ class Operator:
 class Unlucky(Operator):
     """The same while controllers die and come back, links break, leaders change, and the tool itself is killed."""
 
-    def __init__(self, world: World, plan: ReplacementPlan, random: Random, told: Rehearsed) -> None:
+    def __init__(self, world: World, plan: ReplacementPlan, random: Random, rehearsed: Rehearsed) -> None:
         super().__init__(world, plan)
         self.random = random
-        self.told = told
+        self.rehearsed = rehearsed
         self.dead: dict[int, int] = {}
         self.calm = False
-        self.look: Callable[[], None] = lambda: None
+        self.note_who_is_up: Callable[[], None] = lambda: None
 
-    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
-        super().begins(step, seen)
+    def begins(self, step: ReplacementStep, step_state: StepSituation) -> None:
+        super().begins(step, step_state)
         self.misfortune()
 
-    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
-        super().waits(step, seen, seconds_left)
+    def waits(self, step: ReplacementStep, step_state: StepSituation, seconds_left: float | None) -> None:
+        super().waits(step, step_state, seconds_left)
         self.misfortune()
 
     def ends(self, step: ReplacementStep) -> None:
@@ -203,7 +203,7 @@ class Unlucky(Operator):
         if self.calm or self.random.random() > 0.25:
             return
         what = self.random.choice((self.die, self.die, self.cut, self.heal, self.lead, self.kill_tool))
-        self.told.faults.append(f"{self.world.loop.now / SECOND:.1f} {what.__name__}")
+        self.rehearsed.faults.append(f"{self.world.loop.now / SECOND:.1f} {what.__name__}")
         what()
 
     def back(self) -> None:
@@ -223,7 +223,7 @@ class Unlucky(Operator):
         return wanted.auto_join and goes and self.world.quorum.leader is not None
 
     def die(self) -> None:
-        self.look()
+        self.note_who_is_up()
         running = sorted(self.world.controllers)
         if running:
             node = self.random.choice(running)
@@ -279,20 +279,20 @@ async def rehearse(seed: int) -> Rehearsed:
     """One seed. The tool is killed and begun again until the replacement is done."""
     random = Random(seed)
     choice, voters, spares, kind = choice_of(random)
-    told = Rehearsed(seed, choice.kind)
+    rehearsed = Rehearsed(seed, choice.kind)
     backend = cluster(voters, spares, seed=seed, **kind)
     await backend.open()
     world = backend.simulation.world
-    membership: Any = Audited(backend.membership, world, told)
+    membership: Any = Audited(backend.membership, world, rehearsed)
     if choice.kind is ReplacementKind.HOST:
         world.kill_controller(choice.leaving[0])
         await backend.advance(5)
     plan = await plan_replacement(membership, choice, HEADER)
-    operator = Unlucky(world, plan, random, told)
-    operator.look = membership.look
-    while told.runs < RUNS and told.reason is not StopReason.DONE:
-        told.runs += 1
-        if told.runs > RUNS // 2:
+    operator = Unlucky(world, plan, random, rehearsed)
+    operator.note_who_is_up = membership.note_who_is_up
+    while rehearsed.runs < RUNS and rehearsed.reason is not StopReason.DONE:
+        rehearsed.runs += 1
+        if rehearsed.runs > RUNS // 2:
             operator.peace()
         notes = Notes(kill_at=0 if operator.calm else random.choice((0, 0, 1, 2)))
         try:
@@ -301,36 +301,36 @@ async def rehearse(seed: int) -> Rehearsed:
             await backend.advance(1)
             operator.back()
             continue
-        told.reason = gone.reason
+        rehearsed.reason = gone.reason
     operator.peace()
     await backend.advance(10)
     # Who was to go may have come back meanwhile and joined by itself: going on takes it out again.
     with suppress(BackendError):
         await go_through(membership, plan, Notes(), operator, Never(), patience=PATIENCE)
     await backend.advance(10)
-    await _check(backend, plan, told)
+    await _check(backend, plan, rehearsed)
     await backend.close()
-    return told
+    return rehearsed
 
 
-async def _check(backend: SimulatorBackend, plan: ReplacementPlan, told: Rehearsed) -> None:
+async def _check(backend: SimulatorBackend, plan: ReplacementPlan, rehearsed: Rehearsed) -> None:
     """Whether the end is as it was wanted, and no promise was broken on the way."""
     checker = backend.simulation.checker
     checker.settle()
-    told.wrong += [str(broken) for broken in checker.broken]
-    if told.reason is not StopReason.DONE:
-        told.wrong.append(f"not done after {told.runs} runs: {told.reason}")
+    rehearsed.wrong += [str(broken) for broken in checker.broken]
+    if rehearsed.reason is not StopReason.DONE:
+        rehearsed.wrong.append(f"not done after {rehearsed.runs} runs: {rehearsed.reason}")
     try:
         quorum: Quorum = await backend.membership.describe()
     except BackendError as error:
-        told.wrong.append(str(error))
+        rehearsed.wrong.append(str(error))
         return
     left = {key for key in plan.wanted.leaving if key in quorum.voters.keys}
     missing = set(plan.wanted.joining) - {key.id for key in quorum.voters.keys}
     if left or missing:
-        told.wrong.append(f"voters {quorum.voters.keys}: {left} should be gone, {missing} are missing")
+        rehearsed.wrong.append(f"voters {quorum.voters.keys}: {left} should be gone, {missing} are missing")
     if not strength(quorum, quorum.voters, LivenessLimits()).commits:
-        told.wrong.append("the quorum does not commit in the end")
+        rehearsed.wrong.append("the quorum does not commit in the end")
 
 
 def rehearsed(seed: int) -> Rehearsed:

@@ -43,8 +43,8 @@ def _optional(values: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if values is None else tuple(values)
 
 
-def _unknown(told: Mapping[str, str]) -> Unknown:
-    return Unknown(Why(told["why"]), told["detail"])
+def _unknown(fields: Mapping[str, str]) -> Unknown:
+    return Unknown(Why(fields["why"]), fields["detail"])
 
 
 def _replica(row: Mapping[str, Any]) -> Replica:

@@ -23,9 +23,9 @@ LONG_TAIL = log((0, 0, 1500))
 RIGHT = log((0, 0, 1000), (2, 1000, 1300))
 
 
-def named(told: Survey, topic: str, partition: int) -> Survey:
+def named(survey: Survey, topic: str, partition: int) -> Survey:
     """The same survey under another name."""
-    return told._replace(state=told.state._replace(topic=topic, partition=partition))
+    return survey._replace(state=survey.state._replace(topic=topic, partition=partition))
 
 
 def stale_long_tail(topic: str = "orders", partition: int = 0) -> Survey:
@@ -43,12 +43,12 @@ def nobody(topic: str = "lost", partition: int = 0) -> Survey:
     return named(survey({1: SILENT, 2: SILENT}), topic, partition)
 
 
-def decided(told: Survey, header: Header = HEADER) -> tuple[Survey, Decision]:
-    return told, decide(told, header.ranking, header.strategy)
+def decided(survey: Survey, header: Header = HEADER) -> tuple[Survey, Decision]:
+    return survey, decide(survey, header.ranking, header.strategy)
 
 
 def plan_of(*surveys: Survey, header: Header = HEADER) -> Plan:
-    return make_plan(header, [decided(told, header) for told in surveys])
+    return make_plan(header, [decided(survey, header) for survey in surveys])
 
 
 def story() -> Plan:
@@ -94,7 +94,7 @@ def _rows(draw: st.DrawFn, tp: TopicPartition) -> PlanRow:
     replicas = draw(st.lists(_broker, min_size=1, max_size=3, unique=True))
     order = draw(st.permutations(replicas))
     leader = order[0]
-    told = [leader, *(b for b in order[1:] if draw(st.booleans()))]
+    answered = [leader, *(b for b in order[1:] if draw(st.booleans()))]
     candidates = tuple(
         PlanCandidate(
             broker,
@@ -104,9 +104,9 @@ def _rows(draw: st.DrawFn, tp: TopicPartition) -> PlanRow:
             draw(_offset),
             draw(st.integers(-1, 100)),
             draw(st.integers(-1, 100)),
-            draw(_losses(bounded=len(told) == len(replicas))),
+            draw(_losses(bounded=len(answered) == len(replicas))),
         )
-        for broker in draw(st.permutations(told))
+        for broker in draw(st.permutations(answered))
     )
     return PlanRow(
         tp,
@@ -115,7 +115,7 @@ def _rows(draw: st.DrawFn, tp: TopicPartition) -> PlanRow:
         tuple(replicas),
         tuple(order),
         candidates,
-        tuple(Silent(b, draw(st.sampled_from(Standing))) for b in replicas if b not in told),
+        tuple(Silent(b, draw(st.sampled_from(Standing))) for b in replicas if b not in answered),
         draw(_text),
         tuple(draw(st.lists(st.sampled_from(Mark), unique=True))),
         draw(st.none() | _broker),

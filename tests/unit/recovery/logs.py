@@ -52,8 +52,8 @@ class WholeLog:
         entries = sorted((epoch, offset) for offset, epoch in newest.items())
         floor = max(self.start, self.forgotten)
         dropped = [entry for entry in entries if entry[1] <= floor]
-        kept = [entry for entry in entries if entry[1] > floor]
-        found = ([(dropped[-1][0], floor)] if dropped else []) + kept
+        remaining = [entry for entry in entries if entry[1] > floor]
+        found = ([(dropped[-1][0], floor)] if dropped else []) + remaining
         return [entry for entry in found if entry[1] < self.end] if self.restarted else found
 
     def fetch(self, epoch: int) -> EpochAnswer | OutOfRange | EarliestOffset:
@@ -98,13 +98,13 @@ def cluster_logs(draw: st.DrawFn, replicas: int = 3) -> tuple[tuple[WholeLog, ..
             if follower == leader or not draw(st.booleans()):
                 continue
             copied = draw(st.integers(0, len(logs[leader])))
-            kept = _follow(logs[follower], logs[leader], copied)
-            appended = logs[follower][kept:]
+            common = _follow(logs[follower], logs[leader], copied)
+            appended = logs[follower][common:]
             # Kafka's cache drops entries that an appended batch contradicts, and those beyond the end.
             idle[follower] = {
                 e: o
                 for e, o in idle[follower].items()
-                if o < len(logs[follower]) and not (appended and (o >= kept or e >= appended[0]))
+                if o < len(logs[follower]) and not (appended and (o >= common or e >= appended[0]))
             }
         epoch += draw(st.integers(1, 9))
     whole = tuple(

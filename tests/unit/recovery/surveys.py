@@ -20,10 +20,10 @@ NO_READ = Unknown(Why.NOT_ALLOWED, "needs READ on topic t")
 
 def log(*spans: tuple[int, int, int], leader_epoch: int = 4, start: int = 0) -> ReplicaLog:
     """A log of (epoch, start, end) spans."""
-    kept = tuple(EpochSpan(*span) for span in spans)
-    end = kept[-1].end if kept else start
-    last = kept[-1].epoch if kept else -1
-    return ReplicaLog(leader_epoch, end, start, 0, Lineage(last, kept, start))
+    epoch_spans = tuple(EpochSpan(*span) for span in spans)
+    end = epoch_spans[-1].end if epoch_spans else start
+    last = epoch_spans[-1].epoch if epoch_spans else -1
+    return ReplicaLog(leader_epoch, end, start, 0, Lineage(last, epoch_spans, start))
 
 
 def survey(
@@ -40,11 +40,11 @@ def survey(
 
     Who did not answer is fenced unless ``standings`` says otherwise.
     """
-    told = standings or {}
+    known = standings or {}
     replicas = tuple(
         Replica(
             broker,
-            told.get(broker, Standing.FENCED if isinstance(what, Unknown) else Standing.ELECTABLE),
+            known.get(broker, Standing.FENCED if isinstance(what, Unknown) else Standing.ELECTABLE),
             what,
         )
         for broker, what in logs.items()

@@ -158,7 +158,7 @@ def test_no_record_of_the_kept_log_is_ever_skipped(
     epoch = data.draw(st.sampled_from((history.epochs[offset - 1], NO_EPOCH)))
     judged = judge_offset(
         CommittedOffset(offset, epoch),
-        staying.kept,
+        staying.surviving,
         staying.cut_off,
         all_logs_known=staying.all_logs_known,
         forgotten_below=staying.forgotten_below,

@@ -77,11 +77,11 @@ def survey(
     min_isr: int | Unknown = 2,
 ) -> Survey:
     """A survey of ``partition``; a broker without a log is fenced and did not answer."""
-    held = standings or {}
+    known = standings or {}
     replicas = tuple(
         Replica(
             broker,
-            held.get(broker, Standing.ELECTABLE if broker in logs else Standing.FENCED),
+            known.get(broker, Standing.ELECTABLE if broker in logs else Standing.FENCED),
             logs.get(broker, SILENT),
         )
         for broker in partition.replicas

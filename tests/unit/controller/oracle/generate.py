@@ -66,30 +66,30 @@ def _partition(seeded: random.Random, elr_enabled: bool) -> tuple[Case, int]:
     return partition, min_isr
 
 
-def _broker_leaves(seeded: random.Random, held: Case, _: bool) -> Case:
-    gone = seeded.choice(held["replicas"])
-    asked: Case = {"targetIsr": [broker for broker in held["isr"] if broker != gone]}
+def _broker_leaves(seeded: random.Random, partition: Case, _: bool) -> Case:
+    gone = seeded.choice(partition["replicas"])
+    asked: Case = {"targetIsr": [broker for broker in partition["isr"] if broker != gone]}
     return asked | ({"uncleanShutdownReplicas": [gone]} if seeded.random() < 0.4 else {})
 
 
-def _new_isr(seeded: random.Random, held: Case, elr_enabled: bool) -> Case:
-    isr = _some(seeded, held["replicas"])
+def _new_isr(seeded: random.Random, partition: Case, elr_enabled: bool) -> Case:
+    isr = _some(seeded, partition["replicas"])
     asked: Case = {"targetIsr": isr} if isr or elr_enabled else {}
     return asked | ({"targetLeaderRecoveryState": "RECOVERED"} if seeded.random() < 0.3 else {})
 
 
-def _reassign(seeded: random.Random, held: Case, _: bool) -> Case:
+def _reassign(seeded: random.Random, partition: Case, _: bool) -> Case:
     target = seeded.sample(BROKERS, seeded.randint(1, 4))
-    removing = sorted(set(held["replicas"]) - set(target))
-    adding = sorted(set(target) - set(held["replicas"]))
+    removing = sorted(set(partition["replicas"]) - set(target))
+    adding = sorted(set(target) - set(partition["replicas"]))
     asked: Case = {"targetReplicas": target + removing}
     asked |= {"targetRemoving": removing} if removing else {}
     return asked | ({"targetAdding": adding} if adding else {})
 
 
-def _cancel(_: random.Random, held: Case, __: bool) -> Case:
-    old = [replica for replica in held["replicas"] if replica not in held["adding"]]
-    isr = [broker for broker in held["isr"] if broker in old] or old[:1]
+def _cancel(_: random.Random, partition: Case, __: bool) -> Case:
+    old = [replica for replica in partition["replicas"] if replica not in partition["adding"]]
+    isr = [broker for broker in partition["isr"] if broker in old] or old[:1]
     return {"targetReplicas": old, "targetIsr": isr, "targetRemoving": [], "targetAdding": []}
 
 

@@ -70,8 +70,8 @@ def key(world: World, number: int) -> ReplicaKey:
 
 def voters(world: World, number: int | None = None) -> tuple[int, ...]:
     """The node ids of the voters, as the leader or a given controller has them on its disk."""
-    held = leads(world).log if number is None else world.quorum.disks[number].log
-    return tuple(sorted(key.id for key in held.voters.keys))
+    log = leads(world).log if number is None else world.quorum.disks[number].log
+    return tuple(sorted(key.id for key in log.voters.keys))
 
 
 def cut(world: World, one: tuple[int, ...], other: tuple[int, ...]) -> None:
