@@ -21,7 +21,7 @@ class Config:
     - ``unclean_recovery_timeout``: KIP-966 ``unclean.recovery.timeout.ms``.
     - ``controller_election_timeout``, ``controller_fetch_timeout``, ``controller_request_timeout``: the
       controller.quorum.*.timeout.ms; ``metadata_idle_interval``: metadata.max.idle.interval.ms.
-    - ``metadata_records_kept``: so many committed records stay in a metadata log when a snapshot is taken.
+    - ``metadata_records_retained``: so many committed records stay in a metadata log when a snapshot is taken.
     - ``auto_join``: controller.quorum.auto.join.enable of every controller.
     - ``kraft_version``: the level at the start; 0 has static voters without directory ids. ``membership``: the
       rules for changes of the voters, shipped 4.3 by default.
@@ -53,7 +53,7 @@ class Config:
     controller_fetch_timeout: int = 2 * SECOND
     controller_request_timeout: int = 2 * SECOND
     metadata_idle_interval: int = 500 * MILLISECOND
-    metadata_records_kept: int = 512
+    metadata_records_retained: int = 512
     auto_join: bool = False
     kraft_version: int = 1
     membership: MembershipRules = field(default_factory=MembershipRules)

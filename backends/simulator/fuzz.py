@@ -173,7 +173,7 @@ def _quorum(random: Random) -> dict[str, Any]:
     return {
         "kraft_version": random.choice((1, 1, 1, 1, 1, 0)),
         "auto_join": random.random() < 0.3,
-        "metadata_records_kept": random.choice((10, 512)),
+        "metadata_records_retained": random.choice((10, 512)),
         "membership": MembershipRules(duplicate_ids=random.random() < 0.2),
     }
 

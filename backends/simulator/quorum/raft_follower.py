@@ -148,7 +148,7 @@ class RaftFollower:
         if high_watermark is not None:
             known = min(high_watermark, state.log.end)
             state.high_watermark = max(known, state.high_watermark or 0)
-            state.log.compact(state.high_watermark, self._context.config.metadata_records_kept)
+            state.log.compact(state.high_watermark, self._context.config.metadata_records_retained)
 
     def _truncate(self, diverging: RaftLogEnd) -> None:
         """To the end of the newest epoch that both logs have (KIP-595, "Log reconciliation")."""

@@ -292,7 +292,7 @@ class RaftLeader:
             self._waiting.popleft().done(True)
         if not self.announced:
             self._announce()
-        state.log.compact(reached, self._context.config.metadata_records_kept)
+        state.log.compact(reached, self._context.config.metadata_records_retained)
         self.changes.settle_pending()
 
     def _announce(self) -> None:

@@ -236,7 +236,7 @@ def test_no_more_happens_in_an_idle_quorum_than_a_no_op_every_half_second() -> N
 
 
 def test_a_log_is_kept_short_by_snapshots_and_stays_the_same_everywhere() -> None:
-    world = quorum(metadata_records_kept=20)
+    world = quorum(metadata_records_retained=20)
     for value in ("1", "2", "3") * 10:
         replies = configure(world, 100, value)
         until(world, lambda: bool(replies))  # noqa: B023  # run before the next one

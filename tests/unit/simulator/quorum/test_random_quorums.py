@@ -31,7 +31,7 @@ class Controllers(RuleBasedStateMachine):
 
     @initialize(seed=st.integers(0, 2**16), kept=st.sampled_from((5, 512)))
     def begin(self, seed: int, kept: int) -> None:
-        made = quorum(metadata_records_kept=kept).topology
+        made = quorum(metadata_records_retained=kept).topology
         self.world = World(replace(made, brokers=(), topics=()), seed)
         self.checker = Checker(self.world, strict=False)
 

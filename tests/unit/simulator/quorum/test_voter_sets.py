@@ -119,7 +119,7 @@ def test_a_removed_voter_that_runs_goes_on_as_an_observer_and_never_stands(seed:
 
 
 def test_a_newcomer_begins_with_the_snapshot_and_the_voters_in_it() -> None:
-    world = quorum(metadata_records_kept=10)
+    world = quorum(metadata_records_retained=10)
     world.loop.run_for(60 * SECOND)
     assert leads(world).log.start > 0
     world.start_controller(103)
