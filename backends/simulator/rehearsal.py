@@ -15,7 +15,8 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.history import Line
 from backends.simulator.invariants.promises import BrokenInvariant, FinalLoss, LostRecords
 from backends.simulator.loop import SECOND
-from backends.simulator.scenario.build import Scenario, nodes
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.scenario.fault_targets import nodes
 from backends.simulator.scenario.faults import BrokerFault, Fault
 from backends.simulator.simulation import Simulation
 from recovery.controller.metrics import PartitionCounts, count, electable_leaders, views

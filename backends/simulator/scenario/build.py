@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields, replace
 
-from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.simulator.config import Config
 from backends.simulator.controller.metadata_changes import LARGEST, MIN_ISR, STRATEGY_VALUES
 from backends.simulator.loop import MILLISECOND, SECOND
-from backends.simulator.network import OPERATOR, NetworkConditions, NetworkNode, NetworkRole
+from backends.simulator.network import NetworkConditions, NetworkNode
 from backends.simulator.permissions import EXPECTED, any_topic, is_permission
 from backends.simulator.scenario.bounds import PARTITIONS
 from backends.simulator.scenario.errors import MisplacedValue
-from backends.simulator.scenario.fault_targets import check_kind, check_log_dir
-from backends.simulator.scenario.faults import Fault, TopicCreation, TransactionalRecords, TransactionEnd
+from backends.simulator.scenario.fault_targets import check_fault, nodes
+from backends.simulator.scenario.faults import Fault, TopicCreation
 from backends.simulator.scenario.file_model import (
     ClusterModel,
     ConsumerModel,
@@ -28,7 +27,6 @@ from backends.simulator.scenario.spread import spread
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
 from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy, shipped
 from recovery.membership.quorum import MembershipRules
-from recovery.model import TopicPartition
 
 _MS = "ms"
 _VALUE = "value"
@@ -337,67 +335,3 @@ def _producers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[Prod
             )
         )
     return specs
-
-
-def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...]) -> tuple[NetworkNode, ...]:
-    """The nodes of ``broker-1``, ``controller-100``, ``operator``, ``brokers``, ``controllers`` or a rack,
-    ``rack-a``. Raises MisplacedValue.
-    """
-    found: dict[NetworkNode, None] = {}
-    for name in given:
-        matching = _named(name, topology)
-        if not matching:
-            raise MisplacedValue(
-                path, f"a node (broker-ID, controller-ID, rack-NAME, brokers, controllers), not {name!r}"
-            )
-        found.update(dict.fromkeys(matching))
-    return tuple(found)
-
-
-def _named(name: str, topology: Topology) -> list[NetworkNode]:
-    brokers = [NetworkNode(NetworkRole.BROKER, spec.id) for spec in topology.brokers]
-    controllers = [NetworkNode(NetworkRole.CONTROLLER, number) for number in topology.every_controller]
-    if name in ("brokers", "controllers", "operator"):
-        return {"brokers": brokers, "controllers": controllers, "operator": [OPERATOR]}[name]
-    if name.startswith("rack-"):
-        rack = name.removeprefix("rack-")
-        return [NetworkNode(NetworkRole.BROKER, spec.id) for spec in topology.brokers if spec.rack == rack]
-    return [node for node in (*brokers, *controllers) if str(node) == name]
-
-
-def others(inside: tuple[NetworkNode, ...], topology: Topology) -> tuple[NetworkNode, ...]:
-    """Every broker and controller that is not in ``inside``; never the operator."""
-    everybody = nodes(("brokers", "controllers"), topology, ())
-    return tuple(node for node in everybody if node not in inside)
-
-
-def partition(text: str, topology: Topology, path: tuple[int | str, ...]) -> TopicPartition:
-    """Parses ``topic-3``. Raises MisplacedValue."""
-    topic, _, number = text.rpartition("-")
-    known = {spec.name: spec.partitions for spec in topology.topics}
-    if topic not in known or not number.isdecimal() or int(number) >= known[topic]:
-        raise MisplacedValue(path, f"an existing partition (TOPIC-NUMBER), not {text!r}")
-    return TopicPartition(topic, int(number))
-
-
-def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -> None:
-    """Checks that the fault names existing targets of the right kind. Raises MisplacedValue."""
-    for key in ("nodes", "others", "node", "target", "source"):
-        given = getattr(fault, key, None)
-        if given and given != ("others",):
-            one = isinstance(given, str)
-            found = nodes((given,) if one else given, topology, (*path, key))
-            check_kind(fault, found, (*path, key))
-            if one and len(found) != 1:
-                raise MisplacedValue((*path, key), f"one node; {given} are {len(found)} nodes")
-            check_log_dir(fault, found, topology, (*path, "log_dir"))
-    named = getattr(fault, "partition", None)
-    if named is not None:
-        partition(named, topology, (*path, "partition"))
-    for index, name in enumerate(getattr(fault, "partitions", ())):
-        partition(name, topology, (*path, "partitions", index))
-    coordinated = isinstance(fault, TransactionalRecords | TransactionEnd)
-    if coordinated and all(topic.name != TRANSACTIONS_TOPIC for topic in topology.topics):
-        raise MisplacedValue(
-            (*path, "do"), f"a topic {TRANSACTIONS_TOPIC} in the scenario, for its coordinators"
-        )

@@ -20,7 +20,8 @@ from backends.simulator.messages import (
 from backends.simulator.network import NetworkNode
 from backends.simulator.quorum.quorum_log import KRAFT_VERSION
 from backends.simulator.scenario import faults as happens
-from backends.simulator.scenario.build import Scenario, nodes, others, partition
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.scenario.fault_targets import nodes, others, partition
 from backends.simulator.scenario.faults import Fault
 from backends.simulator.scenario.transactions import ScenarioTransactions
 from backends.simulator.world import World

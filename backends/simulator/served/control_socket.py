@@ -16,8 +16,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.partition_table import topics_of
-from backends.simulator.scenario.build import check_fault, partition
 from backends.simulator.scenario.errors import MisplacedValue
+from backends.simulator.scenario.fault_targets import check_fault, partition
 from backends.simulator.scenario.faults import ConfigFault, Fault
 from backends.simulator.scenario.timeline import Timeline
 from backends.simulator.served.clock import SimulatorFailed
