@@ -21,14 +21,14 @@ class LastReadPlace(StrEnum):
     """Where the last record that a group has read is."""
 
     COMMON = "in the common prefix"
-    SURVIVING = "on the branch that is kept"
+    KEPT = "on the branch that is kept"
     CUT_OFF = "on the branch that is cut off"
     EITHER = "on either branch"
     BEYOND_END = "beyond the end"
     BEFORE_START = "before the log start"
 
 
-HARMLESS = frozenset({LastReadPlace.COMMON, LastReadPlace.SURVIVING})
+HARMLESS = frozenset({LastReadPlace.COMMON, LastReadPlace.KEPT})
 """Nothing has to be done: the group reads on where it should."""
 
 
@@ -134,7 +134,7 @@ def _without_epoch(
 
 def _uncut(offset: int, cut_off: Sequence[EpochSpan]) -> OffsetJudgement:
     parting = min((span.start for span in cut_off), default=offset)
-    return OffsetJudgement(LastReadPlace.COMMON if offset <= parting else LastReadPlace.SURVIVING)
+    return OffsetJudgement(LastReadPlace.COMMON if offset <= parting else LastReadPlace.KEPT)
 
 
 def _cut(offset: int, surviving: SurvivingLog, back: int, *, exact: bool = True) -> OffsetJudgement:

@@ -16,7 +16,7 @@ NAMED_OFFSETS = 5
 
 _SETTLED = {
     LastReadPlace.COMMON: "reads on",
-    LastReadPlace.SURVIVING: "reads on",
+    LastReadPlace.KEPT: "reads on",
     LastReadPlace.BEFORE_START: "its next records are deleted: auto.offset.reset decides where it reads on",
     LastReadPlace.BEYOND_END: (
         "auto.offset.reset decides where it reads on, unless the log grows past the offset first: then it skips"

@@ -47,7 +47,7 @@ CASES: dict[str, tuple[SurvivingLog, tuple[EpochSpan, ...], tuple[int, int], Las
     ),
     "the same once the log has grown past it": (GROWN, TAIL, (1450, 0), LastReadPlace.CUT_OFF, 1000),
     "without an epoch nobody knows it then": (GROWN, TAIL, (1450, NONE), LastReadPlace.EITHER, 1000),
-    "read the branch that stays": (STALE_TAIL, TAIL, (1200, 2), LastReadPlace.SURVIVING, None),
+    "read the branch that stays": (STALE_TAIL, TAIL, (1200, 2), LastReadPlace.KEPT, None),
     "the tail is truncated everywhere, the epoch still tells": (
         GROWN,
         (),
@@ -87,7 +87,7 @@ def test_where_it_lies(name: str) -> None:
     log, cut_off, (offset, epoch), place, back = CASES[name]
     judged = judge_offset(CommittedOffset(offset, epoch), log, cut_off, all_logs_known=True)
     assert (judged.place, judged.go_back_to) == (place, back)
-    assert judged.harmless is (place in (LastReadPlace.COMMON, LastReadPlace.SURVIVING))
+    assert judged.harmless is (place in (LastReadPlace.COMMON, LastReadPlace.KEPT))
 
 
 def test_what_is_skipped_and_what_is_gone() -> None:
