@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from console.operations.history.timeline import TimelineSource
 from console.output.json_document import document
@@ -21,7 +21,7 @@ def _event_with_owner(event: ClusterEvent, source: TimelineSource) -> str:
     return event_text(event, source.timeline.history) + whose
 
 
-def timeline_lines(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
+def timeline_lines(source: TimelineSource, events: Collection[ClusterEvent], left_out: int) -> Iterator[str]:
     """Newest last; ``left_out`` older ones are not shown."""
     count = len(events) + left_out
     utc = "" if all(simulated_time(event.time_ms) for event in events) else " (times in UTC)"
@@ -32,7 +32,9 @@ def timeline_lines(source: TimelineSource, events: Sequence[ClusterEvent], left_
         yield event_line(event, source)
 
 
-def timeline_markdown(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
+def timeline_markdown(
+    source: TimelineSource, events: Collection[ClusterEvent], left_out: int
+) -> Iterator[str]:
     """A Markdown list for an incident channel."""
     yield f"**Timeline** of {printable(source.title)} (UTC)"
     yield ""
@@ -49,7 +51,9 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>|" else sign for sign in text)
 
 
-def timeline_document(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
+def timeline_document(
+    source: TimelineSource, events: Collection[ClusterEvent], left_out: int
+) -> Iterator[str]:
     fields = {
         "source": source.title,
         "notes": list(source.notes),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +39,8 @@ from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 FOLLOW_WAIT = 2.0
 """Seconds that the controller holds a question when nothing is new: Ctrl-C waits no longer than that."""
 
+EVENTS_BETWEEN_REPORTS = 10_000
+
 _AGO = re.compile(r"(\d+)\s*([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -64,7 +68,12 @@ class TimelinePrinter:
 
     def of_directory(self, path: Path) -> int:
         """Reads a directory and shows it; returns the exit status. Raises InputError."""
-        self._show(from_directory(path, self._wanted))
+        progress = self._run.screen.progress
+        self._show(
+            from_directory(
+                path, self._wanted, lambda read: progress(f"reading the metadata log: {read:,} records", 0, 0)
+            )
+        )
         return Status.DONE
 
     def of_cluster(self, *, follow: bool) -> int:
@@ -88,17 +97,30 @@ class TimelinePrinter:
                 self._run.screen.out([self._line(event, source)])
         return Status.DONE
 
+    def _events(self, timeline: MetadataTimeline) -> Iterator[ClusterEvent]:
+        """The events that are wanted."""
+        end = timeline.history.end_offset
+        for count, event in enumerate(timeline.events(self._wanted.since_ms)):
+            if count % EVENTS_BETWEEN_REPORTS == 0:
+                self._run.screen.progress("events of the metadata log: offset", event.offset, end)
+            if self._wanted.wants(event):
+                yield event
+
     def _line(self, event: ClusterEvent, source: TimelineSource) -> str:
         return one_line(event_fields(event, source)) if self._run.json else event_line(event, source)
 
     def _show(self, read: TimelineSource) -> None:
         missing = unknown_topics(read.timeline.history, self._wanted)
         source = replace(read, notes=(*read.notes, *missing))
-        found = [event for event in source.timeline.events() if self._wanted.wants(event)]
-        shown = found[-self._last :] if self._last else found
+        # A long log has millions of events, and only the newest are shown.
+        shown: deque[ClusterEvent] = deque(maxlen=self._last or None)
+        found = 0
+        for event in self._events(source.timeline):
+            shown.append(event)
+            found += 1
         form = (
             timeline_markdown if self._markdown else timeline_document if self._run.json else timeline_lines
         )
-        self._run.screen.out(form(source, shown, len(found) - len(shown)))
+        self._run.screen.out(form(source, shown, found - len(shown)))
         if not self._markdown:
             self._run.screen.say(*source.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from backends.metadata_log.topic_scan import TopicScan
 from console.errors import InputError
 from console.operations.history.own_changes import OwnChanges
 from recovery.metadata_log.history import MetadataHistory, fold
+from recovery.metadata_log.log_changes import MetadataLogRecord
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 
@@ -50,16 +52,22 @@ class TimelineSource:
     own: OwnChanges = field(default_factory=OwnChanges)
 
 
-def from_directory(path: Path, wanted: EventFilter) -> TimelineSource:
+RECORDS_BETWEEN_REPORTS = 50_000
+
+
+def from_directory(
+    path: Path, wanted: EventFilter, progress: Callable[[int], None] = lambda _read: None
+) -> TimelineSource:
     """The history in a metadata dir, or in a log dir that has one. Raises InputError.
 
-    If topics are given, batches without a record about them are skipped.
+    If topics are given, batches without a record about them are skipped. ``progress`` gets the number of records
+    read so far.
     """
     inside = path / DIRECTORY
     reading = DirectoryReading(inside if inside.is_dir() else path)
     try:
         scan = TopicScan(wanted.topics, wanted.partition) if wanted.topics else None
-        history = fold(read_directory(reading, scan))
+        history = fold(_reported(read_directory(reading, scan), progress))
     except MetadataDirError as error:
         raise InputError(str(error)) from None
     notes = ["the newest changes on a node's disk may not be committed"]
@@ -68,6 +76,15 @@ def from_directory(path: Path, wanted: EventFilter) -> TimelineSource:
     return TimelineSource(
         str(reading.path), MetadataTimeline(history), (*notes, *gaps(history, reading.start_offset))
     )
+
+
+def _reported(
+    records: Iterator[MetadataLogRecord], progress: Callable[[int], None]
+) -> Iterator[MetadataLogRecord]:
+    for count, record in enumerate(records, 1):
+        if count % RECORDS_BETWEEN_REPORTS == 0:
+            progress(count)
+        yield record
 
 
 def unknown_topics(history: MetadataHistory, wanted: EventFilter) -> tuple[str, ...]:

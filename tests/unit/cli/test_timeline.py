@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from backends.metadata_log.directory import DirectoryReading, read_directory
+from console.operations.history import timeline as history_timeline
+from recovery.metadata_log.history import fold
+from recovery.metadata_log.timeline import MetadataTimeline
 from tests.unit.cli.command_process import invoke
 from tests.unit.metadata_log.test_metadata_log import INCIDENT
 
@@ -63,6 +67,22 @@ def test_a_time_and_a_broker_narrow_it(tmp_path: Path) -> None:
     narrow = ("--since", "2026-11-22T21:08:56", "--until", "2026-11-22T21:08:57", "--broker-id", "2")
     told = json.loads(invoke(tmp_path, *FROM, "--output", "json", *narrow).out)
     assert [event["kind"] for event in told["events"]] == ["broker fenced", "leader changed"]
+
+
+def test_since_a_moment_every_event_is_told_as_in_the_whole_log(tmp_path: Path) -> None:
+    """Older changes are only followed: what a partition was before its first event still counts."""
+    log = fold(read_directory(DirectoryReading(INCIDENT)))
+    every = list(MetadataTimeline(log).events())
+    for moment in {event.time_ms for event in every}:
+        newer = [event for event in MetadataTimeline(log).events(moment) if event.time_ms >= moment]
+        assert newer == [event for event in every if event.time_ms >= moment]
+
+
+def test_a_long_log_shows_how_far_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_timeline, "RECORDS_BETWEEN_REPORTS", 10)
+    counts: list[int] = []
+    found = history_timeline.from_directory(INCIDENT, history_timeline.EventFilter(), counts.append)
+    assert counts == list(range(10, found.timeline.history.end_offset, 10))[: len(counts)] and len(counts) > 5
 
 
 def test_markdown_cannot_be_broken_by_a_name(tmp_path: Path) -> None:
