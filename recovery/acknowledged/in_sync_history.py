@@ -7,8 +7,10 @@ it reached the lowest min ISR of the leader's epoch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from recovery.acknowledged.broker_restarts import BrokerRestart
@@ -21,6 +23,7 @@ from recovery.controller.registration import (
 )
 from recovery.metadata_log.history import PartitionInterval
 
+_at, _offset = attrgetter("at"), attrgetter("offset")
 _UNPLACED = frozenset((None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY, LOST_DIRECTORY))
 
 
@@ -76,12 +79,14 @@ class InSyncHistory:
         self._min_isr = min_isr
         self._restarts = restarts
         self._files_used = False
-        self._elections: list[ElectionInDoubt | None] = []
+        self._elections_judged = 0
+        self._in_doubt: list[ElectionInDoubt] = []
         # Computed once: partitions that changed alike share this history, and ask the same of it.
         self._whole: dict[tuple[int, int], Whole | None] = {}
         self._last_in_sync: dict[tuple[int, int], int | None] = {}
         self._joined_after: dict[tuple[int, int], bool] = {}
         self._reached_without: dict[int, int | None] = {}
+        self._without_replica: dict[int, list[int]] = {}
 
     @property
     def newest(self) -> int:
@@ -188,9 +193,7 @@ class InSyncHistory:
         proved_at = self._proved_at(broker, last)
         if proved_at is None or not self._same_log(broker, proved_at, until):
             return None
-        since, end = self.intervals[proved_at].offset, self._end(until)
-        restarts = tuple(r for r in self._restarts.get(broker, ()) if since < r.offset < end)
-        return Whole(last, restarts, proved_at)
+        return Whole(last, self._restarts_between(broker, proved_at, until), proved_at)
 
     def _proved_at(self, broker: int, last: int) -> int | None:
         """The last interval at which the broker is known to have held everything, up to ``last``.
@@ -216,20 +219,30 @@ class InSyncHistory:
 
     def _same_log(self, broker: int, start: int, until: int) -> bool:
         """Whether the broker had the replica all the time, and lost none of its log dirs."""
-        states = self.intervals[start : until + 1]
-        if any(broker not in one.registration.replicas for one in states):
+        without = self._intervals_without(broker)
+        if bisect_left(without, start) < bisect_right(without, until):
             return False
-        end = self._end(until)
-        for restart in self._restarts.get(broker, ()):
-            if not states[0].offset < restart.offset < end:
-                continue
-            at = next(one for one in reversed(states) if one.offset < restart.offset)
+        for restart in self._restarts_between(broker, start, until):
+            at = self.intervals[bisect_left(self.intervals, restart.offset, key=_offset) - 1]
             directory = at.registration.directory(broker)
             placed = directory not in _UNPLACED
             gone = directory not in restart.dirs if placed and restart.dirs else bool(restart.lost_dirs)
             if gone:
                 return False
         return True
+
+    def _intervals_without(self, broker: int) -> Sequence[int]:
+        """The intervals in which the broker had no replica."""
+        if broker not in self._without_replica:
+            states = enumerate(self.intervals)
+            self._without_replica[broker] = [i for i, s in states if broker not in s.registration.replicas]
+        return self._without_replica[broker]
+
+    def _restarts_between(self, broker: int, since: int, until: int) -> tuple[BrokerRestart, ...]:
+        """Its restarts after the change that began interval ``since`` and before the one that ended ``until``."""
+        restarts = self._restarts.get(broker, ())
+        first = bisect_right(restarts, self.intervals[since].offset, key=_offset)
+        return restarts[first : bisect_left(restarts, self._end(until), key=_offset)]
 
     def _end(self, until: int) -> int:
         return self.intervals[until + 1].offset if until < self.newest else 2**63 - 1
@@ -239,12 +252,15 @@ class InSyncHistory:
     @cached_property
     def doubts(self) -> tuple[ElectionInDoubt, ...]:
         """The elections of leaders that may have lacked acknowledged records, the oldest first."""
-        return self._doubts_until(self.newest)
+        return tuple(self._doubts_until(self.newest))
 
-    def _doubts_until(self, until: int) -> tuple[ElectionInDoubt, ...]:
-        while len(self._elections) <= until:
-            self._elections.append(self._election(len(self._elections)))
-        return tuple(found for found in self._elections[: until + 1] if found is not None)
+    def _doubts_until(self, until: int) -> Sequence[ElectionInDoubt]:
+        while self._elections_judged <= until:
+            election = self._election(self._elections_judged)
+            self._elections_judged += 1
+            if election is not None:
+                self._in_doubt.append(election)
+        return self._in_doubt[: bisect_right(self._in_doubt, until, key=_at)]
 
     def _election(self, index: int) -> ElectionInDoubt | None:
         interval = self.intervals[index]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from recovery.metadata_log.history import MetadataHistory
@@ -20,6 +22,9 @@ class MinIsrChange(NamedTuple):
 
     offset: int
     value: int | None
+
+
+_offset = attrgetter("offset")
 
 
 class MinIsrOverTime(NamedTuple):
@@ -40,9 +45,10 @@ class MinIsrOverTime(NamedTuple):
         return any(value is None for value in self._between(start, end))
 
     def _between(self, start: int, end: int) -> Iterator[int | None]:
-        at_start = next(change for change in reversed(self.changes) if change.offset <= start)
-        yield at_start.value
-        yield from (change.value for change in self.changes if start < change.offset <= end)
+        """The value in force at ``start``, then each later one up to ``end``."""
+        first = bisect_right(self.changes, start, key=_offset) - 1
+        last = bisect_right(self.changes, end, first, key=_offset)
+        return (change.value for change in self.changes[first:last])
 
 
 def min_isr_over_time(

@@ -55,6 +55,8 @@ class MetadataHistory:
         # For partitions whose likeness was requested: its number, and how many of the changes it includes.
         self._likeness: dict[PartitionSubject, tuple[int, int]] = {}
         self._steps: dict[tuple[int, int, int, bool, int], int] = {}
+        # By the identities of a partition's state and of a change.
+        self._states_after: dict[tuple[int, int], Registration] = {}
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -127,17 +129,31 @@ class MetadataHistory:
         The last interval has no end, unless the topic was deleted.
         """
         found: list[PartitionInterval] = []
+        changes, times, offsets = self._changes, self._times, self._offsets
         now: Registration | None = None
-        for row in self.of(subject):
-            after = applied(now, row.change)
-            if now is not None and found and found[-1].until_ms is None:
-                if after == now:
-                    continue
-                found[-1] = found[-1]._replace(until_ms=row.time_ms)
-            if after is not None:
-                found.append(PartitionInterval(row.time_ms, None, row.offset, after))
-            now = after
+        since_ms = offset = 0
+        for at in self._by_subject.get(subject, ()):
+            after = self._after(now, changes[at])
+            if after == now:
+                continue
+            if now is not None:
+                found.append(PartitionInterval(since_ms, times[at], offset, now))
+            now, since_ms, offset = after, times[at], offsets[at]
+        if now is not None:
+            found.append(PartitionInterval(since_ms, None, offset, now))
         return tuple(found)
+
+    def _after(self, now: Registration | None, change: Change) -> Registration | None:
+        """As :func:`applied`, once for all partitions that are in one state and change alike: both values live as
+        long as the history.
+        """
+        key = id(now), id(change)
+        after = self._states_after.get(key)
+        if after is None:
+            after = applied(now, change)
+            if after is not None:
+                self._states_after[key] = after
+        return after
 
     # Folding
 
