@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from recovery.acknowledged.verdict import (
     Condition,
@@ -25,6 +26,9 @@ from recovery.plan.json_fields import (
     optional_integer,
     spans,
 )
+
+_KEPT = 10_000
+"""Texts kept: where nothing is lost, the verdicts of thousands of partitions are equal."""
 
 
 def verdict_json(verdict: Verdict) -> dict[str, object]:
@@ -55,6 +59,7 @@ def verdict_json(verdict: Verdict) -> dict[str, object]:
     return found
 
 
+@lru_cache(_KEPT)
 def verdict_as_text(verdict: Verdict) -> str:
     """As JSON text."""
     return _encode(verdict_json(verdict))
