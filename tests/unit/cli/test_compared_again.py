@@ -16,7 +16,7 @@ from console.operations.change import Question
 from recovery.model import TopicPartition, Unknown, Why
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import MemoryBackend, cluster_of, log
-from tests.unit.cli.test_election_failures import ANY, planned, tp
+from tests.unit.cli.planned_orders import ANY, planned, tp
 from tests.unit.simulator.operators import backend as simulated
 
 LONGEST_LOG = ("--election-type", "longest-log", "--all-topic-partitions", "--strategy", "aggressive")

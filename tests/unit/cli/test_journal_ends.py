@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import ALL, CLUSTER_ID, cluster_of, log, offline
-from tests.unit.cli.test_election_failures import ANY, planned, tp
+from tests.unit.cli.planned_orders import ANY, planned, tp
 
 AGREED = ("--yes", "--reason", "a test")
 LOOK = ("ktriage", "journal", "--cluster-id", CLUSTER_ID)

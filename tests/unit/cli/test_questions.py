@@ -10,7 +10,7 @@ from recovery.model import Unknown, Why
 from tests.command_server import Ended
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, log
-from tests.unit.cli.test_election_failures import ANY, planned, sent
+from tests.unit.cli.planned_orders import ANY, planned, sent
 
 
 @pytest.mark.parametrize(("offline", "counted"), [(1, "1 election will"), (2, "2 elections will")])

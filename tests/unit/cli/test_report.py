@@ -17,8 +17,8 @@ from console.program import Program
 from console.signals import Supervisor
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, cluster_of
-from tests.unit.cli.test_election_failures import ANY, planned, tp
-from tests.unit.metadata_log.test_metadata_log import INCIDENT
+from tests.unit.cli.planned_orders import ANY, planned, tp
+from tests.unit.metadata_log.incident_log import INCIDENT
 
 TAIL = ("--simulate", "stale-long-tail", "--seed", "2")
 HOSTILE = "<script>alert(1)</script>\x1b[2J | `x` \u202e"

@@ -13,7 +13,7 @@ from console.journal.journal import Journal
 from console.journal.state_access import SHARED
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of
-from tests.unit.cli.test_election_failures import AGREED, ANY, planned, sent
+from tests.unit.cli.planned_orders import AGREED, ANY, planned, sent
 from tests.unit.journal.runs import Clock, row, run
 
 LOOK = ("ktriage", "journal", "--cluster-id", CLUSTER_ID, "--output", "json")

@@ -12,7 +12,7 @@ from console.operations.history import timeline as history_timeline
 from recovery.metadata_log.history import fold
 from recovery.metadata_log.timeline import MetadataTimeline
 from tests.unit.cli.command_process import invoke
-from tests.unit.metadata_log.test_metadata_log import INCIDENT
+from tests.unit.metadata_log.incident_log import INCIDENT
 
 FROM = ("ktriage", "timeline", "--metadata-dir", str(INCIDENT))
 

@@ -25,7 +25,7 @@ from recovery.assignment_order import WrittenOrder
 from tests.command_server import Ended
 from tests.unit.cli.command_process import Caller, environment
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, offline
-from tests.unit.cli.test_election_failures import ANY, sent, tp
+from tests.unit.cli.planned_orders import ANY, sent, tp
 from tests.unit.cli.test_unfinished_runs import reordered
 
 

@@ -18,7 +18,7 @@ from recovery.assignment_order import WrittenOrder
 from recovery.model import Unknown, Why
 from tests.unit.cli.command_process import Caller, typing
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, offline
-from tests.unit.cli.test_election_failures import AGREED, ANY, planned, sent, tp
+from tests.unit.cli.planned_orders import AGREED, ANY, planned, sent, tp
 
 
 def interrupted(rows: tuple[WrittenOrder, ...], plan: str = "", name: str = "killed") -> None:

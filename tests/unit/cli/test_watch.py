@@ -24,7 +24,7 @@ from recovery.cluster_changes import ClusterReading, cluster_change_text, cluste
 from recovery.model import Broker, PartitionState, TopicPartition
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import cluster_of
-from tests.unit.cli.test_election_failures import ANY
+from tests.unit.cli.planned_orders import ANY
 
 ORDERS = [TopicPartition("orders", number) for number in range(3)]
 

@@ -17,7 +17,7 @@ from backends.live.metadata_log import LiveMetadataLog, LiveMetadataLogBytes
 from backends.metadata_log.batches import BatchReader
 from recovery.metadata_log.history import fold
 from recovery.metadata_log.log_changes import MetadataLogRecord
-from tests.unit.metadata_log.test_metadata_log import INCIDENT
+from tests.unit.metadata_log.incident_log import INCIDENT
 
 T = TypeVar("T")
 SNAPSHOT = (INCIDENT / "00000000000000000000.log").read_bytes()

@@ -1,21 +1,11 @@
-"""The metadata log of a real incident, as a broker's disk held it: the stale long tail on Kafka 4.3.1.
-
-Topic orders, replicas 1, 2, 3, min ISR 2. Brokers 2 and 3 are killed; 1 leads alone and is killed; 2 is elected
-uncleanly; 3 follows it; 2 is killed, 3 leads and is killed; 1 and 2 come back and nobody leads.
-"""
+"""The metadata log of a real incident (:mod:`.incident_log`): its records, states and events."""
 
 from __future__ import annotations
 
 import random
-import shutil
-import struct
-from pathlib import Path
 
 import pytest
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from backends.metadata_log.directory import DirectoryReading, MetadataDirError, read_directory
-from backends.metadata_log.topic_scan import TopicScan
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory, fold
@@ -36,14 +26,9 @@ from recovery.metadata_log.timeline import ClusterEvent, PartitionMove, events
 from recovery.metadata_log.timeline_text import event_text
 from recovery.model import TopicPartition
 from tests.unit.metadata_log.dump import read_dump
+from tests.unit.metadata_log.incident_log import INCIDENT, find, read
 
-INCIDENT = Path(__file__).with_name("stale_long_tail")
 SEGMENT = "00000000000000000000.log"
-
-
-def read(path: Path) -> tuple[list[MetadataLogRecord], DirectoryReading]:
-    reading = DirectoryReading(path)
-    return list(read_directory(reading)), reading
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +39,6 @@ def records() -> list[MetadataLogRecord]:
 @pytest.fixture(scope="module")
 def history(records: list[MetadataLogRecord]) -> MetadataHistory:
     return fold(records)
-
-
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """A copy of the log that a test may damage."""
-    shutil.copy(INCIDENT / SEGMENT, tmp_path / SEGMENT)
-    return tmp_path
 
 
 def test_every_record_is_what_kafkas_own_tool_prints(records: list[MetadataLogRecord]) -> None:
@@ -107,10 +85,6 @@ def test_a_partitions_states_say_who_was_in_sync_and_who_led_when(history: Metad
     last = history.intervals(orders)[-1]
     assert last.until_ms is None
     assert last.registration.leader_epoch == 4
-
-
-def find(history: MetadataHistory, kind: EventKind) -> list[ClusterEvent]:
-    return [event for event in events(history) if event.kind is kind]
 
 
 def test_the_timeline_names_the_broker_that_took_a_partition_offline(history: MetadataHistory) -> None:
@@ -166,138 +140,6 @@ def test_a_log_dir_that_is_no_longer_online_has_failed() -> None:
     unknown = MetadataHistory()
     unknown.extend_decoded([dirs(2, "a")])
     assert [event_text(event, unknown) for event in events(unknown)] == ["broker 2: 1 log dir online"]
-
-
-# Files that are not whole.
-
-
-def test_a_torn_tail_ends_the_reading_and_is_told(copy: Path) -> None:
-    whole = (copy / SEGMENT).read_bytes()
-    (copy / SEGMENT).write_bytes(whole[:-7])
-    records, reading = read(copy)
-    assert reading.problem is not None
-    assert "cut short" in reading.problem
-    last_batch = read(INCIDENT)[0][-1].batch
-    assert records == [record for record in read(INCIDENT)[0] if record.batch < last_batch]
-
-
-def test_a_damaged_batch_ends_the_reading_and_is_told(copy: Path) -> None:
-    data = bytearray((copy / SEGMENT).read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    (copy / SEGMENT).write_bytes(data)
-    records, reading = read(copy)
-    assert reading.problem is not None
-    assert 0 < len(records) < len(read(INCIDENT)[0])
-
-
-def test_zeros_behind_the_last_batch_are_no_records(copy: Path) -> None:
-    with (copy / SEGMENT).open("ab") as file:
-        file.write(bytes(4096))
-    records, reading = read(copy)
-    assert len(records) == len(read(INCIDENT)[0])
-    assert reading.problem is not None
-
-
-def test_an_empty_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MetadataDirError, match="holds no metadata log"):
-        read(tmp_path)
-
-
-def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MetadataDirError, match="cannot be read"):
-        read(tmp_path / "nothing")
-
-
-def test_a_log_that_begins_late_needs_a_snapshot(copy: Path) -> None:
-    (copy / SEGMENT).rename(copy / "00000000000000000500.log")
-    with pytest.raises(MetadataDirError, match="no snapshot leads up to it"):
-        read(copy)
-
-
-def test_a_missing_segment_ends_the_reading_and_is_told(copy: Path) -> None:
-    shutil.copy(copy / SEGMENT, copy / "00000000000000000500.log")
-    records, reading = read(copy)
-    assert len(records) == len(read(INCIDENT)[0])
-    assert reading.problem is not None
-    assert "are missing before 00000000000000000500.log" in reading.problem
-
-
-@pytest.mark.parametrize("topics", [None, ["orders"]])
-@pytest.mark.parametrize("cut", [0, 1, 9])
-def test_batches_missing_within_a_segment_end_the_reading_and_are_told(
-    copy: Path, cut: int, topics: list[str] | None
-) -> None:
-    data = (copy / SEGMENT).read_bytes()
-    starts = batch_starts(data)
-    (at, base), (following, next_base) = starts[cut], starts[cut + 1]
-    (copy / SEGMENT).write_bytes(data[:at] + data[following:])
-    reading = DirectoryReading(copy)
-    records = list(read_directory(reading, TopicScan(topics) if topics else None))
-    assert all(record.offset < base for record in records)
-    assert reading.end_offset == base
-    assert reading.problem == (
-        f"{SEGMENT}: offsets {base} to {next_base - 1} are missing before the batch at offset {next_base}"
-    )
-
-
-def test_batches_missing_within_a_snapshot_make_it_unusable(copy: Path) -> None:
-    values = {r.offset: r.value for r in read(INCIDENT)[0]}
-    snapshot = build_batch(0, [values[28]]) + build_batch(2, [values[31]])
-    (copy / "00000000000000000032-0000000001.checkpoint").write_bytes(snapshot)
-    (copy / SEGMENT).unlink()
-    with pytest.raises(MetadataDirError, match="offsets 1 to 1 are missing"):
-        read(copy)
-
-
-def test_a_log_that_ends_before_a_snapshot_is_told_to_be_incomplete(copy: Path) -> None:
-    end = read(INCIDENT)[1].end_offset
-    values = {r.offset: r.value for r in read(INCIDENT)[0]}
-    name = f"{end + 10:020}-0000000001.checkpoint"
-    (copy / name).write_bytes(build_batch(0, [values[28], values[31]]))
-    records, reading = read(copy)
-    assert len(records) == len(read(INCIDENT)[0])
-    assert reading.problem == f"offsets {end} to {end + 9}, which a snapshot holds, are missing"
-
-
-def test_a_snapshot_stands_for_the_part_of_the_log_that_was_deleted(copy: Path) -> None:
-    """The log from offset 60 on, behind a snapshot of what stood there: the same end is read."""
-    values = {r.offset: r.value for r in read(INCIDENT)[0]}
-    topic, partition = values[28], values[31]
-    snapshot = build_batch(0, [topic, partition])
-    (copy / "00000000000000000032-0000000001.checkpoint").write_bytes(snapshot)
-    data = (copy / SEGMENT).read_bytes()
-    at = next(at for at, base in batch_starts(data) if base >= 32)
-    (copy / SEGMENT).unlink()
-    (copy / "00000000000000000032.log").write_bytes(data[at:])
-    records, reading = read(copy)
-    assert reading.snapshot is not None
-    found = fold(records)
-    (orders,) = found.partitions()
-    (whole,) = fold(read(INCIDENT)[0]).partitions()
-    ends = [h.intervals(s)[-1].registration for h, s in ((found, orders), (fold(read(INCIDENT)[0]), whole))]
-    assert ends[0] == ends[1]
-    # What stood in the snapshot did not happen when it was written.
-    assert all(event.offset >= 32 for event in events(found))
-    assert len(find(found, EventKind.OFFLINE)) == 2
-
-
-def batch_starts(data: bytes) -> list[tuple[int, int]]:
-    """(position, first offset) of every batch."""
-    found, at = [], 0
-    while at < len(data):
-        base, length = struct.unpack_from(">qi", data, at)
-        found.append((at, base))
-        at += 12 + length
-    return found
-
-
-def build_batch(base: int, values: list[bytes], time_ms: int = 1_795_381_700_000) -> bytes:
-    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, 0, 1 << 20)
-    for at, value in enumerate(values):
-        builder.append(at, time_ms, None, value, [])
-    data = bytearray(builder.build())
-    struct.pack_into(">q", data, 0, base)
-    return bytes(data)
 
 
 # Partitions of one topic that changed alike: what is concluded of one holds for the other.
