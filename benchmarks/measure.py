@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -73,7 +73,7 @@ def run(argv: Sequence[str], directory: Path, limit: float = LIMIT_SECONDS) -> M
     """Runs the command once. Raises BenchmarkError if it fails or hangs."""
     out, err = directory / "stdout", directory / "stderr"
     launcher = (sys.executable, "-I", "-S", str(LAUNCHER), str(out), str(err), *argv)
-    printed = _launch(launcher, directory, argv[0], limit)
+    printed = launch(launcher, argv[0], limit, cwd=directory, env=environment(directory))
     seconds, cpu, peak_kib, status = printed.split()
     if int(status) != 0:
         output = (err.read_text(errors="replace") or out.read_text(errors="replace"))[-2000:]
@@ -82,12 +82,15 @@ def run(argv: Sequence[str], directory: Path, limit: float = LIMIT_SECONDS) -> M
     return Measured(float(seconds), float(cpu), int(peak_kib) * 1024, text, errors)
 
 
-def _launch(launcher: Sequence[str], directory: Path, name: str, limit: float) -> str:
-    """What the launcher prints. The launcher and its child are always gone afterwards."""
+def launch(launcher: Sequence[str], name: str, limit: float, *, cwd: Path, env: Mapping[str, str]) -> str:
+    """What the launcher prints, within ``limit`` seconds. It and what it started are always gone afterwards.
+
+    Raises BenchmarkError.
+    """
     process = subprocess.Popen(
         launcher,
-        env=environment(directory),
-        cwd=directory,
+        env=env,
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.measure import ROOT, BenchmarkError
+from benchmarks.measure import ROOT, BenchmarkError, launch
 
 LAUNCHER = Path(__file__).with_name("tree_launcher.py")
 LIMIT_SECONDS = 1500
@@ -34,22 +32,9 @@ class TreeFigures(NamedTuple):
 def measured(argv: Sequence[str], directory: Path) -> TreeFigures:
     """Runs the command once. Raises BenchmarkError if it fails or hangs."""
     out, err = directory / "stdout", directory / "stderr"
-    process = subprocess.Popen(
-        (sys.executable, "-I", "-S", str(LAUNCHER), str(out), str(err), *argv),
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(directory / "state")},
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        printed, _ = process.communicate(timeout=LIMIT_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise BenchmarkError(f"{argv[0]} did not end within {LIMIT_SECONDS} s") from None
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    launcher = (sys.executable, "-I", "-S", str(LAUNCHER), str(out), str(err), *argv)
+    env = os.environ | {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(directory / "state")}
+    printed = launch(launcher, argv[0], LIMIT_SECONDS, cwd=ROOT, env=env)
     figures = json.loads(printed)
     if figures.pop("status") != 0:
         raise BenchmarkError(f"{' '.join(argv)}\n{err.read_text(errors='replace')[-2000:]}")

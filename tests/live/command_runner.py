@@ -54,6 +54,12 @@ class CommandRunner:
         line = command_line(words[0], *words[1:], *arguments, *self.connection)
         return typing(self.home, line, answer)
 
+    def plan_aggressively(self, *topics: str) -> None:
+        """Writes plan.json, which elects the best of those that answer; every partition is in it."""
+        named = [word for topic in topics for word in ("--topic", topic)]
+        ended = self("plan", *named, "--strategy", "aggressive", "plan.json")
+        assert ended.status == 0, ended
+
     def sent(self) -> list[str]:
         """The actions that were sent, in order, from the journal."""
         ended = invoke(self.home, "ktriage", "journal", "--output", "json")

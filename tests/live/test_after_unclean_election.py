@@ -150,8 +150,7 @@ def planned(after: Incident, tmp_path_factory: pytest.TempPathFactory) -> Comman
     cluster = after.cluster
     home = tmp_path_factory.mktemp("console")
     console = CommandRunner(home, cluster.bootstrap(), cluster.metadata.wait_caught_up)
-    topics = [word for topic in (TOPIC, *TRANSACTIONAL) for word in ("--topic", topic)]
-    assert console("plan", *topics, "--strategy", "aggressive", "plan.json").status == 0
+    console.plan_aggressively(TOPIC, *TRANSACTIONAL)
     return console
 
 

@@ -10,52 +10,35 @@ from pathlib import Path
 import pytest
 
 from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
-from tests.live import incident_steps
 from tests.live.command_runner import CommandRunner
-
-ALL_RIGHTS, NO_READ, NO_DESCRIBE, NO_ALTER, NO_CLUSTER, NOBODY = USERS = (
-    "has-all",
-    "has-no-read",
-    "has-no-describe",
-    "has-no-alter",
-    "has-no-cluster",
-    "has-nothing",
+from tests.live.restricted_users import (
+    ALL_RIGHTS,
+    CLOSED,
+    NO_ALTER,
+    NO_CLUSTER,
+    NO_DESCRIBE,
+    NO_READ,
+    RESTRICTED,
+    TOPICS,
+    lose_both_leaders,
 )
+
+NOBODY = "has-nothing"
 PASSWORD = "known-to-nobody-else"
 CLUSTER = ClusterSpec(
     controllers=1,
     brokers=2,
     listeners=(ClientListener("SECURE", "SASL_SSL", ("SCRAM-SHA-512",)),),
-    users=dict.fromkeys(("admin", *USERS), PASSWORD),
+    users=dict.fromkeys(("admin", *RESTRICTED, NOBODY), PASSWORD),
     authorizer=True,
 )
-OPEN, CLOSED = TOPICS = ("open", "closed")
 OFFLINE = ("--all-offline-partitions",)
 ELECT = (*OFFLINE, "--automated-recovery")
 
 
 @pytest.fixture(scope="module")
 def disaster(cluster: KafkaCluster) -> KafkaCluster:
-    """Two offline partitions whose only ISR member, 2, is dead; 1 is alive and has the older log."""
-    for topic in TOPICS:
-        cluster.client.create_topic(topic, [[1, 2]])
-        incident_steps.produce(cluster, topic, 10, "common")
-    for user in USERS[:-1]:
-        for topic in TOPICS:
-            cluster.access_control.allow(user, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=topic)
-        cluster.access_control.allow(user, "DESCRIBE", "ALTER")
-    cluster.access_control.deny(NO_READ, "READ", topic=CLOSED)
-    cluster.access_control.deny(NO_DESCRIBE, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=CLOSED)
-    cluster.access_control.deny(NO_ALTER, "ALTER")
-    cluster.access_control.deny(NO_CLUSTER, "DESCRIBE")
-    cluster.node(1).pause()
-    try:
-        incident_steps.wait_all(cluster, TOPICS, lambda state: state.isr == (2,), "with 2 alone in the ISR")
-        cluster.node(2).kill()
-    finally:
-        cluster.node(1).resume()
-    cluster.metadata.wait_live([1])
-    incident_steps.wait_offline(cluster, TOPICS)
+    lose_both_leaders(cluster)
     return cluster
 
 

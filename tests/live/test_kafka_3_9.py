@@ -168,7 +168,7 @@ def test_what_the_election_cuts_off_is_read_before_it_and_written_back(
     incident_steps.stale_long_tails(cluster, {"tail": counts})
     console = CommandRunner(tmp_path, cluster.bootstrap(), cluster.metadata.wait_caught_up)
     agreed = ("--yes", "--reason", "a test")
-    assert console("plan", "--topic", "tail", "--strategy", "aggressive", "plan.json").status == 0
+    console.plan_aggressively("tail")
     status, applied = console.json("apply", "plan.json", "--rescue", "saved", *agreed)
     assert status == 0, applied
     (branch,) = applied["rescue"]["branches"]

@@ -42,16 +42,10 @@ def console(incident: KafkaCluster, tmp_path: Path) -> CommandRunner:
     return CommandRunner(tmp_path, incident.bootstrap(), incident.metadata.wait_caught_up)
 
 
-def plan(console: CommandRunner, *topics: str) -> None:
-    named = [word for topic in topics for word in ("--topic", topic)]
-    ended = console("plan", *named, "--strategy", "aggressive", "plan.json")
-    assert ended.status == 0, ended
-
-
 def test_all_of_the_stale_long_tail_is_there_in_the_end(
     console: CommandRunner, incident: KafkaCluster
 ) -> None:
-    plan(console, "tail")
+    console.plan_aggressively("tail")
     status, applied = console.json("apply", "plan.json", "--rescue", "saved", *AGREED)
     assert status == 0, applied
     (branch,) = applied["rescue"]["branches"]
@@ -72,7 +66,7 @@ def test_all_of_the_stale_long_tail_is_there_in_the_end(
 
 
 def test_every_compression_comes_back_as_it_was(console: CommandRunner, incident: KafkaCluster) -> None:
-    plan(console, *CODECS)
+    console.plan_aggressively(*CODECS)
     status, applied = console.json("apply", "plan.json", "--rescue", "saved", *AGREED)
     assert status == 0, applied
     shown = console.without_cluster("rescue", "show", "saved", "--records", "2")
@@ -92,7 +86,7 @@ def test_every_compression_comes_back_as_it_was(console: CommandRunner, incident
 
 
 def test_a_rescue_that_is_killed_goes_on_where_it_was(console: CommandRunner, incident: KafkaCluster) -> None:
-    plan(console, "large")
+    console.plan_aggressively("large")
     words = ("rescue", "read", "plan.json", "--to", "saved", "--rate", "20kB", *console.connection)
     killed = subprocess.Popen(
         command_line("ktriage", *words),
@@ -121,7 +115,7 @@ def test_a_broker_that_dies_leaves_its_partition_unelected(
     console: CommandRunner, incident: KafkaCluster
 ) -> None:
     """The last one here: broker 1 holds the tail and is dead when it is to be read."""
-    plan(console, "small")
+    console.plan_aggressively("small")
     incident_steps.kill(incident, 1)
     ended = console("apply", "plan.json", "--rescue", "saved", *AGREED)
     assert ended.status == 1 and "broker 1 told its log to the plan, and not now" in ended.err, ended

@@ -41,12 +41,6 @@ def console(incident: KafkaCluster, tmp_path: Path) -> CommandRunner:
     return CommandRunner(tmp_path, incident.bootstrap(), incident.metadata.wait_caught_up)
 
 
-def plan(console: CommandRunner, *topics: str) -> None:
-    named = [word for topic in topics for word in ("--topic", topic)]
-    ended = console("plan", *named, "--strategy", "aggressive", "plan.json")
-    assert ended.status == 0, ended
-
-
 def metadata_logs(console: CommandRunner, cluster: KafkaCluster) -> str:
     """What disk scan says of the copies on the disks of the controller and of all brokers."""
     nodes = (*cluster.controllers.values(), *cluster.brokers.values())
@@ -59,7 +53,7 @@ def test_a_full_disk_elects_nobody_and_the_rescue_goes_on_when_there_is_room(
     console: CommandRunner, incident: KafkaCluster
 ) -> None:
     """The largest file that the process may write stands for the disk: it ends in the middle of a batch."""
-    plan(console, "large")
+    console.plan_aggressively("large")
     incident.metadata.wait_caught_up()
     words = ("apply", "plan.json", "--rescue", "saved", *AGREED, *console.connection)
     full = subprocess.run(
@@ -83,7 +77,7 @@ def test_a_full_disk_elects_nobody_and_the_rescue_goes_on_when_there_is_room(
 def test_two_hundred_partitions_are_rescued_elected_and_restored_at_once(
     console: CommandRunner, incident: KafkaCluster
 ) -> None:
-    plan(console, MANY)
+    console.plan_aggressively(MANY)
     status, applied = console.json("apply", "plan.json", "--rescue", "saved", *AGREED)
     assert status == 0, applied
     assert len(applied["rescue"]["branches"]) == PARTITIONS
@@ -96,7 +90,7 @@ def test_a_broker_that_dies_during_the_rescue_leaves_its_partition_unelected(
     console: CommandRunner, incident: KafkaCluster
 ) -> None:
     """The last one here. It goes on when the broker is back."""
-    plan(console, "dying")
+    console.plan_aggressively("dying")
     incident.metadata.wait_caught_up()
     words = ("apply", "plan.json", "--rescue", "saved", "--rate", "20kB", *AGREED, *console.connection)
     running = subprocess.Popen(

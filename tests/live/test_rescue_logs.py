@@ -122,7 +122,7 @@ def console(incident: KafkaCluster, tmp_path: Path) -> CommandRunner:
 
 def elect_rescued(console: CommandRunner, topic: str) -> list[dict[str, Any]]:
     """Rescues what the election of broker 3 cuts off, and elects it; returns the branches."""
-    assert console("plan", "--topic", topic, "--strategy", "aggressive", "plan.json").status == 0
+    console.plan_aggressively(topic)
     status, applied = console.json("apply", "plan.json", "--rescue", "saved", *AGREED)
     assert status == 0 and applied["rescue"]["unread"][0]["broker"] == 4, applied
     assert console.without_cluster("rescue", "verify", "saved").status == 0

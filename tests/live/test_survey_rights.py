@@ -16,50 +16,32 @@ from recovery.model import Lineage, PartitionState, ReplicaLog, Unknown, Why
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking, rank
 from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
-from tests.live import incident_steps
 from tests.live.live_backend import MemoryRecorder, NeverStopped, designation
-
-ALL_RIGHTS, NO_READ, NO_DESCRIBE, NO_ALTER, NO_CLUSTER = USERS = (
-    "has-all",
-    "has-no-read",
-    "has-no-describe",
-    "has-no-alter",
-    "has-no-cluster",
+from tests.live.restricted_users import (
+    ALL_RIGHTS,
+    CLOSED,
+    NO_ALTER,
+    NO_CLUSTER,
+    NO_DESCRIBE,
+    NO_READ,
+    RESTRICTED,
+    TOPICS,
+    lose_both_leaders,
 )
+
 CLUSTER = ClusterSpec(
     controllers=1,
     brokers=2,
     listeners=(ClientListener("CLIENT", "SASL_PLAINTEXT", ("PLAIN",)),),
-    users=dict.fromkeys(("admin", *USERS), "secret"),
+    users=dict.fromkeys(("admin", *RESTRICTED), "secret"),
     authorizer=True,
 )
-OPEN, CLOSED = TOPICS = ("open", "closed")
 PATIENT = 3600.0
 
 
 @pytest.fixture(scope="module")
 def states(cluster: KafkaCluster) -> None:
-    """Two offline partitions whose only ISR member, 2, is dead; 1 is alive and has the older log."""
-    for topic in TOPICS:
-        cluster.client.create_topic(topic, [[1, 2]])
-        incident_steps.produce(cluster, topic, 10, "common")
-    rights = cluster.access_control
-    for user in USERS:
-        for topic in TOPICS:
-            rights.allow(user, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=topic)
-        rights.allow(user, "DESCRIBE", "ALTER")
-    rights.deny(NO_READ, "READ", topic=CLOSED)
-    rights.deny(NO_DESCRIBE, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=CLOSED)
-    rights.deny(NO_ALTER, "ALTER")
-    rights.deny(NO_CLUSTER, "DESCRIBE")
-    cluster.node(1).pause()
-    try:
-        incident_steps.wait_all(cluster, TOPICS, lambda state: state.isr == (2,), "with 2 alone in the ISR")
-        cluster.node(2).kill()
-    finally:
-        cluster.node(1).resume()
-    cluster.metadata.wait_live([1])
-    incident_steps.wait_offline(cluster, TOPICS)
+    lose_both_leaders(cluster)
 
 
 @asynccontextmanager

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -21,9 +20,8 @@ from backends.live.client.settings import ClientSettings
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup
 from recovery.model import TopicPartition as Partition
 from recovery.model import Unknown
+from testbed.kafka import wait_until
 from tests.wire.cluster_thread import WAIT
-
-T = TypeVar("T")
 
 TOPIC, GROUP = "tills", "cashiers"
 SESSION = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 500}
@@ -141,7 +139,7 @@ def _steps(side: GroupSide, consumers: list[GroupConsumer]) -> Iterator[tuple[st
     assert producer.flush(WAIT) == 0
     anna = consumer("anna")
     yield "one member has all partitions", _shared(side, anna)
-    _wait_for(lambda: len(anna.values) == 2, "both records")
+    wait_until(lambda: len(anna.values) == 2, "both records", WAIT)
     yield "records read", tuple(sorted(anna.values))
     anna.commit({0: 1, 1: 1})
     yield "committed by the member", asyncio.run(_committed(side))
@@ -154,7 +152,7 @@ def _steps(side: GroupSide, consumers: list[GroupConsumer]) -> Iterator[tuple[st
     twin.name = "bert"  # Kafka goes on to show the client id of the static member's former self
     yield (
         "a static member that comes twice fences its former self",
-        _wait_for(lambda: bert.fenced, "a fence"),
+        wait_until(lambda: bert.fenced, "a fence", WAIT),
     )
     consumers.remove(bert)
     bert.close()
@@ -201,7 +199,7 @@ def _shared(side: GroupSide, *consumers: GroupConsumer) -> GroupView:
         return view if assigned == {one.name: len(one.assigned) for one in consumers} else None
 
     names = ", ".join(one.name for one in consumers) or "nobody"
-    return _wait_for(shared, f"{names} to share the partitions")
+    return wait_until(shared, f"{names} to share the partitions", WAIT)
 
 
 def _view(side: GroupSide) -> GroupView | None:
@@ -253,14 +251,3 @@ async def _backend(side: GroupSide) -> AsyncIterator[LiveBackend]:
         yield backend
     finally:
         await backend.close()
-
-
-def _wait_for(condition: Callable[[], T | None], what: str) -> T:
-    """What ``condition`` returns, as soon as that is something."""
-    deadline = time.monotonic() + WAIT
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.05)

@@ -6,9 +6,8 @@ Brokers 1 to 3 have the topics, broker 4 coordinates and stays. Each side of a c
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -21,10 +20,9 @@ from backends.simulator.served.api_versions import Api
 from console.operations.consumers.hanging_transactions import PartitionsTransactions, read_transactions
 from recovery.model import TopicPartition as Partition
 from recovery.model import Unknown
+from testbed.kafka import wait_until
 from tests.wire.cluster_thread import WAIT
 from tests.wire.raw_request import send_request
-
-T = TypeVar("T")
 
 ENDED, LOST = "ended", "lost"
 GROUP = "billing"
@@ -100,7 +98,7 @@ def _steps(side: StorySide) -> Iterator[tuple[str, Any]]:
         [TopicPartition(ENDED, 0, 4)], _group(side).consumer_group_metadata(), WAIT
     )
     commits.commit_transaction(WAIT)
-    _wait_for(lambda: _committed_offset(side) == 4, "the offset of the transaction")
+    wait_until(lambda: _committed_offset(side) == 4, "the offset of the transaction", WAIT)
     yield "an open transaction hides what was committed after it", _view(side, ENDED, 13)
     _write(aborts, LOST, "x", 1)
     aborts.send_offsets_to_transaction(
@@ -190,7 +188,7 @@ def _replicated(side: StorySide, topic: str, end: int) -> PartitionsTransactions
         read = asyncio.run(_read(side, topic))
         return read if where in read.partitions and read.partitions[where].high_watermark >= end else None
 
-    return _wait_for(replicated, f"{topic} to be replicated up to {end}")
+    return wait_until(replicated, f"{topic} to be replicated up to {end}", WAIT)
 
 
 async def _read(side: StorySide, topic: str) -> PartitionsTransactions:
@@ -293,15 +291,4 @@ def committed_records(side: StorySide, topic: str, count: int) -> tuple[tuple[in
         found = records_read(side, topic, "read_committed")
         return found if len(found) >= count else None
 
-    return _wait_for(enough, f"{count} committed records of {topic}")
-
-
-def _wait_for(condition: Callable[[], T | None], what: str) -> T:
-    """What ``condition`` returns, as soon as that is something."""
-    deadline = time.monotonic() + WAIT
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.05)
+    return wait_until(enough, f"{count} committed records of {topic}", WAIT)
