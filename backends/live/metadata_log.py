@@ -101,9 +101,10 @@ class LiveMetadataLog:
         await self._take(following)
 
     async def _take(self, part: LogPart) -> None:
-        """Folds it, with pauses in which other answers are taken: a survey goes on meanwhile."""
+        """Folds it, with pauses in which other answers are taken: a survey goes on meanwhile. One that is cancelled
+        there folds the rest first: on a busy machine, a time limit must not cost what has arrived.
+        """
         self.high_watermark = part.high_watermark
-        before = self.next_offset
         batches = BatchReader(part.records)
         # A batch is sent whole: what was read before stands in it once more.
         new = (
@@ -111,13 +112,20 @@ class LiveMetadataLog:
             for record in batches.data_records()
             if self.next_offset <= record.offset < part.high_watermark
         )
+        cancelled: asyncio.CancelledError | None = None
         while records := list(islice(new, RECORDS_AT_ONCE)):
             self.history.extend(records)
-            self.next_offset = records[-1].offset + 1  # a reading that is cancelled here goes on there
-            await asyncio.sleep(0)
-        if batches.problem is not None and batches.next_offset <= before:
-            raise BackendError(f"the controller's answer cannot be read: {batches.problem}")
+            if cancelled is None:
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError as error:
+                    cancelled = error
+        unusable = batches.problem is not None and batches.next_offset <= self.next_offset
         self.next_offset = max(self.next_offset, min(batches.next_offset, part.high_watermark))
+        if cancelled is not None:
+            raise cancelled
+        if unusable:
+            raise BackendError(f"the controller's answer cannot be read: {batches.problem}")
 
 
 class LiveMetadataLogBytes:
