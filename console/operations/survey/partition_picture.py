@@ -106,15 +106,12 @@ async def examine(
 
     Raises InputError and BackendError.
     """
-    selected = await select(backend, selection)
-    if selection.which is Which.UNDER_MIN_ISR:
-        configs = await backend.topic_configs(topics_of(selected.states))
-        states = tuple(state for state in selected.states if may_be_under_min_isr(state, configs))
-        selected = replace(selected, states=states)
-    request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
     async with tasks() as group:
         quorum_asked = group.create_task(quorum_or_lost(backend, cluster.cluster_id)) if health else None
+        # Asked while the partitions are: a list of all of them needs the log dirs too, and shares the request.
         dirs_asked = group.create_task(_log_dirs(backend, depths.duration)) if health else None
+        selected = await _selected(backend, selection)
+        request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
         whole_asked = group.create_task(_whole(backend, selected)) if health else None
         configs_asked = group.create_task(backend.topic_configs(topics_of(selected.states)))
         result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())
@@ -142,6 +139,15 @@ async def examine(
         found,
         log_dirs=dirs_asked.result() if dirs_asked else {},
     )
+
+
+async def _selected(backend: Backend, selection: Selection) -> Selected:
+    selected = await select(backend, selection)
+    if selection.which is not Which.UNDER_MIN_ISR:
+        return selected
+    configs = await backend.topic_configs(topics_of(selected.states))
+    states = tuple(state for state in selected.states if may_be_under_min_isr(state, configs))
+    return replace(selected, states=states)
 
 
 async def _whole(backend: Backend, selected: Selected) -> tuple[Partitions, Configs]:

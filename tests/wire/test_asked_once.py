@@ -1,0 +1,32 @@
+"""What a recovery asks of each broker no more than once before it chooses leaders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from backends.simulator.served.api_versions import Api
+from console.operations.elections.partition_selection import Selection, Which
+from console.operations.survey.partition_picture import Depths, examine
+from tests.wire.response_faults import HIDDEN, served_backend
+
+
+async def test_a_broker_lists_its_log_dirs_once_for_the_partitions_the_health_and_the_sizes() -> None:
+    """A list of thousands of replicas: the survey of the logs waits behind each one."""
+    asked: Counter[int] = Counter()
+
+    def counting(broker: int) -> Callable[[int, bytes], Awaitable[bytes | None]]:
+        async def counts(api_key: int, frame: bytes) -> bytes | None:
+            asked[broker] += api_key == Api.DescribeLogDirs
+            return frame
+
+        return counts
+
+    async with served_backend(HIDDEN) as on:
+        for broker in (1, 2, 4):
+            on.tamper(broker, counting(broker))
+        info = await on.backend.cluster()
+        picture = await examine(on.backend, info, Selection(which=Which.OFFLINE), Depths(), health=True)
+    assert picture.surveys and picture.health is not None
+    assert set(picture.log_dirs) >= {1, 2, 4}
+    assert asked == {1: 1, 2: 1, 4: 1}
