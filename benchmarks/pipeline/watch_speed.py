@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 def watched_clusters(folder: Path, records: int) -> int:
-    """Writes the logs of two clusters with so many records together; returns their number."""
+    """Writes the metadata logs of the clusters, ``records`` in all; returns how many were written."""
     return sum(write_restarts(folder / f"c{seed}", records // CLUSTERS, seed) for seed in range(CLUSTERS))
 
 

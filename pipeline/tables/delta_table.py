@@ -175,7 +175,7 @@ def data_files(root: StoragePath, definition: TableDefinition, table: DeltaTable
 
 
 def read_file(file: DataFile, schema: pa.Schema) -> pa.Table:
-    """Those columns of the file's rows; a column that the file lacks is null. Raises PipelineError."""
+    """The rows of a file, with the columns of ``schema``: null where the file lacks one. Raises PipelineError."""
     with unreadable(file.place), file.place.open() as stream:
         parquet = pq.ParquetFile(stream)
         names = set(parquet.schema_arrow.names)
@@ -284,7 +284,7 @@ def vacuum(root: StoragePath, definition: TableDefinition, *, everything: bool) 
 
 
 def quoted(text: str) -> str:
-    """The text inside the quotes of a condition."""
+    """The text as it stands between single quotes in a condition of Delta: a quote in it is doubled."""
     return text.replace("'", "''")
 
 

@@ -79,7 +79,7 @@ def any_of(owner: Array, which: Array, rows: int) -> Array:
 
 
 def keys(owner: Array, broker: Array) -> Array:
-    """A number for each pair of row and broker, for lookups with :func:`numpy.isin`."""
+    """A number for each pair of row and broker, for lookups with ``numpy.isin``."""
     return (owner << 32) | (broker & 0xFFFFFFFF)
 
 

@@ -97,7 +97,9 @@ class RowDecisions(NamedTuple):
 
     @property
     def other_ranking_leader(self) -> Any:
-        """Whom the other ranking would choose, null where that is the same."""
+        """The broker that the other ranking would choose in each row; null where it is the same one, or nobody is
+        elected.
+        """
         other, elected = self.rows.other_leader, self.verdict == VERDICTS.index(DecisionKind.ELECT)
         return pa.array(other, mask=~elected | (other < 0) | (other == self.leader))
 

@@ -122,7 +122,9 @@ class VoteTally(StrEnum):
 def tally(
     voters: VoterSet, granted: Collection[ReplicaKey], refused: Collection[ReplicaKey] = ()
 ) -> VoteTally:
-    """The election by the candidate's own voter set; votes of replicas outside it do not count."""
+    """The result of an election so far. ``voters`` are those that the candidate knows: it needs a majority of them,
+    and votes of other replicas do not count.
+    """
     won = sum(voters.find(key) is not None for key in set(granted))
     lost = sum(voters.find(key) is not None for key in set(refused))
     if won >= voters.majority:

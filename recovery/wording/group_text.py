@@ -87,7 +87,9 @@ def affected_offset_lines(groups: Sequence[AffectedGroup], most: int) -> Iterato
 
 
 def affected_group_lines(groups: Sequence[AffectedGroup], unread: Sequence[str]) -> Iterator[str]:
-    """A line for the groups that a plan affects, by where they are; a line where groups may be missing."""
+    """A line that counts the groups that a plan affects and says on which branch their offsets lie, and a line for
+    each reason (``unread``) why other groups may be missing.
+    """
     if groups:
         names = sorted({printable(row.group) for row in groups})
         places = Counter(row.place for row in groups)

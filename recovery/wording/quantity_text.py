@@ -18,7 +18,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def ids(brokers: Iterable[int]) -> str:
-    """Broker ids as Kafka's tools print them; "-" for nobody."""
+    """Broker ids as Kafka's tools print them: ``1,2,3``; "-" for nobody."""
     return ",".join(str(broker) for broker in brokers) or "-"
 
 

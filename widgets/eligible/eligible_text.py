@@ -45,7 +45,7 @@ class Returns:
 
 
 def returns(rows: Iterable[EligibleRow]) -> Returns:
-    """Counts it over all rows."""
+    """For each broker, how many of the offline partitions its return ends; counted over all rows."""
     rows = tuple(rows)
     unknown_min_isr = Counter(row.survey.min_isr for row in rows if isinstance(row.survey.min_isr, Unknown))
     offline = [row for row in rows if row.survey.state.offline]
@@ -101,7 +101,9 @@ def summary(found: Returns, width: int, doubt: str = "") -> list[Line]:
 
 
 def unknown_now(doubt: str) -> str:
-    """In place of an empty list that may not be good news."""
+    """Shown in place of an empty list, which would look as if no partition were offline. ``doubt``: why it is not
+    known.
+    """
     return f"who waits for a leader is not known: {doubt}"
 
 

@@ -90,8 +90,8 @@ class UnansweredReorder(NamedTuple):
     error: BackendError
 
     async def end(self, api: ElectionApi, recorder: Recorder, sent: SentElections) -> None:
-        """Records which of the orders come to stand within :data:`ORDER_SEEN_FOR` seconds. The others are in doubt:
-        a broker or the controller may still carry the write out, even after the original order was restored.
+        """Records which of the orders come to stand within :data:`ORDER_VISIBLE_WITHIN` seconds. The others are in
+        doubt: a broker or the controller may still write one, even after the original order was restored.
         """
         stands = await self._stands(api)
         sent.doubt_order([row.tp for row in self.rows], self.entry)

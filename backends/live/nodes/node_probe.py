@@ -79,7 +79,10 @@ async def probe(settings: ClientSettings, address: Address, node_id: int | None)
 
 
 async def asked(conn: BrokerConnection, node_id: int | None, *, controller: bool) -> NodeProbe:
-    """Who is behind ``conn``. Raises BrokerError, NotAllowed, NotOffered, BackendError."""
+    """The node that answers on ``conn``: its id, cluster and settings. ``node_id`` is the expected id, None: any.
+
+    Raises BrokerError, NotAllowed, NotOffered, BackendError.
+    """
     features = await describe_features(conn)
     if controller:
         listing = await list_controllers(conn)

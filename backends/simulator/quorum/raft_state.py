@@ -83,7 +83,9 @@ class RoleChanges(Protocol):
         ...
 
     def stand(self, role: RaftRole) -> None:
-        """Ask the voters: as prospective whether they would vote, as candidate for their votes."""
+        """Begin an election: a prospective node asks the voters whether they would vote for it (PreVote), a
+        candidate asks for their votes.
+        """
         ...
 
     def won(self) -> None:

@@ -187,7 +187,9 @@ _DIVERGING = Struct(">BBBiqB").pack
 
 
 async def fetch(call: ServedCall, body: memoryview) -> bytes | None:
-    """Fetch v12 of a consumer that asks a broker where an epoch ends, without waiting."""
+    """The answer to a Fetch v12 of a consumer that asks a broker where an epoch ends, without waiting. None: it is
+    another request, and the full decoder has to read it.
+    """
     if not call.at_broker:
         return None
     try:

@@ -130,7 +130,7 @@ def shown_rows(plan: Plan, limit: int) -> Sequence[PlanRow]:
 
 
 def not_elected_table(rows: Iterable[NotElected]) -> Iterator[str]:
-    """The partitions without an election: waiting may cost nothing, truncation is final."""
+    """The partitions for which the plan elects nobody, each with whom it waits for, and why."""
     columns = (
         TextColumn("PARTITION"),
         TextColumn("NOT ELECTED"),

@@ -34,12 +34,12 @@ def snapshot(end: int) -> LogSnapshot:
 
 class Controller:
     """An active controller. Its log begins at ``start``, and ``high_watermark`` says what of it is committed;
-    what is in ``faults`` is raised once, in that order.
+    what is in ``faults`` is raised once, in that order. An answer begins ``early`` offsets before the question.
     """
 
     def __init__(self) -> None:
         self.start = 0
-        self.first = 0
+        self.first = self.early = 0
         self.faults: list[BackendError] = []
         self.asked: list[tuple[int, int]] = []
         self.batches = [(0, leader_change_batch(0, EPOCH, 1000, 1, (1,)))]
@@ -57,7 +57,7 @@ class Controller:
             return snapshot(self.start)
         if offset > self.end:
             raise LogDiverged(offset)
-        return LogBytes(self.data(max(offset, self.first)), self.high_watermark)
+        return LogBytes(self.data(max(offset - self.early, self.first)), self.high_watermark)
 
 
 def copy(controller: Controller, path: Path, cluster_id: str = CLUSTER, **limits: int) -> list[str]:
@@ -115,6 +115,15 @@ def test_what_is_not_committed_is_not_copied_before_it_is(tmp_path: Path) -> Non
     copy(controller, tmp_path)
     assert read(tmp_path) == list(range(1, 10)), "half a batch is committed: it is copied when it is whole"
     controller.high_watermark = controller.end
+    copy(controller, tmp_path)
+    assert files_of(tmp_path) == {"00000000000000000000.log": controller.data(0)}
+
+
+def test_of_an_answer_that_begins_before_the_end_of_the_copy_only_the_rest_is_written(tmp_path: Path) -> None:
+    controller = Controller()
+    controller.high_watermark = 10
+    copy(controller, tmp_path)
+    controller.high_watermark, controller.early = controller.end, 6
     copy(controller, tmp_path)
     assert files_of(tmp_path) == {"00000000000000000000.log": controller.data(0)}
 
