@@ -40,7 +40,7 @@ def check_outside_tables(root: StoragePath) -> None:
         if (directory / LOG).exists():
             raise PipelineError(
                 f"{root.uri}: {'is' if directory is root else 'is in'} a Delta table"
-                f"{'' if directory is root else f' ({directory.uri})'}: name a directory outside"
+                f"{'' if directory is root else f' ({directory.uri})'}: choose a directory outside of it"
             )
 
 

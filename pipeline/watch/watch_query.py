@@ -82,7 +82,7 @@ def _check(source: StoragePath) -> None:
         raise PipelineError(str(error)) from None
     if not found:
         raise PipelineError(
-            f"{source.path}: has no directory in it; each cluster has one, with the files of its {DIRECTORY}"
+            f"{source.path}: has no directory in it; each cluster needs one, with the files of its {DIRECTORY}"
         )
 
 

@@ -102,7 +102,8 @@ def _unsecured(module: LoginModule, jaas: Property) -> TokenSource:
                 claims[option.removeprefix(_LIST)] = listed[1:].split(listed[0]) if listed else []
         lifetime = float(module.get("unsecuredLoginLifetimeSeconds") or LIFETIME)
     except ValueError:
-        raise PropertiesError(f"{jaas.where}: sasl.jaas.config: a number is expected where none is") from None
+        numbers = f"the values of {_NUMBER}… and unsecuredLoginLifetimeSeconds must be numbers"
+        raise PropertiesError(f"{jaas.where}: sasl.jaas.config: {numbers}") from None
     if principal not in claims:
         needs = f"{_URL}, or the option {_STRING}{principal} for an unsecured token"
         raise PropertiesError(f"{jaas.where}: sasl.jaas.config: OAUTHBEARER needs {needs}")

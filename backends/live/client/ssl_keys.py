@@ -100,4 +100,4 @@ def _versions(properties: Properties) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
 def _known(given: Property, key: str, names: list[str]) -> None:
     for name in names:
         if name not in VERSIONS:
-            raise PropertiesError(f"{given.where}: {key}: known are {', '.join(VERSIONS)}")
+            raise PropertiesError(f"{given.where}: {key}: allowed are {', '.join(VERSIONS)}")

@@ -30,7 +30,7 @@ from widgets.timeline import TimelinePane, TimelineView
 LARGEST = 5
 _NONE = "no partition is offline or under min ISR"
 _NOBODY = "no partition waits for a leader"
-_UNKNOWN = "not known: nothing was seen of this cluster yet"
+_UNKNOWN = "not known: the cluster has not answered yet"
 _NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
 
 

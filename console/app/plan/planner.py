@@ -273,7 +273,7 @@ class Planner:
     async def _afresh(self, bare: BarePlan) -> Plan:
         session, cluster = self._session, self._session.view.cluster
         if cluster is None:
-            raise NotDone("nothing was seen of the cluster yet")
+            raise NotDone("the cluster has not answered yet")
         header = session.header()
         return await session.run(lambda b: ask_afresh(b, cluster, bare, header, seconds=10.0))
 

@@ -111,7 +111,7 @@ class Run:
     def refuse_unless_interactive(self, instead: str) -> None:
         """Raises InputError if nobody can be asked, and the option that replaces the question is missing."""
         if not self.screen.interactive:
-            raise InputError(f"nobody can be asked here: give {instead}; nothing was sent")
+            raise InputError(f"there is no terminal to ask on: give {instead}; nothing was sent")
 
     async def ask(self, question: str) -> str:
         """The line that a person types, stripped; "" at the end of input. A signal ends the wait."""

@@ -125,7 +125,7 @@ def apply(
       ktriage apply --cluster production recovery.json --max-loss 0 --yes --reason "incident 4711"
     """
     if (reviewed_by is None) != (digest is None):
-        raise InputError("--reviewed-by and --digest need each other")
+        raise InputError("give --reviewed-by and --digest together")
     if ignore_successor_loss and max_loss is None:
         raise InputError("--ignore-successor-loss needs --max-loss")
     if rescue is None and (rate is not None or elect_unrescued):

@@ -104,7 +104,7 @@ def elect(
             "give exactly one of --path-to-json-file, --topic with --partition, and --all-topic-partitions"
         )
     if (topic is None) != (partition is None):
-        raise InputError("--topic and --partition need each other")
+        raise InputError("give --topic and --partition together")
     if strategy is not None and election_type is not ElectionType.LONGEST_LOG:
         raise InputError("--strategy is for --election-type longest-log only")
     if election_type is ElectionType.DESIGNATED and path_to_json_file is None:

@@ -58,7 +58,7 @@ class CommandLine:
         else:
             command = self._run.target.command("resume", "--confirmed", str(step.number), *UNASKED)
             self._run.screen.say(
-                f"nobody can be asked here. If the cluster does not show that the step is done: {command}"
+                f"there is no terminal to ask on. If the cluster does not show that the step is done: {command}"
             )
 
     def waits(self, step: ReplacementStep, step_state: StepSituation, seconds_left: float | None) -> None:

@@ -60,7 +60,7 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
                 begun = True
                 run.screen.say(awaited.outlook(report.reading))
             if report.reading is not None and awaited.reached(report.reading):
-                run.screen.say("what was waited for is there")
+                run.screen.say("the wait is over: what was waited for is there")
                 return Status.DONE
         return Status.PARTLY if awaited.brokers or awaited.online else Status.DONE
 

@@ -123,7 +123,9 @@ async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topi
             " nothing was sent"
         )
     if topic in sources:
-        raise InputError(f"{topic}: this is the source; give --to-source for that; nothing was sent")
+        raise InputError(
+            f"{topic}: the records come from this topic; --to-source writes them back to it; nothing was sent"
+        )
     wanted = 1 + max((one.branch.tp.partition for one in branches), default=0)
     states = await _states(cluster, [topic, *sources])
     source = [state for tp, state in states.items() if tp.topic in sources]

@@ -250,7 +250,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
         changes = "; ".join(f"step {s.number}, {s.title}" for s in left)
         run.operator.says(
             f"a controller replacement is half done ({planned.file}); continuing it would send {changes}",
-            "nobody can be asked here: give --yes and --reason TEXT; nothing was sent",
+            "there is no terminal to ask on: give --yes and --reason TEXT; nothing was sent",
         )
         return ReplacementResult(StopReason.UNATTENDED, step, None, quorum)
 

@@ -101,8 +101,8 @@ def test_recovery_takes_every_mix_that_the_specification_allows(
             ),
             "give exactly one of",
         ),
-        (("--election-type", "unclean", "--topic", "orders"), "--topic and --partition need each other"),
-        (("--election-type", "unclean", "--partition", "0"), "--topic and --partition need each other"),
+        (("--election-type", "unclean", "--topic", "orders"), "give --topic and --partition together"),
+        (("--election-type", "unclean", "--partition", "0"), "give --topic and --partition together"),
         (("--election-type", "designated", "--topic", "a", "--partition", "0"), "from --path-to-json-file"),
         (("--election-type", "designated", "--all-topic-partitions"), "from --path-to-json-file"),
         (
@@ -113,10 +113,13 @@ def test_recovery_takes_every_mix_that_the_specification_allows(
             ("--election-type", "longest-log", "--strategy", "complete", "--topic", "a", "--partition", "0"),
             "not one of aggressive, balanced",
         ),
-        (("--election-type", "unclean", "--all-topic-partitions"), "nobody can be asked here: give --yes"),
+        (
+            ("--election-type", "unclean", "--all-topic-partitions"),
+            "there is no terminal to ask on: give --yes",
+        ),
         (
             ("--election-type", "longest-log", "--all-topic-partitions"),
-            "nobody can be asked here: give --yes",
+            "there is no terminal to ask on: give --yes",
         ),
     ],
 )
@@ -174,8 +177,8 @@ def test_elections_take_every_mix_that_the_specification_allows(
         (("plan", *CLOSED), "Missing argument 'PLAN'"),
         (("plan", *CLOSED, "x.json", "--strategy", "none"), "ktriage replicas"),
         (("plan", *CLOSED, "x.json", "--topic", "a", "--all-offline-partitions"), "excludes --topic"),
-        (("apply", *CLOSED, "p.json", "--digest", "ab"), "need each other"),
-        (("apply", *CLOSED, "p.json", "--reviewed-by", "ada"), "need each other"),
+        (("apply", *CLOSED, "p.json", "--digest", "ab"), "give --reviewed-by and --digest together"),
+        (("apply", *CLOSED, "p.json", "--reviewed-by", "ada"), "give --reviewed-by and --digest together"),
         (("apply", *CLOSED, "p.json", "--yes"), "--yes needs --reason TEXT"),
         (("apply", *CLOSED, "p.json", "--first", "0"), "0 is below 1"),
         (("apply", *CLOSED, "p.json"), "p.json: no such file"),

@@ -190,7 +190,7 @@ def test_a_dry_run_sends_nothing(elected: Caller) -> None:
     [
         ((), "either --to-topic NAME or --to-source"),
         (("--to-topic", "x", "--to-source"), "either --to-topic NAME or --to-source"),
-        (("--to-topic", "payments"), "this is the source"),
+        (("--to-topic", "payments"), "the records come from this topic"),
         (("--to-topic", "__consumer_offsets"), "it is internal to Kafka"),
         (("--to-topic", "a b/c"), "a topic's name has at most 249 letters"),
         (("--to-source", "--topic", "other"), "holds no branch of other"),

@@ -189,4 +189,4 @@ def test_the_wait_ends_when_what_was_waited_for_is_there(call: Caller) -> None:
     assert ended.status == 0, str(ended)
     now, end = ended.err.splitlines()
     assert now == "now: 3 brokers up, 1 partition without a leader; waiting for broker 1"
-    assert end == "what was waited for is there"
+    assert end == "the wait is over: what was waited for is there"

@@ -136,7 +136,7 @@ def test_keys_that_do_not_matter_are_silent_and_unknown_ones_are_told(load: Load
         (
             "security.protocol=SSL\nssl.enabled.protocols=SSLv3",
             2,
-            "known are TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
+            "allowed are TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
         ),
         ("security.protocol=SSL\nssl.enabled.protocols=TLSv1.3\nssl.protocol=TLSv1.2", 3, "leaves none"),
         (

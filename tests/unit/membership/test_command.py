@@ -194,7 +194,7 @@ def test_a_voter_that_tells_its_endpoint_itself_takes_nobody_s_word_and_what_is_
     assert f"voter 101 has registered its new endpoint: {there}" in ended.out
     ended = call("ktriage", "quorum", "remove", "101", *DISK)
     assert ended.status == 2
-    assert "nobody can be asked here: give --yes and --reason TEXT" in ended.err
+    assert "there is no terminal to ask on: give --yes and --reason TEXT" in ended.err
 
 
 @pytest.mark.parametrize(

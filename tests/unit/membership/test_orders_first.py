@@ -41,7 +41,7 @@ def test_orders_are_settled_before_a_replacement_that_cannot_be_gone_on_with(
     ended = call("ktriage", "resume", *DISK)
     assert ended.status == 1
     assert "1 assignment: 1 changed by somebody else" in ended.out
-    assert "nobody can be asked here" in ended.err
+    assert "there is no terminal to ask on" in ended.err
     left = unfinished(cluster_id)
     assert left.orders == ()
     assert left.replacements

@@ -93,7 +93,7 @@ def test_the_next_command_says_that_a_step_is_done_where_nobody_can_be_asked(
     assert ended.status == 1
     # It says so and ends: no broker is asked through the controllers, and nobody is there to type it.
     assert f"nobody said that it is done at step {number}" in ended.err
-    assert "nobody can be asked here" in ended.err
+    assert "there is no terminal to ask on" in ended.err
     assert "waiting:" not in ended.err
     named = ("resume", *BC, "--confirmed", str(number), "--yes", "--reason", "TEXT")
     (following,) = [line for line in ended.err.splitlines() if line.startswith("next: ")]
@@ -154,7 +154,7 @@ def test_no_voter_is_changed_where_nobody_can_be_asked(call: Caller, backend: Si
     assert ended.status == 1
     assert "continuing it would send step" in ended.err
     assert "remove voter 100" in ended.err
-    assert "nobody can be asked here: give --yes and --reason TEXT; nothing was sent" in ended.err
+    assert "there is no terminal to ask on: give --yes and --reason TEXT; nothing was sent" in ended.err
     assert "next: ktriage resume --yes --reason TEXT" in ended.err
     assert voters(backend) == {100, 101, 102, 103}
     assert call("ktriage", "resume", "--yes", *BC).status == 2
