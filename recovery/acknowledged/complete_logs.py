@@ -95,9 +95,11 @@ def _few_silent(facts: PartitionFacts, logs: Mapping[int, ReplicaLog]) -> Comple
     state = facts.survey.state
     # With the ELR on, ISR and ELR drop below min ISR only when a member registers after an unclean shutdown.
     unclean = state.elr is not None and len({*state.isr, *state.elr}) < min_isr
-    kept = Condition(ConditionKind.RECORDS_KEPT, witnesses, tolerated=min_isr - others - 1, doubtful=unclean)
+    condition = Condition(
+        ConditionKind.RECORDS_KEPT, witnesses, tolerated=min_isr - others - 1, doubtful=unclean
+    )
     evidence = Evidence(EvidenceKind.FEW_SILENT, witnesses)
-    return CompleteLog(best, (evidence,), (*UNCHECKED_HISTORY, kept))
+    return CompleteLog(best, (evidence,), (*UNCHECKED_HISTORY, condition))
 
 
 def emptied(logs: Mapping[int, ReplicaLog], broker: int) -> bool:

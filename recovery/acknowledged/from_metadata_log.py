@@ -90,9 +90,14 @@ def in_sync_history(
     return InSyncHistories(history, copied=copied).of(survey)
 
 
-def _same(held: Registration, state: PartitionState) -> bool:
+def _same(registration: Registration, state: PartitionState) -> bool:
     """Whether the controller's record is what the survey found. An ISR comes in any order."""
-    return (held.leader, held.leader_epoch, set(held.replicas), set(held.isr)) == (
+    return (
+        registration.leader,
+        registration.leader_epoch,
+        set(registration.replicas),
+        set(registration.isr),
+    ) == (
         state.leader,
         state.leader_epoch,
         set(state.replicas),

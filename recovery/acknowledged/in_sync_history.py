@@ -94,11 +94,11 @@ class InSyncHistory:
 
     def acknowledges(self, index: int) -> bool:
         """Whether a leader could acknowledge with the ISR of this interval."""
-        held = self.intervals[index].registration
-        if not held.has_leader:
+        registration = self.intervals[index].registration
+        if not registration.has_leader:
             return False
-        lowest, from_files = self._lowest[held.leader_epoch]
-        reached = len(held.isr) >= lowest
+        lowest, from_files = self._lowest[registration.leader_epoch]
+        reached = len(registration.isr) >= lowest
         self._files_used = self._files_used or (from_files and not reached)
         return reached
 
@@ -264,17 +264,21 @@ class InSyncHistory:
 
     def _election(self, index: int) -> ElectionInDoubt | None:
         interval = self.intervals[index]
-        held = interval.registration
+        registration = interval.registration
         if index == 0:
-            if held.leader_recovery_state is not LeaderRecoveryState.RECOVERING:
+            if registration.leader_recovery_state is not LeaderRecoveryState.RECOVERING:
                 return None
-            return ElectionInDoubt(0, held.leader, held.leader_epoch, interval.since_ms, ())
+            return ElectionInDoubt(0, registration.leader, registration.leader_epoch, interval.since_ms, ())
         before = self.intervals[index - 1].registration
-        if not held.has_leader or held.leader_epoch == before.leader_epoch:
+        if not registration.has_leader or registration.leader_epoch == before.leader_epoch:
             return None
-        whole = self.whole(held.leader, index - 1)
+        whole = self.whole(registration.leader, index - 1)
         if whole is None:
-            return ElectionInDoubt(index, held.leader, held.leader_epoch, interval.since_ms, ())
+            return ElectionInDoubt(
+                index, registration.leader, registration.leader_epoch, interval.since_ms, ()
+            )
         if not whole.restarts:
             return None
-        return ElectionInDoubt(index, held.leader, held.leader_epoch, interval.since_ms, whole.restarts)
+        return ElectionInDoubt(
+            index, registration.leader, registration.leader_epoch, interval.since_ms, whole.restarts
+        )

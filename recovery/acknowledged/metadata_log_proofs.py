@@ -109,8 +109,8 @@ def _may_hold_branch(
     """The silent replicas that are not known to have followed that leader or a later one."""
     before = history.intervals[max(election.at - 1, 0)].registration
     for broker in silent:
-        held = broker in before.replicas and broker != election.leader
-        if held and not history.joined_after(broker, election.at):
+        had_replica = broker in before.replicas and broker != election.leader
+        if had_replica and not history.joined_after(broker, election.at):
             yield broker
 
 

@@ -50,10 +50,10 @@ def _cuts_off(facts: PartitionFacts, broker: int) -> tuple[int, ...]:
         return ()
     elections = [one for one in history.doubts if one.unclean and one.at <= last]
     logs = {other: log for other, log in facts.known_logs().items() if other != broker}
-    held = {other: log for other, log in logs.items() if log.log_end_offset > log.log_start_offset}
+    not_empty = {other: log for other, log in logs.items() if log.log_end_offset > log.log_start_offset}
     return tuple(
         other
-        for other, log in held.items()
+        for other, log in not_empty.items()
         if any(
             other != election.leader
             and not history.joined_after(other, election.at)

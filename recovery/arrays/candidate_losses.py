@@ -131,16 +131,16 @@ def _pieces(replicas: ReplicaColumns, candidates: Array, place: Array, other: Ar
     """What the other replicas have and the candidates have not (:func:`recovery.loss._add_lost`)."""
     chosen = candidates[place]
     parting = _divergence(replicas, chosen, other)
-    held, under = _spans_of(replicas, other)
-    pair = held.of
+    spans, under = _spans_of(replicas, other)
+    pair = spans.of
     start, floor = replicas.log_start[chosen][pair], replicas.number("floor")[chosen][pair]
     last, limit = replicas.number("last_epoch")[chosen][pair], replicas.log_end[other][pair]
     nothing = np.zeros(len(pair), np.int64)
-    meets, blind = parting[pair] >= 0, held.epoch < NO_EPOCH
-    newer = ~meets & ~blind & (held.epoch > last) & (last != NO_EPOCH)
+    meets, blind = parting[pair] >= 0, spans.epoch < NO_EPOCH
+    newer = ~meets & ~blind & (spans.epoch > last) & (last != NO_EPOCH)
     older = ~meets & ~blind & ~newer
-    doubtful, certain = held._replace(sure=np.zeros(len(pair), bool)), held
-    before = held._replace(sure=~blind)
+    doubtful, certain = spans._replace(sure=np.zeros(len(pair), bool)), spans
+    before = spans._replace(sure=~blind)
     found = (
         clip(before, nothing, np.minimum(parting[pair], start), meets),
         # A record without a known epoch may already be counted in another replica's span.

@@ -27,8 +27,8 @@ from recovery.plan.json_fields import (
     spans,
 )
 
-_KEPT = 10_000
-"""Texts kept: where nothing is lost, the verdicts of thousands of partitions are equal."""
+_CACHED_TEXTS = 10_000
+"""Texts that are cached: where nothing is lost, the verdicts of thousands of partitions are equal."""
 
 
 def verdict_json(verdict: Verdict) -> dict[str, object]:
@@ -59,7 +59,7 @@ def verdict_json(verdict: Verdict) -> dict[str, object]:
     return found
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED_TEXTS)
 def verdict_as_text(verdict: Verdict) -> str:
     """As JSON text."""
     return _encode(verdict_json(verdict))
