@@ -28,8 +28,6 @@ from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
 from backends.live.codec.offered_versions import capabilities
 from backends.live.connections.connection import BrokerConnection
-from backends.live.elections.designate import designate, restore_orders
-from backends.live.elections.kafka_elections import hold_elections
 from backends.live.elections.live_election_api import LiveElectionApi
 from backends.live.errors import as_unknown
 from backends.live.nodes.brokers import BrokerFleet
@@ -253,6 +251,8 @@ class LiveBackend:
         self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
     ) -> tuple[Election, ...]:
         """Preferred or unclean elections by ElectLeaders; the leaders are read back afterwards."""
+        from backends.live.elections.kafka_elections import hold_elections  # for elections only
+
         return await hold_elections(self._election_api, preferred, partitions, recorder)
 
     async def designate(
@@ -266,6 +266,8 @@ class LiveBackend:
         progress: Progress | None = None,
     ) -> tuple[Election, ...]:
         """By ElectLeaders v3 where it is offered; else by reorder, elect and restore."""
+        from backends.live.elections.designate import designate  # for elections only
+
         return await designate(
             self._election_api, rows, ranking, recorder, attempts=attempts, stop=stop, progress=progress
         )
@@ -314,6 +316,8 @@ class LiveBackend:
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore the assignment orders that an interrupted run left changed."""
+        from backends.live.elections.designate import restore_orders  # for orders only
+
         return await restore_orders(self._election_api, rows, recorder)
 
 

@@ -9,7 +9,6 @@ from console.app.main_screen.question_dialogs import TextQuestion
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, Say
 from console.app.session.session import Session
-from console.disk_evidence_files import read_disk_evidence
 from console.errors import NotDone
 from console.operations.survey.disk_evidence import read_registrations, refuse_other_clusters
 from recovery.disk_evidence import DiskReading, EvidenceRefusal, with_disks
@@ -36,6 +35,8 @@ class DiskEvidenceKey:
         return {"evidence": lambda: self._tasks.begin("reading a disk's evidence", self._take())}
 
     async def _take(self) -> None:
+        from console.disk_evidence_files import read_disk_evidence  # noqa: PLC0415  # not before the first frame
+
         session = self._session
         if session.choosing.ranking is Ranking.SPECIFICATION:
             raise NotDone(

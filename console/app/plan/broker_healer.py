@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, Say
@@ -11,18 +12,13 @@ from console.app.plan.apply_plan import Confirmed
 from console.app.plan.change_sender import ChangeSender, Sent
 from console.app.plan.progress import TaskProgress
 from console.app.session.session import Session
-from console.operations.replication.heal_replicas import (
-    HealedReplicas,
-    HealLimits,
-    HealReplicas,
-    PreparedHeal,
-)
-from console.operations.replication.heal_survey import HealSelection
-from console.operations.replication.move_batches import not_moved
-from console.output.heal_report import heal_summary_lines, healed_lines
 from recovery.wording.quantity_text import counted, human_bytes, ids
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
 from widgets.text import Tone
+
+if TYPE_CHECKING:
+    # Imported where replicas are moved: they are not needed for the first frame.
+    from console.operations.replication.heal_replicas import HealedReplicas, PreparedHeal
 
 SHOWN = 4
 """Partitions that the question names."""
@@ -64,6 +60,9 @@ class BrokerHealer:
         self._tasks.begin(f"new replicas in place of broker {broker}", self._heal(broker))
 
     async def _heal(self, broker: int) -> None:
+        from console.operations.replication.heal_replicas import HealLimits, HealReplicas  # noqa: PLC0415  # see above
+        from console.operations.replication.heal_survey import HealSelection  # noqa: PLC0415  # see above
+
         self._say("")
         session, cluster_id = self._session, self._session.view.cluster_id
         selection = HealSelection(frozenset((broker,)), confirmed=True)
@@ -89,6 +88,9 @@ class BrokerHealer:
         self._tell(await self._sender.send(change, cluster_id, "copying to new replicas"))
 
     def _tell(self, sent: Sent[HealedReplicas]) -> None:
+        from console.operations.replication.move_batches import not_moved  # noqa: PLC0415  # see above
+        from console.output.heal_report import healed_lines  # noqa: PLC0415  # see above
+
         self._session.poller.ask()
         healed = sent.result
         reported = "; ".join(healed_lines(healed))
@@ -103,6 +105,8 @@ class BrokerHealer:
 
 def _request(prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
     """The number of partitions is typed, and a reason is given."""
+    from console.output.heal_report import heal_summary_lines  # noqa: PLC0415  # see above
+
     number = len(prepared.moves)
     reported = [] if prepared.reading is None else list(heal_summary_lines(prepared.reading))
     reported += [

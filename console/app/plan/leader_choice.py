@@ -10,7 +10,6 @@ from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend, Progress
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedSurvey, View
-from console.operations.consumers.planned_groups import with_groups
 from console.operations.elections.leader_choice import choose
 from console.operations.elections.partition_selection import Selection
 from console.operations.survey.compacted_log_batches import with_batches_read
@@ -116,7 +115,7 @@ async def choose_for(
         log_dirs=view.log_dirs or {},
     )
     choices = await choose(backend, picture, header, importance, copy=copy)
-    return await with_groups(backend, choices.plan, progress)
+    return await _with_groups(backend, choices.plan, progress)
 
 
 async def judged_one(
@@ -144,4 +143,12 @@ async def choose_by_hand(
     (survey,) = await with_batches_read(backend, [survey])
     decision = designate(survey, broker, header.ranking, await judged_one(backend, view, survey, copy))
     plan = await with_times(backend, make_plan(header, [(survey, decision)], view.marks), (survey,))
-    return await with_groups(backend, plan), decision
+    return await _with_groups(backend, plan), decision
+
+
+async def _with_groups(backend: Backend, plan: Plan, progress: Progress | None = None) -> Plan:
+    from console.operations.consumers.planned_groups import (  # noqa: PLC0415  # not before the first frame
+        with_groups,
+    )
+
+    return await with_groups(backend, plan, progress)

@@ -22,7 +22,6 @@ from console.app.session.session import Session
 from console.app.session.view import Choosing
 from console.errors import NotDone
 from console.new_files import write_new
-from console.operations.consumers.election_aftermath import read_aftermath
 from console.operations.elections.plan_comparison import ask_afresh, prepare
 from console.operations.registry import PLAN, REPLICAS
 from console.paths import unused
@@ -288,6 +287,10 @@ class Planner:
         self._say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
 
     async def _verify(self) -> None:
+        from console.operations.consumers.election_aftermath import (  # noqa: PLC0415  # not before the first frame
+            read_aftermath,
+        )
+
         session, plan = self._session, self._session.draft.plan
         assert plan is not None
         progress = self._progress.begin("verifying")

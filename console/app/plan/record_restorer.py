@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from console.app.main_screen.copy_and_export import given_path
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
@@ -13,14 +14,14 @@ from console.app.main_screen.screen_calls import Ask, Handlers, Say
 from console.app.plan.change_sender import ChangeSender, Sent
 from console.app.plan.progress import TaskProgress
 from console.app.session.session import Session
-from console.operations.rescue.restore_records import PreparedRestore, RestoredRecords, RestoreRecords
-from console.output.rescue.restore_report import restore_row_text, restored_text
-from console.rescue.rescued_branch import open_rescue
-from console.rescue.restore_selection import RestoreSelection
 from console.saved_plans import newest_rescue
 from recovery.wording.quantity_text import counted
 from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
 from widgets.text import Tone
+
+if TYPE_CHECKING:
+    # Imported where records are written back: they are not needed for the first frame.
+    from console.operations.rescue.restore_records import PreparedRestore, RestoredRecords
 
 SHOWN = 5
 _SOURCE = "source"
@@ -50,6 +51,9 @@ class RecordRestorer:
         return {"restore": lambda: self._tasks.begin("writing records back", self._restore())}
 
     async def _restore(self) -> None:
+        from console.operations.rescue.restore_records import RestoreRecords  # noqa: PLC0415  # see above
+        from console.rescue.restore_selection import RestoreSelection  # noqa: PLC0415  # see above
+
         self._say("")
         directory = await self._directory()
         if directory is None:
@@ -85,6 +89,8 @@ class RecordRestorer:
 
     async def _target(self, directory: Path) -> str | None:
         """The topic to write to, ``source`` for the records' own; None: nothing is written."""
+        from console.rescue.rescued_branch import open_rescue  # noqa: PLC0415  # see above
+
         contents = await asyncio.to_thread(open_rescue, directory)
         topics = sorted({one.branch.tp.topic for one in contents.branches})
         answers = [AnswerOption(_SOURCE, "to the partitions they come from, behind what was written since")]
@@ -94,6 +100,8 @@ class RecordRestorer:
         return await self._ask(ChoiceQuestion("Where do the records go?", answers))
 
     def _tell(self, sent: Sent[RestoredRecords]) -> None:
+        from console.output.rescue.restore_report import restored_text  # noqa: PLC0415  # see above
+
         restored = sent.result
         session, rescue = self._session, self._session.draft.rescue
         if rescue is not None and rescue.directory == restored.prepared.contents.path:
@@ -112,6 +120,8 @@ class RecordRestorer:
 
 def _request(prepared: PreparedRestore, title: str) -> ConfirmRequest:
     """As strict as an election's: the number of records is typed, and a reason is given."""
+    from console.output.rescue.restore_report import restore_row_text  # noqa: PLC0415  # see above
+
     rows = [restore_row_text(row) for row in prepared.rows[:SHOWN]]
     if len(prepared.rows) > SHOWN:
         rows.append(f"… and {len(prepared.rows) - SHOWN:,} more branches")

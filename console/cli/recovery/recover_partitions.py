@@ -17,7 +17,6 @@ from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, StalePlan
 from console.exit_status import Status
 from console.new_files import write_new
-from console.operations.consumers.planned_groups import with_groups
 from console.operations.elections.leader_choice import Choices
 from console.operations.elections.recover_partitions import (
     ChoiceOptions,
@@ -51,6 +50,8 @@ def choose_leaders(
     """Chooses leaders, and sends nothing. The plan is written to ``file``; with ``dry_run`` and no file it is
     saved in the state directory. Returns the exit status.
     """
+    from console.operations.consumers.planned_groups import with_groups  # noqa: PLC0415  # a recovery does without
+
     if file is not None:
         refuse_existing(file)
 
