@@ -28,6 +28,7 @@ WAIT_SECONDS = 300.0
 def new_cluster(say: Callable[[str], None], *, cuttable_links: bool = False) -> KafkaCluster:
     """Three controllers and three brokers on loopback, not yet started."""
     spec = ClusterSpec(
+        controllers=3,
         jvm=JVM_FLAGS,
         controller_config={"auto.leader.rebalance.enable": "false"},
         cuttable_links=cuttable_links,

@@ -145,7 +145,7 @@ def main() -> int:
     output.heading("ktriage: a recovery on a real Kafka (3 controllers, 3 brokers, on this machine)")
     output.step("starting Kafka 4.3.1 (the first run downloads its jars)")
     try:
-        with KafkaCluster(ClusterSpec()) as cluster:
+        with KafkaCluster(ClusterSpec(controllers=3)) as cluster:
             output.step(f"the cluster is up at {cluster.bootstrap()}")
             status = play(cluster, output)
             output.step("stopping the cluster, removing its files")

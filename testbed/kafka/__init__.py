@@ -2,7 +2,7 @@
 
 ::
 
-    with KafkaCluster(ClusterSpec(brokers=3, log_dirs=2)) as cluster:      # brokers 1-3, controllers 100-102
+    with KafkaCluster(ClusterSpec(brokers=3, log_dirs=2)) as cluster:      # brokers 1-3, controller 100
         cluster.client.create_topic("orders", [[1, 2, 3]], {"min.insync.replicas": "2"})
         cluster.client.produce("orders", 0, 1000, acks="all").acknowledged   # values, in order
         cluster.node(1).kill()                                           # SIGKILL; also stop, pause, resume, start

@@ -124,14 +124,18 @@ class ClusterMetadata:
         )
         return self
 
-    def wait_live(self, brokers: Iterable[int], timeout: float = 60.0) -> None:
+    def wait_live(
+        self, brokers: Iterable[int], timeout: float = 60.0, *, started: Iterable[int] = ()
+    ) -> None:
         """Until each of the brokers answers and all answering brokers see all of them unfenced.
 
         So a broker that was killed and started again counts only after its restart, not before anybody noticed the
-        kill. Raises NodeDied if one of them, or another running node, ends.
+        kill. Raises NodeDied if one of them, one of the ``started`` nodes, or another running node, ends or has
+        ended.
         """
         expected = frozenset(brokers)
-        running = [node for node in self._nodes.values() if node.is_running or node.id in expected]
+        watched = expected.union(started)
+        running = [node for node in self._nodes.values() if node.is_running or node.id in watched]
 
         def all_live() -> bool:
             for node in running:

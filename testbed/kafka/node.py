@@ -148,6 +148,15 @@ class Node:
         remove_tree(self.log_dirs[index])
         self.log_dirs[index].mkdir(parents=True)
 
+    def forget_quorum_leader(self) -> None:
+        """Removes the ``quorum-state`` file of a broker that is down; it votes for nobody, so it loses nothing.
+
+        One that ended before it had a record of the metadata log knows the leader's id by that file, and no voter's
+        address: it ends at every start, when the leader's first answer finds it not to be a follower.
+        """
+        for log_dir in self.log_dirs:
+            (log_dir / "__cluster_metadata-0" / "quorum-state").unlink(missing_ok=True)
+
     def remove_log_dir(self, index: int) -> None:
         """``rm -rf`` of a log dir while the node runs: the next write to it fails, as with a dead disk."""
         remove_tree(self.log_dirs[index])

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
+from tests.live.started_cluster import started_cluster
 
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """The module's running cluster; it is removed with all its files after the module."""
-    spec = getattr(request.module, "CLUSTER", ClusterSpec())
-    with KafkaCluster(spec) as running:
+    spec = getattr(request, "param", getattr(request.module, "CLUSTER", ClusterSpec()))
+
+    def say(line: str) -> None:
+        # A run that passes shows nothing of what it captured.
+        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            print(f"\n{request.module.__name__}: {line}", file=sys.stderr, flush=True)
+
+    with started_cluster(spec, say) as running:
         yield running
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.wait import wait_until
 
-CLUSTER = ClusterSpec(log_dirs=2)
+CLUSTER = ClusterSpec(controllers=3, log_dirs=2)
 TOPIC = "orders"
 
 

@@ -23,7 +23,7 @@ from tests.live.request_proxy import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADER
 from tests.plan_rows import row as planned_row
 from tests.plan_rows import with_log
 
-CLUSTER = ClusterSpec()
+CLUSTER = ClusterSpec(controllers=3)
 MIN_ISR_2 = {"min.insync.replicas": "2"}
 TAIL = "tail"
 ROWS = "rows"

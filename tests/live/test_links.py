@@ -10,13 +10,7 @@ from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasRe
 from testbed.kafka import ClusterSpec, KafkaCluster, metadata_barrier
 
 QUICKLY_BEHIND = {"replica.lag.time.max.ms": "2000", "replica.socket.timeout.ms": "3000"}
-SPEC = ClusterSpec(controllers=1, brokers=3, cuttable_links=True, broker_config=QUICKLY_BEHIND)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[KafkaCluster]:
-    with KafkaCluster(SPEC) as cluster:
-        yield cluster
+CLUSTER = ClusterSpec(controllers=1, brokers=3, cuttable_links=True, broker_config=QUICKLY_BEHIND)
 
 
 @pytest.fixture(autouse=True)

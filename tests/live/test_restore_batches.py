@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from struct import pack_into
 
@@ -27,17 +26,25 @@ from tests.unit.rescue.test_restore import marker, rewritten
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 LEFT = (0, 4, 9)
 """What compaction left of ten records."""
-ALL_REPLICAS = {"offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1"}
+ALL_REPLICAS = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 AGREED = ("--yes", "--reason", "a test")
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "3.9.1"])
-def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
-    quick = {**ALL_REPLICAS, "transaction.state.log.min.isr": "1"}
-    spec = ClusterSpec(version=request.param, controllers=1, brokers=1, elr=False, broker_config=quick)
-    with KafkaCluster(spec) as running:
-        yield running
+pytestmark = pytest.mark.parametrize(
+    "cluster",
+    [
+        ClusterSpec(version=version, controllers=1, brokers=1, elr=False, broker_config=ALL_REPLICAS)
+        for version in ("4.3.1", "3.9.1")
+    ],
+    ids=("4.3.1", "3.9.1"),
+    indirect=True,
+    scope="module",
+)
 
 
 @pytest.fixture

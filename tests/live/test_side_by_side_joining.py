@@ -9,7 +9,9 @@ from tests.side_by_side.both_clusters import RealSide
 from tests.side_by_side.quorum import RealHosts, joining, play
 from tests.side_by_side.script import names, read
 
-CLUSTER = ClusterSpec(brokers=1, controller_config={"controller.quorum.auto.join.enable": "true"})
+CLUSTER = ClusterSpec(
+    controllers=3, brokers=1, controller_config={"controller.quorum.auto.join.enable": "true"}
+)
 
 
 @pytest.mark.parametrize("name", names(quorum=True, auto_join=True))

@@ -15,8 +15,9 @@ from testbed.kafka import ClusterSpec, KafkaCluster, NodeDied, TimedOut, wait_un
 from testbed.kafka.incidents import failed_disk, stale_long_tail
 from testbed.kafka.log_files import read_log
 from testbed.kafka.work_directory import WorkDirectory
+from tests.live.started_cluster import started_cluster
 
-CLUSTER = ClusterSpec(log_dirs=2, racks={1: "a", 2: "b", 3: "c"})
+CLUSTER = ClusterSpec(controllers=3, log_dirs=2, racks={1: "a", 2: "b", 3: "c"})
 CAUGHT_UP = "The broker has caught up"
 MIN_ISR_2 = {"min.insync.replicas": "2"}
 
@@ -124,6 +125,46 @@ def test_a_broker_that_could_not_register_in_time_is_started_again_and_told() ->
     with cluster:
         assert cluster.node(1).is_running
     assert "unable to register with the controller quorum" in told[0]
+
+
+def test_a_controller_that_ended_at_its_first_start_is_started_again_and_told() -> None:
+    told: list[str] = []
+
+    def mended(line: str) -> None:
+        if line.startswith("started again"):
+            told.append(line)
+            cluster.node(102).change_properties({"metric.reporters": ""})
+
+    broken = {102: {"metric.reporters": "no.such.Reporter"}}
+    cluster = KafkaCluster(ClusterSpec(controllers=3, brokers=1, node_config=broken), say=mended)
+    with cluster:
+        assert all(node.is_running for node in (*cluster.controllers.values(), *cluster.brokers.values()))
+    assert "controller 102 ended with status 1" in told[0]
+    assert "no.such.Reporter" in told[0]
+
+
+def test_a_cluster_that_does_not_come_up_is_replaced_once_and_every_log_is_told() -> None:
+    told: list[str] = []
+    fault = {"metric.reporters": "no.such.Reporter"}
+
+    def machine_recovers(line: str) -> None:
+        told.append(line)
+        fault.clear()
+
+    with started_cluster(ClusterSpec(brokers=1, node_config={100: fault}), machine_recovers) as cluster:
+        assert cluster.metadata.live_brokers() == {1}
+        assert str(cluster.directory) not in told[0], "it has a directory, ports and an id of its own"
+    assert "no.such.Reporter" in told[0]
+    assert "controller 100: warnings of" in told[0]
+    assert "broker 1: warnings of" in told[0]
+
+
+def test_a_cluster_that_does_not_come_up_twice_is_an_error() -> None:
+    told: list[str] = []
+    spec = ClusterSpec(brokers=1, jvm=("-XX:NoSuchFlag",))
+    with pytest.raises(NodeDied, match="Unrecognized VM option"), started_cluster(spec, told.append):
+        pass
+    assert len(told) == 1
 
 
 PARENT = """

@@ -26,7 +26,7 @@ from testbed.kafka.config import JVM_FLAGS
 from tests.live.broker_fleet import fleet_of
 
 # Broker 3 holds all of the wide topic: it is paused at times, and never killed.
-CLUSTER = ClusterSpec(log_dirs=2, jvm=("-Xmx600m", *JVM_FLAGS[1:]))
+CLUSTER = ClusterSpec(controllers=3, log_dirs=2, jvm=("-Xmx600m", *JVM_FLAGS[1:]))
 SMALL, WIDE = "orders", "wide"
 ASSIGNMENTS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 WIDTH = 3000
