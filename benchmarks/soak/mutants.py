@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from benchmarks.soak import SoakOptions
+from tests.repetitions import SOAK
 
 ROOT = Path(__file__).parents[2]
 CHANGES = Path(__file__).with_suffix(".yaml")
@@ -193,7 +194,7 @@ def _pytest(
         "no:cacheprovider",
         "--hypothesis-seed=0",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", SOAK: "1"}
     try:
         return subprocess.run(
             [sys.executable, "-m", "pytest", *options, *tests],

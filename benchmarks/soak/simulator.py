@@ -1,4 +1,4 @@
-"""Random histories of the simulator, every invariant at every step, many seeds beside the tests' two hundred."""
+"""Random histories of the simulator, every invariant at every step, many seeds beside those of the tests."""
 
 from __future__ import annotations
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.repetitions import repetitions
 from tests.wire.incident_pool import incidents
 from tests.wire.random_incidents import IncidentResult
 
-SEEDS = range(1, 31)
+SEEDS = range(1, 1 + repetitions(10, 30))
 AT_ONCE = 4
 
 

@@ -12,6 +12,7 @@ from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryS
 from recovery.controller.transition import transition
 from recovery.controller.transition_targets import ElectionKind, Proposal
 from recovery.model import NO_LEADER
+from tests.repetitions import repetitions
 from tests.unit.controller.histories import Event, History, events
 
 RULES = {
@@ -25,7 +26,7 @@ RULES = {
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES.keys())
 @pytest.mark.parametrize("strategy", UncleanRecoveryStrategy)
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=repetitions(200, 800), deadline=None)
 @given(
     happened=st.lists(events(reassignments=False), max_size=25)
     | st.lists(events(reassignments=True), max_size=25),

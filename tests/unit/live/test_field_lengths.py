@@ -17,6 +17,7 @@ from kio.serial import entity_writer
 
 from backends.live.codec import aiokafka_requests, field_lengths, recovery_tool_messages
 from backends.live.codec.field_lengths import LengthError, check_lengths
+from tests.repetitions import repetitions
 
 CALLS = [
     (75, 0),
@@ -89,7 +90,7 @@ def encoded(message: Any) -> bytes:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_answer_that_can_be_written_is_walked_to_its_last_byte(kind: Any) -> None:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=repetitions(15, 40), deadline=None)
     @given(messages(kind))
     def walked(message: Any) -> None:
         data = encoded(message)

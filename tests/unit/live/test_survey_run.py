@@ -44,6 +44,7 @@ from recovery.survey_columns import (
     troubled,
     unknown_values,
 )
+from tests.repetitions import repetitions
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 
 BROKERS = (0, 1, 2)
@@ -238,7 +239,7 @@ def _round_and_round(values: list[int]) -> Iterator[int]:
         yield from values
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=repetitions(80, 300), deadline=None)
 @given(casts(), st.sampled_from(Depth))
 def test_a_survey_ends_by_itself_and_whoever_lived_told_everything(cast_of: Cast, depth: Depth) -> None:
     survey = play(cast_of, depth)
@@ -265,7 +266,7 @@ def test_a_survey_ends_by_itself_and_whoever_lived_told_everything(cast_of: Cast
                 assert replica.log.lineage.spans == truth.spans()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=repetitions(30, 60), deadline=None)
 @given(casts())
 def test_counts_over_columns_are_those_over_rows(cast_of: Cast) -> None:
     survey = play(cast_of, Depth.LAST)

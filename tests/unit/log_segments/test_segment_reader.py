@@ -14,9 +14,10 @@ from crc32c import crc32c as reference
 from backends.log_segments.checksum import crc32c_portable
 from backends.log_segments.segment_reader import Batch, DefectKind, SegmentReader
 from backends.log_segments.segment_source import SegmentBytes, SegmentError, SegmentFile
+from tests.repetitions import repetitions
 from tests.unit.log_segments.segments import HEADER, batch
 
-MUTATIONS = int(os.environ.get("KTRIAGE_SEGMENT_MUTATIONS", "2000"))
+MUTATIONS = repetitions(500, 20_000)
 
 
 def read(data: bytes, check_from: int | None = 0) -> tuple[list[Batch], SegmentReader]:

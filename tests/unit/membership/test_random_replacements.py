@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.repetitions import repetitions
 from tests.unit.membership.random_replacement import rehearse
 
-SEEDS = 200
+SEEDS = repetitions(60, 200)
 AT_ONCE = 20
 
 

@@ -15,6 +15,7 @@ from console.rescue.branch_writer import BranchError, BranchWriter
 from console.rescue.disk_batches import DiskBatches
 from recovery.model import EpochSpan, TopicPartition, Unknown
 from recovery.rescue_branches import BranchPart, RescueBranch
+from tests.repetitions import repetitions
 from tests.unit.rescue.batches import batch
 
 TP = TopicPartition("orders", 0)
@@ -73,7 +74,7 @@ async def test_a_folder_that_is_gone_is_told(folder: Path) -> None:
     assert isinstance(problem, Unknown) and "cannot be listed" in problem.detail
 
 
-MUTATIONS = 10_000
+MUTATIONS = repetitions(2_000, 10_000)
 
 
 async def test_whatever_is_damaged_only_whole_batches_are_saved(tmp_path: Path) -> None:

@@ -24,8 +24,9 @@ from recovery.metadata_log.records import (
     RegisterBrokerRecord,
     ResourceType,
 )
+from tests.repetitions import repetitions
 
-SEEDS = 50
+SEEDS = repetitions(20, 50)
 SHARDS = 5
 
 

@@ -12,14 +12,15 @@ from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import broker, controller
 from backends.simulator.world import World
+from tests.repetitions import repetitions
 from tests.unit.simulator import clusters
 
-SEEDS = 200
+SEEDS = repetitions(60, 200)
 SHARDS = 10
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_two_hundred_short_histories_break_nothing(shard: int) -> None:
+def test_short_histories_break_nothing(shard: int) -> None:
     for seed in range(shard, SEEDS, SHARDS):
         result = fuzz(seed, seconds=30)
         assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
@@ -116,5 +117,8 @@ class Incidents(RuleBasedStateMachine):
 
 TestIncidents = Incidents.TestCase
 TestIncidents.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=repetitions(15, 40),
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )

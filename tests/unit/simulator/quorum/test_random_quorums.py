@@ -15,6 +15,7 @@ from backends.simulator.messages import SetConfig
 from backends.simulator.quorum.raft_messages import RemoveRaftVoter
 from backends.simulator.world import World
 from recovery.membership.raft_votes import RaftRole
+from tests.repetitions import repetitions
 from tests.unit.simulator.quorum.quorums import announced, cut, quorum, until
 
 EVERYBODY = (100, 101, 102, 103, 104)
@@ -124,5 +125,8 @@ class Controllers(RuleBasedStateMachine):
 
 TestControllers = Controllers.TestCase
 TestControllers.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=repetitions(20, 60),
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
