@@ -5,7 +5,7 @@
 #   make setup        only ktriage, in .venv/bin/ktriage
 #   make screenshots  draw README's pictures again
 #   make bench        speed and memory, compared with Kafka's own tools; writes benchmarks/results*
-#   make soak         the long random tests, and make mutants; an hour or more
+#   make soak         the long random tests, what make test leaves out, and make mutants; an hour or more
 #   make mutants      breaks one rule at a time in a copy of the tree; the fast tests must notice each
 #   make lock         resolve the dependencies again (needs uv)
 
@@ -14,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lane-lint lint unit spark live bench soak mutants lock clean
+.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lane-spark lint unit spark live bench soak mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -79,8 +79,8 @@ screenshots: $(VENV)/.dev java
 # Side by side, because the tests on a real Kafka, in terminals and on the network mostly wait. Every file of
 # tests/live is in one of the two live lanes; a third one, and its cluster, would take the cores from the others.
 SECOND_LANE := test_advice* test_quorum* test_rescue* test_restore* test_side_by_side* test_wire*
-LANES := lane-here lane-screens lane-live-1 lane-live-2 lane-lint
-LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/lint.log
+LANES := lane-here lane-screens lane-live-1 lane-live-2 lane-spark
+LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/spark.log
 LIVE_TESTS := tests/live
 SCREENS := tests/console tests/wire
 UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
@@ -91,8 +91,7 @@ test: $(VENV)/.dev java tmux
 	    cat $(LANE_LOGS); exit $$status
 
 lane-here:
-	@status=0; $(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)" || status=$$?; \
-	    $(MAKE) --no-print-directory spark || status=$$?; exit $$status
+	@$(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)"
 
 lane-screens:
 	@$(MAKE) --no-print-directory unit > $(VENV)/screens.log 2>&1 UNIT_TESTS="$(SCREENS)"
@@ -105,8 +104,9 @@ lane-live-2:
 	@$(MAKE) --no-print-directory live > $(VENV)/live-2.log 2>&1 \
 	    LIVE_TESTS="$(wildcard $(SECOND_LANE:%=tests/live/%.py))"
 
-lane-lint:
-	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1
+lane-spark:
+	@status=0; { $(MAKE) --no-print-directory lint || status=$$?; \
+	    $(MAKE) --no-print-directory spark || status=$$?; } > $(VENV)/spark.log 2>&1; exit $$status
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
