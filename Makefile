@@ -13,6 +13,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+# Where it is set, each of thousands of processes would compile the same modules.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lane-spark lint unit spark live bench soak mutants lock clean
 .DEFAULT_GOAL := help
