@@ -15,7 +15,7 @@ class Config:
 
     - ``rules``: the controller's, shipped 4.3 by default.
     - ``broker_epoch_check``: KIP-903; off, leaders send -1 and neither side checks, as before 3.5.
-    - ``high_watermark_needs_min_isr``: KIP-966; off as before 4.0.
+    - ``high_watermark_needs_min_isr``: KIP-966. No feature guards it: 3.9.1 and 4.3.1 have it without the ELR too.
     - ``clean_shutdown_detection``: off, every registration counts as unclean, as before KIP-966.
     - ``flush_interval``: how long the operating system keeps written pages before they are on the disk.
     - ``unclean_recovery_timeout``: KIP-966 ``unclean.recovery.timeout.ms``.

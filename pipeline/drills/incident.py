@@ -108,7 +108,6 @@ def _topology(name: str, random: Random, rules: ControllerRules, min_isr: int, *
     assignments = tuple(tuple(random.sample(BROKERS, 3)) for _ in range(PARTITIONS))
     config = Config(
         rules=rules,
-        high_watermark_needs_min_isr=rules.elr,
         broker_heartbeat_interval=SECOND,
         broker_session_timeout=3 * SECOND,
         replica_lag_time_max=2 * SECOND,

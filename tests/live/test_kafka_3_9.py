@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -156,6 +157,20 @@ def test_a_witness_that_visibly_lost_records_lets_nobody_be_elected(power_cut: N
     ]
     assert power_cut.left[SHORTENED[0]] == {"first": FIRST, "early": EARLY, "late": LATE}
     assert power_cut.left[SHORTENED[1]] == {"first": FIRST, "early": EARLY}, "broker 3 was elected"
+
+
+def test_below_min_isr_consumers_see_nothing_new_though_there_is_no_elr(cluster: KafkaCluster) -> None:
+    """The simulator's rule for the high watermark (KIP-966), which no feature guards."""
+    cluster.bring_all_up()
+    cluster.client.create_topic("hidden", [[1, 2]], {"min.insync.replicas": "2"})
+    seen = incident_steps.produce(cluster, "hidden", 20, "seen")
+    incident_steps.kill(cluster, 2)
+    incident_steps.wait_all(cluster, ["hidden"], lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    hidden = incident_steps.produce(cluster, "hidden", 7, "hidden", acks="1")
+    assert values(cluster, "hidden") == Counter(seen)
+    incident_steps.start(cluster, 2)
+    incident_steps.wait_all(cluster, ["hidden"], lambda state: set(state.isr) == {1, 2}, "in sync on 1 and 2")
+    assert values(cluster, "hidden") == Counter((*seen, *hidden))
 
 
 def test_what_the_election_cuts_off_is_read_before_it_and_written_back(

@@ -266,12 +266,11 @@ def _config(cluster: ClusterModel) -> Config:
     switches = cluster.switches
     rules = replace(_rules(switches), strategy=cluster.strategy)
     old = switches.kafka == "3.9"
-    needs_min_isr = switches.high_watermark_needs_min_isr
     detects = switches.clean_shutdown_detection
     config = Config(
         rules=rules,
         broker_epoch_check=switches.broker_epoch_check,
-        high_watermark_needs_min_isr=not old if needs_min_isr is None else needs_min_isr,
+        high_watermark_needs_min_isr=switches.high_watermark_needs_min_isr,
         clean_shutdown_detection=not old if detects is None else detects,
         kraft_version=cluster.kraft_version,
         membership=MembershipRules(duplicate_ids=switches.duplicate_voter_ids),

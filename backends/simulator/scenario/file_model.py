@@ -64,7 +64,7 @@ class Switches(StrictModel):
     kip966_min_isr_change: bool | None = None
     reassignment_waits_for_all: bool | None = None
     broker_epoch_check: bool = True
-    high_watermark_needs_min_isr: bool | None = None
+    high_watermark_needs_min_isr: bool = True
     clean_shutdown_detection: bool | None = None
     duplicate_voter_ids: bool = False
 

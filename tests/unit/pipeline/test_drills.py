@@ -45,7 +45,7 @@ def test_a_cluster_without_the_elr_has_none_with_any_arm() -> None:
     for arm in Arm:
         drawn = scenario(IncidentShape.NO_ELR.value, 1, arm_setup(arm).rules, 2)
         assert not drawn.topology.config.rules.elr
-        assert not drawn.topology.config.high_watermark_needs_min_isr
+        assert drawn.topology.config.high_watermark_needs_min_isr, "no feature guards that rule"
 
 
 def test_waiting_for_the_last_isr_member_costs_time_that_a_proof_saves() -> None:

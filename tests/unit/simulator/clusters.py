@@ -51,8 +51,8 @@ def topology(
 
 
 def without_elr(config: Config = QUICK) -> Config:
-    """As Kafka was before the ELR and its rule for the high watermark."""
-    return replace(config, rules=ControllerRules(elr=False), high_watermark_needs_min_isr=False)
+    """As Kafka is where the ELR feature is off."""
+    return replace(config, rules=ControllerRules(elr=False))
 
 
 def cluster(made: Topology, seed: int = 1, *, strict: bool = True) -> World:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from backends.simulator.config import Config
 from backends.simulator.events import Event, LeadershipTaken
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import ElectLeaders, SetConfig
@@ -116,8 +117,11 @@ def test_registrations_without_clean_shutdown_detection_count_as_unclean() -> No
     assert foo(world).elr == ()
 
 
-def test_below_min_isr_acks_all_is_refused_acks_1_is_taken_and_nothing_new_becomes_visible() -> None:
-    world = cluster(topology(acks=1), 1)
+@pytest.mark.parametrize("config", [QUICK, without_elr()], ids=["with the ELR", "without it"])
+def test_below_min_isr_acks_all_is_refused_acks_1_is_taken_and_nothing_new_becomes_visible(
+    config: Config,
+) -> None:
+    world = cluster(topology(acks=1, config=config), 1)
     world.loop.run_for(2 * SECOND)
     world.kill_broker(2)
     world.kill_broker(3)

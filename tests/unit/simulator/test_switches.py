@@ -79,7 +79,6 @@ def test_a_switch_changes_what_it_names_and_nothing_else(switch: str) -> None:
                 "dead_last_known_leader_elected": True,
                 "reassignment_waits_for_all": True,
                 "elr": False,
-                "high_watermark_needs_min_isr": False,
                 "clean_shutdown_detection": False,
             },
         ),
