@@ -47,7 +47,8 @@ GLOSSARY = (
         MIN_ISR,
         ("min.insync.replicas", "acks=all"),
         "min.insync.replicas: a write with acks=all is accepted only while the ISR has at least so many"
-        " members. Below it producers get NOT_ENOUGH_REPLICAS, although the partition has a leader.",
+        " members. Below it those writes fail with NOT_ENOUGH_REPLICAS, and consumers see no new records of"
+        " others either, although the partition has a leader.",
     ),
     GlossaryEntry(
         ELR,
