@@ -91,6 +91,10 @@ def elect(
     by row before anything is sent. The other types refuse a file that names designated leaders.
 
     \b
+    A file for designated:
+      {"partitions": [{"topic": "foo", "partition": 1, "designatedLeader": 0}]}
+
+    \b
     Examples:
       kafka-elect-leaders --bootstrap-server kafka-1:9092 --election-type preferred --all-topic-partitions
       kafka-elect-leaders --bootstrap-server kafka-1:9092 --election-type designated \\

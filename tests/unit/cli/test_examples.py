@@ -11,6 +11,9 @@ import pytest
 
 from console.cli import command_tree
 from console.operations.registry import COMMANDS
+from recovery.model import TopicPartition
+from recovery.plan.read import from_json
+from recovery.plan.values import BarePlan, BareRow
 from tests.command_server import ENTRY_POINTS, ROOT
 from tests.unit.cli.command_process import Caller
 
@@ -93,6 +96,13 @@ def test_every_example_of_a_help_text_is_taken(call: Caller, parsed: list[Any], 
         for words in found:
             takes(call, parsed, words)
     assert parsed
+
+
+def test_the_help_of_elect_shows_a_file_that_designates_leaders() -> None:
+    text = command_tree.single("elect").help
+    assert text is not None
+    (document,) = (line for line in text.splitlines() if '"designatedLeader":' in line)
+    assert from_json(document) == BarePlan((BareRow(TopicPartition("foo", 1), 0),))
 
 
 def test_the_help_of_a_verb_has_its_own_options_only() -> None:
