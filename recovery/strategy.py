@@ -8,15 +8,18 @@ from typing import NamedTuple
 
 from recovery.acknowledged.verdict import (
     DeciderKind,
-    EvidenceKind,
     PartitionVerdicts,
     SelfElectionKind,
-    Verdict,
     VerdictKind,
 )
-from recovery.loss import fullness
 from recovery.model import Survey, Unknown
 from recovery.ranking import Candidate, Ranking, answered, rank
+from recovery.wording.decision_text import (
+    best_text,
+    both_branches_text,
+    no_disk_left_text,
+    reassignment_text,
+)
 from recovery.wording.quantity_text import both, either
 from recovery.wording.replica_text import STANDING_WORDS
 from recovery.wording.verdict_text import verdict_text
@@ -122,7 +125,7 @@ def _decide(
         chosen.broker,
         order,
         (),
-        _reason(survey, chosen, ranked, ranking),
+        best_text(survey, chosen, ranked, ranking),
         other if other != chosen.broker else None,
     )
 
@@ -142,7 +145,7 @@ def _by_verdict(
         why = "; ".join(filter(None, (why, reported)))
         return _no_election(DecisionKind.WAIT, why, waits_for=waits_for, why_not=WhyNot.BETTER_FENCED)
     if verdict is not None and verdict.kind is VerdictKind.SOME:
-        why = _both_branches(chosen, ranked, verdict)
+        why = both_branches_text(chosen, ranked, verdict)
         return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.BRANCHES)
     failed = _failed_disks(judged)
     if verdict is not None and verdict.none:
@@ -214,11 +217,6 @@ def _failed_disks(judged: PartitionVerdicts | None) -> tuple[int, ...]:
     return () if judged is None else tuple(one.broker for one in judged.self_elections if one.failed_disk)
 
 
-def _no_disk_left(failed: tuple[int, ...]) -> str:
-    disks = "the disk of broker" if len(failed) == 1 else "the disks of brokers"
-    return f"{disks} {both(failed)} FAILED, and no other replica is left: without reading it the records are gone"
-
-
 def _failed_disk(chosen: Candidate, judged: PartitionVerdicts, reported: str) -> Decision | None:
     """Refuses where only a disk that failed could tell more; None where nothing could: the best is elected."""
     failed = _failed_disks(judged)
@@ -246,32 +244,12 @@ def _waits(brokers: tuple[int, ...], why: str, failed: tuple[int, ...]) -> Decis
     return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.FAILED_DISK)
 
 
-def _both_branches(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Verdict) -> str:
-    holders = {b for one in verdict.evidence if one.kind is EvidenceKind.HIGH_WATERMARK for b in one.brokers}
-    branches = [
-        f"broker {one.broker} holds up to {one.log.log_end_offset:,} in epoch {one.key[0]}"
-        for one in ranked
-        if one.broker == chosen.broker or one.broker in holders
-    ]
-    return (
-        f"the best by ranking, broker {chosen.broker}, {verdict_text(verdict)}: {'; '.join(branches)}."
-        " Each choice cuts off the other branch: choose by hand, and rescue the other branch before the election"
-    )
-
-
-REASSIGNING = (
-    "a reassignment is in progress, which Kafka neither finishes nor cancels without a leader: bring a member of"
-    " the ISR or ELR back. An unclean election elects the first live replica of the assignment, whatever its log"
-    " lacks"
-)
-
-
 def _nothing_to_decide(survey: Survey, strategy: Strategy, *, detailed: bool) -> Decision | None:
     if not survey.state.offline:
         leader = survey.state.leader
         return _no_election(DecisionKind.ALREADY_ONLINE, f"led by {leader}", leader=leader)
     if survey.reassigning:
-        why = _reassignment_reason(survey, detailed=detailed)
+        why = reassignment_text(survey, detailed=detailed)
         sure = WhyNot.REASSIGNING if survey.reassigning is True else None
         return _no_election(DecisionKind.REFUSED, why, why_not=sure)
     if strategy is Strategy.NONE:
@@ -351,7 +329,7 @@ def _not_ready(survey: Survey, ranking: Ranking, brokers: tuple[int, ...]) -> tu
 
 def _nobody(survey: Survey, ranked: tuple[Candidate, ...], failed: tuple[int, ...]) -> Decision:
     if not ranked and failed and set(failed).issuperset(survey.state.replicas):
-        return _no_election(DecisionKind.NO_CANDIDATE, _no_disk_left(failed), why_not=WhyNot.FAILED_DISK)
+        return _no_election(DecisionKind.NO_CANDIDATE, no_disk_left_text(failed), why_not=WhyNot.FAILED_DISK)
     if not ranked:
         reason = "no replica answered"
     else:
@@ -367,37 +345,6 @@ def _other_choice(survey: Survey, ranking: Ranking) -> int | None:
     if isinstance(ranked, Unknown):
         return None
     return next((candidate.broker for candidate in ranked if candidate.electable), None)
-
-
-def _reason(survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], ranking: Ranking) -> str:
-    what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
-    epoch, end = chosen.key
-    best = f"best of {len(ranked)} of {len(survey.replicas)} that answered: {what} {epoch}, log end {end:,}"
-    fullness_by_broker = fullness(survey)
-    emptier = [
-        c.broker
-        for c in ranked
-        if c.key == chosen.key
-        and fullness_by_broker.get(c.broker, 0) < fullness_by_broker.get(chosen.broker, 0)
-    ]
-    return f"{best}; compaction left more in its log than on {both(tuple(emptier))}" if emptier else best
-
-
-def _reassignment_reason(survey: Survey, *, detailed: bool) -> str:
-    """``detailed``: whom an unclean election would elect now, which a snapshot of many clusters does not tell."""
-    if isinstance(survey.reassigning, Unknown):
-        return f"whether a reassignment is in progress is not known ({survey.reassigning})"
-    first = next((replica for replica in survey.replicas if replica.electable), None)
-    if first is None or not detailed:
-        return REASSIGNING
-    log = first.log
-    if isinstance(log, Unknown):
-        holds = "its log is not known"
-    elif log.log_end_offset <= log.log_start_offset:
-        holds = "its log is EMPTY"
-    else:
-        holds = f"log end {log.log_end_offset:,}"
-    return f"{REASSIGNING}: broker {first.broker} now, {holds}"
 
 
 def _no_election(

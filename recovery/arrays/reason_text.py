@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from recovery.arrays.nested_arrays import Array, fields, joined, lists, text, thousands
 from recovery.arrays.replica_columns import RankedReplicas, ReplicaColumns
 from recovery.ranking import Ranking
-from recovery.strategy import REASSIGNING
+from recovery.wording.decision_text import REASSIGNING
 from recovery.wording.replica_text import STANDING_WORDS
 
 REPORT_ONLY = "strategy none: nothing is elected"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
 from textual.binding import BindingType
+from textual.screen import Screen
 from textual.worker import Worker
 
 from console.app.disk_swap.start_swap import StartSwap
@@ -15,9 +16,8 @@ from console.app.main_screen.bars import BarsView, draw_bars
 from console.app.main_screen.copy_and_export import CopyAndExport
 from console.app.main_screen.disk_evidence_key import DiskEvidenceKey
 from console.app.main_screen.equivalent_command import session_command
-from console.app.main_screen.glossary_view import glossary_screen
+from console.app.main_screen.explanations import Explanations
 from console.app.main_screen.guide_steps import GuideState, step
-from console.app.main_screen.help_sections import sections
 from console.app.main_screen.key_actions import KeyActions, Quit, context_of
 from console.app.main_screen.key_footer import KeyFooter
 from console.app.main_screen.log_dir_detail import LogDirDetails
@@ -31,12 +31,8 @@ from console.app.main_screen.session_reports import SessionReports
 from console.app.main_screen.table_actions import OpenTable, TableActions, row_gone_text
 from console.app.main_screen.title_view import doubt, short_name
 from console.app.owner import Owner
-from console.app.plan.applier import Applier
-from console.app.plan.broker_healer import BrokerHealer
-from console.app.plan.change_sender import ChangeSender
-from console.app.plan.planner import Planner
+from console.app.plan.plan_keys import PlanKeys
 from console.app.plan.progress import TaskProgress
-from console.app.plan.record_restorer import RecordRestorer
 from console.app.plan.view import how_to_plan
 from console.app.session.session import Opening, Session
 from console.app.session.timeline_feed import TimelineFeed
@@ -56,7 +52,6 @@ from recovery.wording.quantity_text import counted
 from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import MessageBar
 from widgets.bars.pane_tabs import PaneTabs
-from widgets.dialogs.help_screen import HelpScreen
 from widgets.lifecycle import is_ready, screen_is_open, when_ready
 from widgets.log_dirs import LogDirsPane
 from widgets.plan import PlanPane
@@ -107,18 +102,24 @@ class MainScreen(PanesScreen):
             clipboard=self._copy,
         )
         self.progress = TaskProgress(session, self.redraw)
-        self._planner = self._make_planner()
-        shared = (session, self.say, self.ask, self.tasks)
-        sender = ChangeSender(session, self.tasks, self.progress, owner.program)
-        self._plan_keys = (
-            self._planner,
-            Applier(*shared, progress=self.progress, program=owner.program),
-            DiskEvidenceKey(*shared),
-            RecordRestorer(*shared, progress=self.progress, sender=sender),
-            BrokerHealer(*shared, lambda: self.table.cursor_key, progress=self.progress, sender=sender),
+        self._plan_keys = PlanKeys(
+            session,
+            self.say,
+            self.ask,
+            self.tasks,
+            program=owner.program,
+            progress=self.progress,
+            navigation=self.navigation,
+            table=lambda: self.table,
+            show_requests=lambda shown: self.query_one(PlanPane).show_requests(shown),
+            open_screen=self.open_screen,
         )
+        self._evidence = DiskEvidenceKey(session, self.say, self.ask, self.tasks)
         self._disks = StartSwap(
-            session, self.ask, cursor_key=lambda: self.table.cursor_key, choose=self._planner.choose_first
+            session,
+            self.ask,
+            cursor_key=lambda: self.table.cursor_key,
+            choose=self._plan_keys.planner.choose_first,
         )
         self._search = PartitionSearch(
             session,
@@ -128,6 +129,13 @@ class MainScreen(PanesScreen):
             navigation=self.navigation,
             table=lambda: self.table,
             start=lambda job: self.run_worker(job, group="find", exclusive=True),
+        )
+        self._explanations = Explanations(
+            session,
+            actions=self.actions,
+            cursor=lambda: self.cursor,
+            push=self._push,
+            open_palette=self._open_palette,
         )
         self._quit = Quit(lambda: session.draft, lambda: self.busy, self.say, owner.leave)
         self._keys = KeyActions(
@@ -163,19 +171,6 @@ class MainScreen(PanesScreen):
             other_cluster=self._on_other_cluster,
             warnings=self.owner.take_warnings,
             report=self.owner.report,
-        )
-
-    def _make_planner(self) -> Planner:
-        return Planner(
-            self.session,
-            self.say,
-            self.ask,
-            self.tasks,
-            progress=self.progress,
-            navigation=self.navigation,
-            table=lambda: self.table,
-            show_requests=lambda shown: self.query_one(PlanPane).show_requests(shown),
-            open_screen=self.open_screen,
         )
 
     def on_mount(self) -> None:
@@ -299,16 +294,15 @@ class MainScreen(PanesScreen):
         go = self.navigation.go
         return {
             **self._tables.handlers(),
-            **{name: handler for part in self._plan_keys for name, handler in part.handlers().items()},
+            **self._plan_keys.handlers(),
+            **self._evidence.handlers(),
             **self._copies.handlers(),
             **self._search.handlers(),
+            **self._explanations.handlers(),
             **{f"pane{pane}": partial(go, pane) for pane in PANES},
             "back": self._step_back,
             "replace": self._replace,
             "others": lambda: self.tasks.begin("listing", self._others()),
-            "help": self._open_help,
-            "glossary": self._open_glossary,
-            "palette": self._open_palette,
             "clusters": self.owner.pick,
             "quit": self._quit.quit,
             "open": self._open_row,
@@ -322,11 +316,8 @@ class MainScreen(PanesScreen):
         else:
             self.tasks.begin("replacing a disk", self._disks.swap())
 
-    def _open_help(self) -> None:
-        self.app.push_screen(HelpScreen(sections(self.actions())))
-
-    def _open_glossary(self) -> None:
-        self.app.push_screen(glossary_screen(self.session, self.cursor))
+    def _push(self, screen: Screen[Any]) -> None:
+        self.app.push_screen(screen)
 
     def _open_palette(self) -> None:
         self.app.action_command_palette()
@@ -398,7 +389,7 @@ class MainScreen(PanesScreen):
     @on(PlanPane.EditRequested)
     @when_ready
     def _edit_requested(self, event: PlanPane.EditRequested) -> None:
-        self._planner.edit(event.tp)
+        self._plan_keys.planner.edit(event.tp)
 
     @on(LogDirsPane.DetailRequested)
     @when_ready
