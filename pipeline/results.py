@@ -80,7 +80,9 @@ class JobResult:
 def rows_of_runs(
     root: StoragePath, definition: TableDefinition, run_ids: Collection[str], columns: Sequence[str] = ()
 ) -> Iterator[pa.Table]:
-    """The rows that those runs wrote, or some of their columns; the first table has none. Raises PipelineError."""
+    """The rows that those runs wrote, table by table, with ``columns`` or all of them. The first table is
+    empty, so that there is always one. Raises PipelineError.
+    """
     schema = definition.schema
     if columns:
         schema = pa.schema([schema.field(name) for name in columns])

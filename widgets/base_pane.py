@@ -113,7 +113,9 @@ class TablePane(Pane):
         return self.summary_lines(width)
 
     def details_key(self) -> str:
-        """The key that details with more lines than room name; "": Tab leads to them, and they scroll."""
+        """The key that the details name at their end where they do not fit; "": Tab leads to them, and they
+        scroll.
+        """
         return ""
 
     def has_rest(self) -> bool:

@@ -12,7 +12,9 @@ SHOWN = 2
 
 
 def unknown_min_isr_lines(why: Mapping[Unknown, int], width: int) -> list[Line]:
-    """A line for each of the commonest reasons why the min ISR of how many partitions is not known."""
+    """The most frequent reasons why a min ISR is not known, a line each, with how many partitions have it
+    (``why``).
+    """
     reasons = sorted(why.items(), key=lambda item: -item[1])
     lines: list[Line] = []
     for reason, count in reasons[:SHOWN]:

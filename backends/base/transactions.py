@@ -35,7 +35,7 @@ def no_coordinator(states: Iterable[PartitionState]) -> tuple[Unknown, ...]:
 
 
 def silent_coordinator(broker: int, why: Unknown) -> Unknown:
-    """The transactions that ``broker`` coordinates are not known."""
+    """In place of the transactions that ``broker`` coordinates, where it did not answer."""
     return Unknown(why.why, f"the coordinator on broker {broker} did not answer ({why.detail})")
 
 

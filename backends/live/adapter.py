@@ -297,7 +297,7 @@ class LiveBackend:
         return LiveTransactions(self._fleet)
 
     def marker_writer(self) -> LiveMarkerWriter:
-        """Sent to leaders."""
+        """Sends to the leaders of the partitions."""
         from backends.live.transactions import LiveMarkerWriter  # for transactions only
 
         return LiveMarkerWriter(self._fleet)

@@ -9,7 +9,9 @@ from widgets.dialogs.cluster_picker import ClusterChoice, ClusterKind
 
 
 def places() -> tuple[ClusterChoice, ...]:
-    """Profiles first; a wrong settings file gives a line that says so. No cluster is contacted."""
+    """What can be opened: profiles, then scenarios. A settings file that cannot be read is a line that says so. No
+    cluster is contacted.
+    """
     return (*_profiles(), *_scenarios())
 
 

@@ -144,9 +144,10 @@ def read_catalog(root: StoragePath, cluster_ids: Collection[str] = ()) -> Catalo
 
 
 def read_newest(root: StoragePath, cluster_ids: Collection[str] = (), at: datetime | None = None) -> Catalog:
-    """Of each of those clusters, or of all, what decides its state at that moment (None: its newest state): the
-    observations of one day, and of earlier days as long as no state is found. Raises PipelineError as
-    :func:`read_catalog`.
+    """The observations that decide the state of each cluster at the time ``at``, None: its newest state. Those
+    of one day are read, and of earlier days until a state is found. No ``cluster_ids``: all clusters.
+
+    Raises PipelineError as :func:`read_catalog`.
     """
     clusters = _observation_files(root, cluster_ids)
     unread = {name: sorted(_days(files)) for name, files in clusters.items()}

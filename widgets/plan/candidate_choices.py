@@ -53,7 +53,9 @@ def choices(row: PlanRow, ranking: Ranking, stands: str, *, native: bool = False
 
 
 def in_plan(*, edited: bool) -> str:
-    """What a row's leader is to the plan: nobody is called chosen whom only the strategy chose."""
+    """The word for the leader of a row: "chosen" where a person chose it (``edited``), "in the plan" where the
+    strategy did.
+    """
     return "chosen" if edited else "in the plan"
 
 

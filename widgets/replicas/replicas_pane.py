@@ -59,7 +59,7 @@ class ReplicasPane(TablePane):
         )
 
     def update(self, view: ReplicasView | Unknown | None) -> None:
-        """Shows a partition; None: none is chosen; Unknown: why it is not to be had."""
+        """Shows a partition; None: none is chosen; Unknown: why it cannot be shown."""
         self._view = view
         self.table.update(_rows(view) if isinstance(view, ReplicasView) else ())
         self.show_lines()

@@ -9,8 +9,8 @@ UNREGISTER_BROKER = 64
 
 
 async def unregister_broker(conn: BrokerConnection, broker: int) -> None:
-    """Kafka takes it whether the broker lives or not: ask before. Raises BrokerError (``sent``: it may have been
-    done), NotAllowed, NotOffered, BackendError.
+    """Removes the registration of a broker. Kafka does so even if it is alive: check that before. Raises
+    BrokerError (``sent``: it may have been done), NotAllowed, NotOffered, BackendError.
     """
     from kio.schema.types import BrokerId
     from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest

@@ -315,7 +315,7 @@ class Session:
         self._listener.state_changed(self.poller.state.problem, self.safety.lapsed)
 
     def touch(self) -> None:
-        """A key or a click."""
+        """A person pressed a key or clicked: what is armed does not lapse yet."""
         self._become(self.safety.touch(self.clock()))
 
     def tick(self) -> None:

@@ -31,7 +31,7 @@ def restored_records_in_all(incident: Incident) -> int:
 
 
 def saved_offsets(incident: Incident) -> int:
-    """What several rescues hold counts once."""
+    """How many offsets were saved, by rescues that are whole; what several of them have counts once."""
     return sum(map(count, _saved(_whole_branches(incident)).values()))
 
 

@@ -29,7 +29,7 @@ def evidence_lines(use: EvidenceUse | None) -> Iterator[str]:
 
 
 def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
-    """docs/output.md, "evidence"."""
+    """The object "evidence" of docs/output.md."""
     if use is None:
         return None
     return {
