@@ -3,6 +3,7 @@
 #   make demo-kafka   an incident on a real Kafka, and its recovery
 #   make test         lint, types, import rules and every test (real Kafka included)
 #   make setup        only ktriage, in .venv/bin/ktriage
+#   make wheel        what spark-submit takes: dist/ktriage-VERSION-py3-none-any.whl and dist/ktriage_submit.py
 #   make screenshots  draw README's pictures again
 #   make bench        speed and memory, compared with Kafka's own tools; writes benchmarks/results*
 #   make soak         the long random tests, what make test leaves out, and make mutants; an hour or more
@@ -16,11 +17,11 @@ PYTEST_ARGS ?=
 # Where it is set, each of thousands of processes would compile the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lane-spark lint unit spark live bench soak mutants lock clean
+.PHONY: setup wheel pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lane-spark lint unit spark live bench soak mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '2,11s/^#  *//p' Makefile
+	@sed -n '2,12s/^#  *//p' Makefile
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -59,6 +60,15 @@ tmux:
 .PHONY: java tmux help
 
 setup: $(VENV)/.tool
+
+# setuptools would put modules that were deleted since into the wheel, from an older build directory.
+wheel: $(VENV)/.tool
+	@rm -rf build dist
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	    --wheel-dir dist .
+	@cp console/spark_submit/ktriage_submit.py dist
+	@rm -rf build
+	@ls dist/*
 
 pipeline-setup: $(VENV)/.spark java
 
@@ -149,4 +159,4 @@ lock:
 	    pyproject.toml requirements/build.in -o requirements/dev.txt
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build dist *.egg-info

@@ -32,7 +32,7 @@ def carry_out(run: JobRun, settings: SparkSettings, body: JobBody) -> JobResult:
 
     Raises PipelineError with Spark's message in one line, after removing what was written. Raises NotInstalled.
     """
-    check_installed()
+    check_installed(settings)
     job, target, made_at, version = run
     # Tables that cannot be written fail before Spark starts.
     create(target.root, RUNS)
@@ -78,13 +78,19 @@ _MISSING = re.compile(r"Class (org\.apache\.hadoop\.fs\.\S+) not found|No FileSy
 """Hadoop's message if it has no client for a store."""
 
 
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)")
+
+
 def spark_message(lines: Sequence[str], otherwise: str) -> str:
     """The line of Spark's output that explains the failure: the message of our own task, which names the
-    file, or the missing client; else ``otherwise``.
+    file, the missing module or client; else ``otherwise``.
     """
     ours = [line.removeprefix(_OURS) for line in lines if line.startswith(_OURS)]
     if ours:
         return ours[-1]
+    absent = next(filter(None, map(_NO_MODULE.search, lines)), None)
+    if absent is not None:
+        return f"its Python workers have no module {absent[1]}: docs/pipeline.md, Where it runs"
     found = next(filter(None, map(_MISSING.search, lines)), None)
     if found is None:
         return otherwise

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,28 +17,41 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 
 from pipeline.delta_jars import delta_jars
-from pipeline.errors import NotInstalled
+from pipeline.errors import NotInstalled, PipelineError
 
 JAVA = 17
 """The oldest Java that Spark 4 runs on."""
 
 DRIVER_MEMORY = "2g"
 
+_CONNECT_PORT = 15002
+"""Spark's default."""
+_CONNECT_SECONDS = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """``master`` None: local, with all cores. ``archive``: the package for executors on other machines. ``brief``:
-    a job whose work is done in Python, so that Java runs briefly.
+    """``master`` None: local, with all cores; ``sc://…``: a server of Spark Connect. ``wheel``: ktriage's own, for
+    executors on other machines. ``brief``: a job whose work is done in Python, so that Java runs briefly.
     """
 
     master: str | None = None
     driver_memory: str = DRIVER_MEMORY
     progress: bool = False
-    archive: str | None = None
+    wheel: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     brief: bool = False
+
+    @property
+    def connects(self) -> bool:
+        """Whether the session is on a server of Spark Connect, so that this process needs no Java."""
+        return self.master is not None and self.master.startswith("sc://")
+
+
+_PY_FILES = "spark.submit.pyFiles"
 
 
 def submitted() -> bool:
@@ -78,17 +92,18 @@ def configuration(
         options["spark.jars"] = ",".join(str(jar) for jar in jars)
         if master.startswith("local"):
             options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-        elif settings.archive:
-            options["spark.submit.pyFiles"] = settings.archive
+        elif settings.wheel:
+            options[_PY_FILES] = settings.wheel
     return options | dict(settings.extra)
 
 
 @contextmanager
 def session(name: str, settings: SparkSettings) -> Iterator[Any]:
     """A session that is stopped at the end. If the caller has a session, it is one beside the caller's, which is
-    left as it was. Raises NotInstalled if Java or PySpark is missing.
+    left as it was. Raises NotInstalled if Java or PySpark is missing, PipelineError if a server of Spark Connect
+    cannot be used.
     """
-    check_installed()
+    check_installed(settings)
     from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra, and slow to import
 
     caller = SparkSession.getActiveSession()
@@ -96,11 +111,16 @@ def session(name: str, settings: SparkSettings) -> Iterator[Any]:
         with _separate_session(caller) as spark:
             yield spark
         return
+    if settings.connects:
+        with _connected(name, str(settings.master)) as spark:
+            yield spark
+        return
     under_submit = submitted()
     with TemporaryDirectory(prefix="ktriage-spark-") as scratch:
         spark = _built(SparkSession.builder.appName(name), settings, Path(scratch), under_submit=under_submit)
         spark.sparkContext.setLogLevel("ERROR")
         try:
+            _give_wheels_to_workers(spark.sparkContext, Path(scratch))
             yield spark
         except BaseException:
             # Further errors follow from this one.
@@ -112,12 +132,43 @@ def session(name: str, settings: SparkSettings) -> Iterator[Any]:
 
 
 @contextmanager
+def _connected(name: str, url: str) -> Iterator[Any]:
+    """A session on a server of Spark Connect. Raises PipelineError."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    _require_listener(url)
+    try:
+        spark = _with_settings(SparkSession.builder.appName(name).remote(url).getOrCreate())
+    except PySparkException as error:
+        raise PipelineError(f"{url}: {' '.join(str(error).split())}") from None
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _require_listener(url: str) -> None:
+    """PySpark would try to reach a server for many minutes without a word. Raises PipelineError."""
+    try:
+        found = urlsplit(url)
+        address = (found.hostname or "", found.port or _CONNECT_PORT)
+        socket.create_connection(address, _CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise PipelineError(f"{url}: no server of Spark Connect can be reached there: {error}") from None
+
+
+@contextmanager
 def _separate_session(caller: Any) -> Iterator[Any]:
     """A session with settings and views of its own, in the caller's Spark application."""
     with (_cloned if hasattr(caller, "cloneSession") else _new)(caller) as spark:
-        for key, value in SQL_SETTINGS.items():
-            spark.conf.set(key, value)
-        yield spark
+        yield _with_settings(spark)
+
+
+def _with_settings(spark: Any) -> Any:
+    for key, value in SQL_SETTINGS.items():
+        spark.conf.set(key, value)
+    return spark
 
 
 @contextmanager
@@ -167,6 +218,23 @@ def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit
     return spark
 
 
+def _give_wheels_to_workers(context: Any, scratch: Path) -> None:
+    """PySpark 4.1 puts only files that are named ``.zip``, ``.egg`` or ``.jar`` on the path of its workers, and a
+    wheel is a zip file. The driver's worker of a streaming source gets no files, only the environment.
+    """
+    from pyspark import SparkFiles  # noqa: PLC0415  # an extra
+
+    for uri in (context.getConf().get(_PY_FILES) or "").split(","):
+        if uri.endswith(".whl"):
+            # Spark has fetched it to there.
+            fetched = Path(SparkFiles.get(uri.rsplit("/", 1)[-1]))
+            named = str(scratch / f"{fetched.stem}.zip")
+            shutil.copyfile(fetched, named)
+            context.addPyFile(named)
+            before = context.environment.get("PYTHONPATH")
+            context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, (named, before)))
+
+
 def java_options(settings: SparkSettings, quiet: Path) -> str:
     """Of the JVM of a session; ``quiet``: the file with the settings of its log."""
     options = f"-Dlog4j2.configurationFile=file:{quiet} {_QUIET_JAVA}"
@@ -203,11 +271,12 @@ def _code(before: str) -> list[str]:
     return [str(Path(__file__).parent.parent), *(part for part in before.split(os.pathsep) if part)]
 
 
-def check_installed() -> None:
+def check_installed(settings: SparkSettings) -> None:
     """Raises NotInstalled, with what to do, if PySpark or the Java that it needs is missing."""
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
         raise NotInstalled("the pipeline needs PySpark, which is not installed: make pipeline-setup")
-    check_java(_java_version())
+    if not settings.connects:
+        check_java(_java_version())
 
 
 def check_java(answer: str | None) -> None:

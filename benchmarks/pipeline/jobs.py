@@ -12,11 +12,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from backends import simulator
-from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.scenario.build import Scenario
-from backends.simulator.scenario.files import parse
+from backends.live.adapter import LiveBackend
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
 from benchmarks.pipeline.watch_speed import run_watch, stages, watched_clusters
+from console.cli.gc_tuning import collect_seldom
 from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.drill_job import run_grid
@@ -27,9 +27,9 @@ from pipeline.snapshot.observation import Observation
 from pipeline.spark_session import SparkSettings, session
 from pipeline.storage import StoragePath, storage_path
 
-CHANGED_AFTER_S = 60.0
-"""Of virtual time, between a full snapshot and the changes."""
-WORKLOAD_ENDS = "stop: 30"
+ANSWER_SECONDS = 240.0
+CHANGED_AFTER_S = 10.0
+"""Between a full snapshot and the changes."""
 
 
 def _stat(pid: int) -> list[str]:
@@ -76,17 +76,20 @@ def drill(workers: int, out: StoragePath, seeds: int) -> dict[str, float]:
     with session("benchmark drill", SparkSettings(f"local[{workers}]", "1g")) as spark:
         run_grid(spark, Grid(("kills",), arms[:1], (1,), 0, 2 * workers), RunTarget(out, "warm"))
         grid = Grid(tuple(shape.value for shape in IncidentShape), arms, (1, 2), 0, seeds)
-        began = time.monotonic()
+        java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+        began, used = time.monotonic(), _cpu_of_tree(java)
         run_grid(spark, grid, RunTarget(out, "run"))
-        return {"seconds": time.monotonic() - began, "incidents": grid.incidents}
+        seconds, cpu = time.monotonic() - began, _cpu_of_tree(java) - used
+        return {"seconds": seconds, "cpu": cpu, "incidents": grid.incidents}
 
 
-def snapshot(scenario: str, out: StoragePath) -> dict[str, float]:
-    """Of a simulated cluster a full snapshot and then the changes: seconds of wall and CPU time (the simulation
-    shares them), bytes of the new files, rows; memory before the first (the simulation alone) and at the peak.
+def snapshot(bootstrap: str, out: StoragePath) -> dict[str, float]:
+    """Of a cluster that another process serves a full snapshot and then the changes: seconds of wall and CPU time,
+    bytes of the new files, rows; memory before the first (the program alone) and at the peak.
     """
-    backend = SimulatorBackend(_with_longer_workload(scenario), 1)
-    taking = SnapshotSettings(out, 30.0, lambda: datetime.now(UTC), lambda: "bench", "0.1.0")
+    collect_seldom()
+    backend = LiveBackend(ClientSettings(parse_addresses(bootstrap)))
+    taking = SnapshotSettings(out, ANSWER_SECONDS, lambda: datetime.now(UTC), lambda: "bench", "0.1.0")
     figures: dict[str, float] = {}
 
     async def take(name: str, taking_one: Callable[[], Awaitable[Observation]]) -> None:
@@ -98,25 +101,19 @@ def snapshot(scenario: str, out: StoragePath) -> dict[str, float]:
         figures[f"{name}_rows"] = taken.changed
 
     async def both() -> None:
-        await backend.open()
-        figures["before"] = _peak(os.getpid())
-        series = Series(backend, taking)
-        await take("full", lambda: series.full(series=True))
-        figures["peak"] = _peak(os.getpid())
-        virtual = backend.virtual_time
-        assert virtual is not None
-        await virtual.advance(CHANGED_AFTER_S)
-        await take("changes", series.changes)
+        try:
+            figures["before"] = _peak(os.getpid())
+            series = Series(backend, taking)
+            await series.open()
+            await take("full", lambda: series.full(series=True))
+            figures["peak"] = _peak(os.getpid())
+            await asyncio.sleep(CHANGED_AFTER_S)
+            await take("changes", series.changes)
+        finally:
+            await backend.close()
 
     asyncio.run(both())
     return figures | {"peak_of_both": _peak(os.getpid())}
-
-
-def _with_longer_workload(name: str) -> Scenario:
-    """The scenario, with one topic of 100 partitions that still grow after the first snapshot."""
-    text = (Path(simulator.__file__).parent / "scenarios" / f"{name}.yaml").read_text()
-    assert WORKLOAD_ENDS in text
-    return parse(text.replace(WORKLOAD_ENDS, "stop: 600"), name, f"{name}.yaml")
 
 
 def _size(folder: Path) -> int:
@@ -135,8 +132,8 @@ def watch(records: int, out: Path) -> dict[str, float]:
 
 
 def main(name: str, number: str, out: str, seeds: str = "20") -> None:
-    """Runs the job and prints its figures. ``number``: the workers of a drill, the scenario of a snapshot, the
-    records of the watch.
+    """Runs the job and prints its figures. ``number``: the workers of a drill, the bootstrap servers of a
+    snapshot, the records of the watch.
     """
     jobs: dict[str, Callable[[], dict[str, float]]] = {
         "watch-stages": lambda: stages(Path(out), int(number)),

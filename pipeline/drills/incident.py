@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
-from pkgutil import get_data
 from random import Random
 from typing import Literal
 
@@ -21,7 +20,7 @@ from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.faults import BrokerFault, ConfigFault, DiskFault, ElectionFault, Fault
-from backends.simulator.scenario.files import names, parse, read
+from backends.simulator.scenario.files import read
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from recovery.controller.rules import ControllerRules
 
@@ -67,23 +66,12 @@ def scenario(name: str, seed: int, rules: ControllerRules, min_isr: int | None) 
         shape = IncidentShape(name)
         elr = rules.elr and shape is not IncidentShape.NO_ELR
         return _drawn(shape, seed, replace(rules, elr=elr), min_isr or 1)
-    found = _known(name)
+    found = read(name)
     topology = replace(found.topology, config=replace(found.topology.config, rules=rules))
     if min_isr is not None:
         topics = tuple(replace(topic, min_isr=None) for topic in topology.topics)
         topology = replace(topology, min_isr=min_isr, topics=topics)
     return replace(found, topology=topology)
-
-
-def _known(name: str) -> Scenario:
-    """Read from the package, which may be an archive on an executor; else from the file at that path."""
-    if name in names():
-        return read(name)
-    try:
-        text = get_data("backends.simulator", f"scenarios/{name}.yaml")
-    except (OSError, ValueError):
-        text = None
-    return read(name) if text is None else parse(text.decode(), name, name)
 
 
 def _drawn(shape: IncidentShape, seed: int, rules: ControllerRules, min_isr: int) -> Scenario:

@@ -46,7 +46,7 @@ def progress_of(reported: Any) -> WatchProgress:
         fields["durationMs"].get("triggerExecution", 0) / 1000,
         after,
         # Spark counts rows, which have many records each.
-        moved=fields["numInputRows"] > 0,
+        moved=reported.numInputRows > 0,
     )
 
 

@@ -32,6 +32,7 @@ from pipeline.watch.watch_progress import WatchProgress, progress_of
 
 CHECKPOINT = "watch-checkpoint"
 _POLL_SECONDS = 0.5
+_STARTS = 4
 _STATES = "folds"
 _QUERY = "metadata"
 """Spark's file with the id of the query to which a checkpoint belongs."""
@@ -63,13 +64,27 @@ def start(spark: Any, settings: WatchSettings) -> Any:
         .option(MOST_BYTES, settings.most_bytes)
         .load()
     )
-    return (
+    return _started(
         records.writeStream.queryName("ktriage pipeline watch")
         .foreachBatch(_writer(out))
         .option("checkpointLocation", (out / CHECKPOINT).hadoop)
         .trigger(processingTime=f"{settings.every_s} seconds")
-        .start()
     )
+
+
+def _started(stream: Any) -> Any:
+    """Starts the query. On Spark Connect it waits 10 s for a Python process on the server to start, which on a busy
+    machine takes longer at the first time.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
+
+    for _ in range(_STARTS - 1):
+        try:
+            return stream.start()
+        except PySparkException as error:
+            if "Python worker failed to connect back" not in str(error):
+                raise
+    return stream.start()
 
 
 def _check(source: StoragePath) -> None:
@@ -139,8 +154,9 @@ def watch(spark: Any, settings: WatchSettings, report: Report, *, once: bool) ->
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
 
-    query = start(spark, settings)
+    query: Any = None
     try:
+        query = start(spark, settings)
         newest = WatchProgress(-1, 0, 0.0, {}, moved=False)
         while not query.awaitTermination(_POLL_SECONDS):
             # The status is older than the progress, so that nothing is missed at the end.
@@ -160,7 +176,8 @@ def watch(spark: Any, settings: WatchSettings, report: Report, *, once: bool) ->
         lines = str(error).strip().splitlines() or ["it failed"]
         raise PipelineError(f"watch: Spark: {spark_message(lines, lines[0])}") from None
     finally:
-        query.stop()
+        if query is not None:
+            query.stop()
 
 
 def _was_carried_out(reported: Any) -> bool:

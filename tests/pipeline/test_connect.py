@@ -1,4 +1,6 @@
-"""Every job runs on a session of Spark Connect, which has no JVM and no RDD on the caller's side."""
+"""Every job runs on a session of Spark Connect, which has no JVM and no RDD on the caller's side; a watch as the
+command.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,15 @@ from pipeline.spark_session import SparkSettings, configuration
 from pipeline.storage import storage_path
 from tests.pipeline.partition_histories import Diary, broker_row, offline, partition
 from tests.pipeline.test_fixes import in_one_rack
+from tests.pipeline.watched_logs import ONCE, expected_rows, written_logs, written_rows
+from tests.shipped_metadata_logs import append_incidents
+from tests.unit.cli.command_process import command_line, environment
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 240
 
 # Two Java processes and the workers of one of them start.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 
 
 def _environment() -> dict[str, str]:
@@ -139,3 +144,30 @@ def test_the_session_of_the_caller_is_left_as_it_was(found: Any) -> None:
         "active": True,
         "kind": "",
     }
+
+
+def test_a_watch_on_the_server_finds_every_incident_and_continues_where_it_ended(
+    server: str, tmp_path: Path
+) -> None:
+    logs = written_logs(tmp_path, 100)
+
+    def watch() -> str:
+        ended = subprocess.run(
+            command_line("ktriage", "pipeline", "watch", *ONCE, "--master", server),
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr[-3000:]
+        return ended.stdout
+
+    assert "read to the end" in watch()
+    assert written_rows(tmp_path) == expected_rows(logs)
+    for log in logs.values():
+        append_incidents(log, 7, 20)
+        log.write()
+    watch()
+    assert written_rows(tmp_path) == expected_rows(logs)

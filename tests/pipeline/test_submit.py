@@ -7,83 +7,95 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from pipeline.delta_jars import delta_jars
-from pipeline.executor_archive import build
 from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import read_result
 from pipeline.storage import storage_path
+from tests.built_wheel import built_wheel, python_without_ktriage
 from tests.pipeline.partition_histories import partition
 from tests.pipeline.survey_strategies import NOON, write
 from tests.pipeline.test_fixes import in_one_rack
+from tests.pipeline.watched_logs import expected_rows, written_logs, written_rows
+from tests.shipped_metadata_logs import LogWriter
 
 ROOT = Path(__file__).parents[2]
 
 # A cluster of three Java processes is started for each job but the history, which has no Python in its tasks, and
 # the fixes, whose tasks reach the workers as those of exposure do.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(1800)
 
 
 WORKERS = "local-cluster[2,1,1024]"
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the jobs have left their results."""
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Each job has run in the driver's directory."""
     home = tmp_path_factory.mktemp("submit")
     lake = storage_path(str(home / "lake"))
     write(lake, "c", [partition(n, leader=-1, isr=()) for n in range(50)])
     write(lake, "c", [partition(n) for n in range(50)], NOON + timedelta(hours=1), "later")
     in_one_rack(storage_path(str(home / "racks")), "near")
-    archive, _ = build(storage_path(str(home)))
+    logs = written_logs(home, 200)
+    submit = Submit(home, built_wheel(home / "dist"), python_without_ktriage(home / "python"))
     asked = ("--in", "lake", "--at", "2026-01-31T12:30:00Z", "--strategy", "aggressive")
-    jobs = (
-        ("plan", *asked),
-        ("exposure", "--in", "lake"),
-        ("fixes", "--in", "racks"),
-        ("history", "--in", "lake"),
-        ("drill", "--seeds", "1"),
-    )
-    for words in jobs:
-        _submit(home, archive.path, *words, "--out", "results")
-    return home / "results"
+    submit(WORKERS, "plan", *asked, "--out", "results")
+    submit(WORKERS, "exposure", "--in", "lake", "--out", "results")
+    submit("local[2]", "fixes", "--in", "racks", "--out", "results")
+    submit("local[2]", "history", "--in", "lake", "--out", "results")
+    submit(WORKERS, "drill", "--seeds", "1", "--out", "results")
+    submit(WORKERS, "watch", "--in", "shipped", "--out", "out", "--every", "1s", "--once")
+    return Ran(home, logs)
 
 
-def _submit(home: Path, archive: str, *words: str) -> None:
-    environment = os.environ | {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        # Nothing but the archive: neither the driver nor the workers see the sources.
-        "PYTHONPATH": "",
-    }
-    ended = subprocess.run(
-        [
-            str(Path(sys.executable).with_name("spark-submit")),
-            *(
-                "--master",
-                "local[2]" if words[0] in ("history", "fixes") else WORKERS,
-                "--driver-memory",
-                "1g",
-                "--py-files",
-                archive,
-            ),
-            *("--jars", ",".join(map(str, delta_jars()))),
-            *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1"),
-            *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
-            str(ROOT / "pipeline" / "submit.py"),
-            *words,
-        ],
-        cwd=home,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=560,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
+@pytest.fixture(scope="module")
+def results(ran: Ran) -> Path:
+    return ran.home / "results"
+
+
+class Ran(NamedTuple):
+    """``logs``: what the watch has read."""
+
+    home: Path
+    logs: dict[str, LogWriter]
+
+
+class Submit(NamedTuple):
+    """spark-submit, with a driver and workers that have nothing of ktriage but its wheel."""
+
+    home: Path
+    wheel: Path
+    python: str
+
+    def __call__(self, master: str, *words: str) -> None:
+        environment = os.environ | {
+            "PYSPARK_PYTHON": self.python,
+            "PYSPARK_DRIVER_PYTHON": self.python,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONPATH": "",
+        }
+        ended = subprocess.run(
+            [
+                str(Path(sys.executable).with_name("spark-submit")),
+                *("--master", master, "--driver-memory", "1g", "--py-files", str(self.wheel)),
+                *("--jars", ",".join(map(str, delta_jars()))),
+                *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1"),
+                *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
+                str(ROOT / "console" / "spark_submit" / "ktriage_submit.py"),
+                *("pipeline", *words),
+            ],
+            cwd=self.home,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=560,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr[-3000:]
 
 
 def test_a_plan_that_was_submitted_is_a_plan_like_any_other(results: Path) -> None:
@@ -112,3 +124,8 @@ def test_fixes_that_were_submitted_are_a_result_like_any_other(results: Path) ->
 def test_a_drill_that_was_submitted_ran_on_the_workers(results: Path) -> None:
     summary = read_result(storage_path(str(results)), "drill").summary
     assert (summary["incidents"], summary["failed"]) == (126, 0), summary["failures"]
+
+
+def test_a_watch_that_was_submitted_has_found_every_incident(ran: Ran) -> None:
+    expected = expected_rows(ran.logs)
+    assert all(expected) and written_rows(ran.home) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,13 @@ _SAMPLES = {
     ("expect",): "{offline: 0}",
 }
 """Examples for the required keys."""
-BUILT_IN = Path(__file__).parent.parent / "scenarios"
+BUILT_IN = files("backends.simulator") / "scenarios"
+"""A directory, or a part of the wheel that Python imports from."""
 
 
 def names() -> tuple[str, ...]:
     """The built-in scenarios."""
-    return tuple(sorted(path.stem for path in BUILT_IN.glob("*.yaml")))
+    return tuple(sorted(Path(file.name).stem for file in BUILT_IN.iterdir() if file.name.endswith(".yaml")))
 
 
 def read(name: str) -> Scenario:
@@ -45,20 +47,19 @@ def read(name: str) -> Scenario:
     The name of a file's scenario is its absolute path, so that it is unique and independent of the working
     directory. Raises ScenarioError.
     """
-    path = BUILT_IN / f"{name}.yaml"
-    if not path.is_file() or Path(name).name != name:
-        path = Path(name)
-        if path.suffix not in (".yaml", ".yml"):
-            raise UnknownScenario(
-                f"no scenario {name!r}; there are {', '.join(names())}, or give a .yaml file"
-            )
+    if name in names():
+        built_in = BUILT_IN / f"{name}.yaml"
+        return parse(built_in.read_text(encoding="utf-8"), name, str(built_in))
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        raise UnknownScenario(f"no scenario {name!r}; there are {', '.join(names())}, or give a .yaml file")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UnknownScenario(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ScenarioError(f"{path}:1: expected text in UTF-8") from None
-    return parse(text, path.stem if path.parent == BUILT_IN else str(path.resolve()), str(path))
+    return parse(text, str(path.resolve()), str(path))
 
 
 def parse(text: str, name: str, where: str) -> Scenario:

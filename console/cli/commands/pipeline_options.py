@@ -22,12 +22,12 @@ MemoryOption = Annotated[
         "--driver-memory", metavar="SIZE", help="Memory of the Spark driver on this machine: 2g, 512m."
     ),
 ]
-ArchiveOption = Annotated[
+WheelOption = Annotated[
     str | None,
     typer.Option(
-        "--archive",
+        "--wheel",
         metavar="FILE",
-        help="With --master: the archive that ktriage pipeline package wrote.",
+        help="With --master: ktriage's own wheel, for the executors.",
     ),
 ]
 SourceOption = Annotated[
@@ -59,7 +59,7 @@ _JOB: tuple[Option, ...] = (
     ("out", OutOption, REQUIRED),
     ("master", MasterOption, None),
     ("driver_memory", MemoryOption, "2g"),
-    ("archive", ArchiveOption, None),
+    ("wheel", WheelOption, None),
 )
 _SHOWN: tuple[Option, ...] = (("rows", ResultRows, 20), ("output", OutputFormat, Output.TABLE))
 

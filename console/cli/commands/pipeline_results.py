@@ -1,4 +1,4 @@
-"""The verbs of ``ktriage pipeline`` that use results and run no job: show, report, compare, trend, package."""
+"""The verbs of ``ktriage pipeline`` that use results and run no job: show, report, compare, trend."""
 
 from __future__ import annotations
 
@@ -191,24 +191,9 @@ def trend(
         return show_trend(ctx.obj, results, cluster_id or (), rows, limits=limits, json=json)
 
 
-def package(ctx: typer.Context, *, out: OutOption) -> int:
-    """Writes the archive that Spark executors on other machines need: ktriage's own code, as a zip file.
-
-    \b
-    Examples:
-      ktriage pipeline package --out .
-      ktriage pipeline drill --master spark://head:7077 --archive ktriage-pipeline.zip --out s3://ops/results
-    """
-    with interruptible():
-        from console.cli.pipeline.show_result import write_package  # noqa: PLC0415  # not for --help
-
-        return write_package(ctx.obj, out)
-
-
 RESULT_VERBS = (
     Verb("show", "Show a result in the terminal.", show),
     Verb("report", "Write the newest result of each job as one HTML page.", report),
     Verb("compare", "Compare two results of exposure, with an exit status for a limit.", compare),
     Verb("trend", "How exposures changed over many runs, with an exit status for limits.", trend),
-    Verb("package", "Write the archive that executors on other machines need.", package),
 )

@@ -21,20 +21,24 @@ class JobOptions:
     """``out``: the URI for results. ``driver_memory``: a size such as 2g. ``rows``: how many rows of each
     table are shown, 0 for all.
 
-    Raises InputError for an invalid size.
+    Raises InputError for an invalid size, and for a wheel that would not be used.
     """
 
     program: Program
     out: str
     master: str | None
     driver_memory: str
-    archive: str | None
+    wheel: str | None
     rows: int
     json: bool
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\d+[kmgt]", self.driver_memory.lower()):
             raise InputError(f"--driver-memory {self.driver_memory!r}: give a size such as 2g or 512m")
+        if self.wheel is not None and (self.master or "").startswith("sc://"):
+            raise InputError(
+                "--wheel: a server of Spark Connect has ktriage in its own Python: docs/pipeline.md, Spark Connect"
+            )
 
 
 def require_pyarrow(what: str) -> None:

@@ -20,7 +20,8 @@ def run_watch(job: JobOptions, source: str, *, every: str, once: bool, most_mib:
 
     Raises InputError, PipelineError.
     """
-    check_installed()
+    spark_settings = SparkSettings(job.master, job.driver_memory, wheel=job.wheel)
+    check_installed(spark_settings)
     settings = WatchSettings(
         storage_path(source), storage_path(job.out), parsed_interval(every), most_mib * _MEBIBYTE
     )
@@ -38,9 +39,7 @@ def run_watch(job: JobOptions, source: str, *, every: str, once: bool, most_mib:
                 screen.say(f"not read further: {problem}")
         problems = progress.problems
 
-    with session(
-        "ktriage pipeline watch", SparkSettings(job.master, job.driver_memory, archive=job.archive)
-    ) as spark:
+    with session("ktriage pipeline watch", spark_settings) as spark:
         watch(spark, settings, report, once=once)
     return Status.PARTLY if problems else Status.DONE
 

@@ -1,8 +1,7 @@
-"""``ktriage pipeline show`` and ``ktriage pipeline package``."""
+"""``ktriage pipeline show`` and ``ktriage pipeline report``."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from console.new_files import write_new
 from console.output.pipeline_page import newest_of_each_job, results_page
 from console.output.pipeline_report import show_result
 from console.program import Program
-from pipeline.executor_archive import build
 from pipeline.results import read_result, read_results
 from pipeline.storage import storage_path
 
@@ -33,13 +31,4 @@ def write_report(program: Program, results: Sequence[str], out: Path, rows: int)
         raise InputError(f"{', '.join(results)}: no finished result is here")
     write_new(out, results_page(found, rows))
     program.screen.out([f"{out}: {', '.join(result.job for result in found)}"])
-    return Status.DONE
-
-
-def write_package(program: Program, out: str) -> int:
-    """Writes the archive into the directory ``out``; returns the exit status. Raises PipelineError."""
-    archive, files = build(storage_path(out))
-    program.screen.out([f"{archive.uri}: {files:,} files"])
-    words = ("--master", "MASTER", "--archive", archive.path, "--out", "RESULTS")
-    program.screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'drill', *words))}")
     return Status.DONE

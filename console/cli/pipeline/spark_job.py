@@ -24,7 +24,7 @@ def run_job(job: JobOptions, name: str, body: JobBody) -> JobResult:
     made_at = now()
     target = run_target(storage_path(job.out), name, made_at, uuid.uuid4().hex[:8])
     settings = SparkSettings(
-        job.master, job.driver_memory, sys.stderr.isatty(), archive=job.archive, brief=name != "history"
+        job.master, job.driver_memory, sys.stderr.isatty(), wheel=job.wheel, brief=name != "history"
     )
     return carry_out(JobRun(name, target, made_at, version()), settings, body)
 

@@ -110,4 +110,4 @@ def test_the_help_of_a_verb_has_its_own_options_only() -> None:
     options = {name: {o for p in verb.params for o in p.opts} for name, verb in verbs.commands.items()}
     assert "--seeds" in options["drill"] and "--seeds" not in options["plan"]
     assert "--in" in options["plan"] and "--in" not in options["show"]
-    assert options["package"] == {"--out"}
+    assert options["report"] == {"result", "--out", "--rows"}

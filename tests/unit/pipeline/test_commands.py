@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import socket
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -130,3 +131,19 @@ def test_a_history_of_changes_whose_full_snapshot_is_gone_is_told_and_not_empty(
     assert ended.status == 2 and "the full snapshot that its changes build on is missing" in ended.err
     ended = call("ktriage", "pipeline", "plan", "--in", "lake", "--out", "results")
     assert ended.status == 2 and f"it builds on {full.snapshot}, which is missing" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "no server of Spark Connect can be reached there: [Errno 111] Connection refused"),
+        (("--wheel", "ktriage.whl"), "a server of Spark Connect has ktriage in its own Python"),
+    ],
+)
+def test_a_server_of_spark_connect_that_cannot_be_used_is_one_clear_line(
+    call: Caller, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"sc://127.0.0.1:{closed.getsockname()[1]}"
+    ended = call("ktriage", "pipeline", "drill", "--out", str(tmp_path / "out"), "--master", url, *words)
+    assert ended.status == 2 and said in ended.err.splitlines()[-1], ended.err

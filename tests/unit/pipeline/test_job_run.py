@@ -23,6 +23,10 @@ pipeline.errors.PipelineError: file:///lake/part-00000.parquet: it is torn
             "s3a.S3A",
         ),
         ('No FileSystem for scheme "gs"', "no client for that store (gs), and needs Hadoop's"),
+        (
+            "[STREAM_FAILED] terminated\nModuleNotFoundError: No module named 'pipeline'\n SQLSTATE: 38000",
+            "its Python workers have no module pipeline: docs/pipeline.md, Where it runs",
+        ),
         ("[DIVIDE_BY_ZERO] by zero.\nat x", "[DIVIDE_BY_ZERO] by zero."),
     ],
 )

@@ -1,20 +1,17 @@
-"""Places, results, the archive and the session's settings, without Spark."""
+"""Places, results and the session's settings, without Spark."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import zipfile
 from datetime import timedelta
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from pipeline.errors import NotInstalled, PipelineError
-from pipeline.executor_archive import build
 from pipeline.results import JobResult, RunTarget, commit, read_result, read_results, run_target
 from pipeline.spark_session import SparkSettings, check_java, configuration, java_options
 from pipeline.storage import storage_path
@@ -114,32 +111,8 @@ def test_under_spark_submit_the_given_master_stands() -> None:
     given = configuration(SparkSettings("local[2]"), under_submit=True)
     assert own["spark.master"] == "local[2]" and own["spark.driver.bindAddress"] == "127.0.0.1"
     assert "spark.master" not in given and "spark.driver.memory" not in given
-    elsewhere = configuration(SparkSettings("spark://h:7077", archive="a.zip"), under_submit=False)
-    assert elsewhere["spark.submit.pyFiles"] == "a.zip" and "spark.driver.bindAddress" not in elsewhere
-
-
-def test_the_archive_holds_what_executors_run_and_imports_by_itself(tmp_path: Path) -> None:
-    archive, _ = build(storage_path(str(tmp_path)))
-    names = zipfile.ZipFile(BytesIO(archive.read())).namelist()
-    assert "pipeline/drills/drill_case.py" in names and "recovery/strategy.py" in names
-    assert not [name for name in names if name.startswith(("console", "widgets", "tests", "backends/live"))]
-    code = (
-        f"import sys; sys.path[:] = [{archive.path!r}] + [p for p in sys.path if 'packages' in p or 'lib' in p]\n"
-        "from pipeline.drills.drill_case import DrillCase, run\n"
-        "import pipeline; assert '.zip' in pipeline.__file__\n"
-        "row = run(DrillCase('kills', 'last-record', 1, 1)); assert not row.error, row.error\n"
-        "row = run(DrillCase('stale-long-tail', 'last-record', None, 1)); assert not row.error, row.error\n"
-        "import pipeline.watch.metadata_source, pipeline.watch.fold_records"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-I", "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=60,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
+    elsewhere = configuration(SparkSettings("spark://h:7077", wheel="a.whl"), under_submit=False)
+    assert elsewhere["spark.submit.pyFiles"] == "a.whl" and "spark.driver.bindAddress" not in elsewhere
 
 
 def test_the_written_schema_is_what_spark_reads() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from backends.simulator.scenario.errors import ScenarioError, UnknownScenario
 from backends.simulator.scenario.files import BUILT_IN, names, parse, read
 from backends.simulator.simulation import Simulation
 
+ROOT = Path(__file__).parents[3]
 LARGE = "partitions-200000"
 SMALL = [name for name in names() if name != LARGE]
 
@@ -58,7 +60,7 @@ def test_the_histories_of_two_processes_are_the_same_byte_for_byte() -> None:
     digests = [
         subprocess.run(
             [sys.executable, "-c", script],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(BUILT_IN.parents[2])},
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
             check=True,
