@@ -280,7 +280,7 @@ def snapshot(asked: Asked) -> Section:
     for number in range(asked.rounds):
         with served(scenario, asked.directory, native=False) as bootstrap:
             runs.append(_figures("snapshot", bootstrap, f"{asked.directory}/taken-{number}"))
-    medians = {name: median(run[name] for run in runs) for name in runs[0]}
+    found = {name: median(run[name] for run in runs) for name in runs[0]}
     lines = [
         "A cluster of 200,000 partitions with three replicas and no GetReplicaLogInfo, which another process",
         "serves on the same cores: its CPU time and memory are in no figure, and its answers are in the wall time.",
@@ -289,13 +289,13 @@ def snapshot(asked: Asked) -> Section:
         "| | rows | wall | CPU | bytes written |",
         "|:---|---:|---:|---:|---:|",
         *(
-            f"| {name} | {medians[f'{key}_rows']:,.0f} | {medians[f'{key}_seconds']:.1f} s | {medians[f'{key}_cpu']:.1f} s"
-            f" | {medians[f'{key}_bytes']:,.0f} |"
+            f"| {name} | {found[f'{key}_rows']:,.0f} | {found[f'{key}_seconds']:.1f} s"
+            f" | {found[f'{key}_cpu']:.1f} s | {found[f'{key}_bytes']:,.0f} |"
             for name, key in (("full", "full"), ("changes, 10 s later", "changes"))
         ),
         "",
-        f"Memory: {medians['before'] / MIB:,.0f} MiB before the first snapshot, {medians['peak'] / MIB:,.0f} MiB at",
-        f"the peak of the full snapshot, {medians['peak_of_both'] / MIB:,.0f} MiB at the peak of both.",
+        f"Memory: {found['before'] / MIB:,.0f} MiB before the first snapshot, {found['peak'] / MIB:,.0f} MiB at",
+        f"the peak of the full snapshot, {found['peak_of_both'] / MIB:,.0f} MiB at the peak of both.",
     ]
     return Section("Snapshot", lines, [], load)
 
