@@ -24,6 +24,7 @@ from recovery.controller.registration import (
 from recovery.metadata_log.history import PartitionInterval
 
 _at, _offset = attrgetter("at"), attrgetter("offset")
+_leader_epoch = attrgetter("registration.leader_epoch")
 _UNPLACED = frozenset((None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY, LOST_DIRECTORY))
 
 
@@ -87,6 +88,7 @@ class InSyncHistory:
         self._joined_after: dict[tuple[int, int], bool] = {}
         self._reached_without: dict[int, int | None] = {}
         self._without_replica: dict[int, list[int]] = {}
+        self._lowest_in: dict[int, tuple[int, bool]] = {}
 
     @property
     def newest(self) -> int:
@@ -97,34 +99,21 @@ class InSyncHistory:
         registration = self.intervals[index].registration
         if not registration.has_leader:
             return False
-        lowest, from_files = self._lowest[registration.leader_epoch]
+        lowest, from_files = self._lowest(registration.leader_epoch)
         reached = len(registration.isr) >= lowest
         self._files_used = self._files_used or (from_files and not reached)
         return reached
 
-    @cached_property
-    def _lowest(self) -> Mapping[int, tuple[int, bool]]:
-        """By leader epoch: the lowest effective min ISR in it, and whether that rests on the brokers' files."""
-        found: dict[int, tuple[int, bool]] = {}
-        for first, last in self._epochs():
-            start = self.intervals[first].offset
-            end = self.intervals[last + 1].offset if last < self.newest else 2**63 - 1
+    def _lowest(self, epoch: int) -> tuple[int, bool]:
+        """The lowest effective min ISR in that leader epoch, and whether it rests on the brokers' files."""
+        if epoch not in self._lowest_in:
+            first = bisect_left(self.intervals, epoch, key=_leader_epoch)
+            last = bisect_right(self.intervals, epoch, first, key=_leader_epoch) - 1
+            start, end = self.intervals[first].offset, self._end(last)
             copies = min(len(one.registration.replicas) for one in self.intervals[first : last + 1])
-            epoch = self.intervals[first].registration.leader_epoch
             lowest = min(self._min_isr.lowest(start, end), copies)
-            found[epoch] = (lowest, self._min_isr.only_static(start, end))
-        return found
-
-    def _epochs(self) -> list[tuple[int, int]]:
-        """(first, last) interval of each leader epoch."""
-        found: list[tuple[int, int]] = []
-        for index, interval in enumerate(self.intervals):
-            epoch = interval.registration.leader_epoch
-            if found and self.intervals[found[-1][0]].registration.leader_epoch == epoch:
-                found[-1] = (found[-1][0], index)
-            else:
-                found.append((index, index))
-        return found
+            self._lowest_in[epoch] = lowest, self._min_isr.only_static(start, end)
+        return self._lowest_in[epoch]
 
     @cached_property
     def rests_on_files(self) -> bool:
