@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def write_log_dirs(world: World, cluster_id: str, broker: int, directory: Path) 
         }
         _write_properties(path, cluster_id, broker, log_dir)
         if disk.clean_shutdown_epoch is not None:
-            (path / ".kafka_cleanshutdown").touch()
+            _write_clean_shutdown(path, disk.clean_shutdown_epoch)
         _write_checkpoints(path, logs)
         for tp, log in logs.items():
             _write_partition(world, path / str(tp), broker, tp, log)
@@ -51,6 +52,12 @@ def write_log_dirs(world: World, cluster_id: str, broker: int, directory: Path) 
 def _write_properties(path: Path, cluster_id: str, broker: int, log_dir: LogDirState) -> None:
     ids = f"cluster.id={cluster_id}\ndirectory.id={log_dir.id}\nnode.id={broker}\n"
     (path / "meta.properties").write_text(f"{ids}version=1\n", encoding="utf-8")
+
+
+def _write_clean_shutdown(path: Path, broker_epoch: int) -> None:
+    """KIP-966, "Detection of an unclean shutdown"."""
+    content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    (path / ".kafka_cleanshutdown").write_text(content, encoding="utf-8")
 
 
 def _write_checkpoints(path: Path, logs: dict[TopicPartition, Log]) -> None:

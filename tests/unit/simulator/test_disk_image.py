@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from backends.disk_scan.log_dir_scan import scan_log_dirs
@@ -40,6 +41,19 @@ def test_a_broker_that_ran_again_after_its_disk_was_copied_is_told_by_the_metada
     world.start_broker(3)
     until(world, lambda: world.image.brokers[3].epoch != before)
     assert registered_at(world, found) >= found.metadata_end
+
+
+def test_only_after_a_clean_shutdown_the_broker_epoch_is_in_every_log_dir(tmp_path: Path) -> None:
+    world = cluster(topology(log_dirs=2, partitions=4, acks=None))
+    epoch = world.image.brokers[3].epoch
+    world.shut_down_broker(3)
+    world.kill_broker(2)
+    until(world, lambda: 3 not in world.brokers)
+    for path in write_log_dirs(world, "a-cluster", 3, tmp_path / "clean"):
+        noted = json.loads((path / ".kafka_cleanshutdown").read_text(encoding="utf-8"))
+        assert noted == {"version": 0, "brokerEpoch": epoch}
+    for path in write_log_dirs(world, "a-cluster", 2, tmp_path / "killed"):
+        assert not (path / ".kafka_cleanshutdown").exists()
 
 
 def test_the_log_dirs_that_work_hold_every_log_that_lies_in_them(tmp_path: Path) -> None:
