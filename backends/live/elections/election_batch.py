@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-from backends.base.answers import ELECTION_ALIVE_FOR, Election, Outcome
+from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi, ElectionRefusal
@@ -29,7 +29,7 @@ from backends.live.elections.sent_elections import (
     oldest_alive,
 )
 from recovery.assignment_order import needs_reorder
-from recovery.model import PartitionState, Survey, TopicPartition, Unknown
+from recovery.model import Survey, TopicPartition, Unknown
 from recovery.plan.judgement import (
     ElectionMeans,
     Reason,
@@ -126,7 +126,7 @@ class ElectionBatch:
         if found.decision is RowDecision.SEND:
             return
         if state and found.reason is Reason.LEADER_EPOCH and row.tp in self._sent.asked:
-            self._lost_again(row, state)
+            self._results.lost_again(row, state)
         elif found.decision is RowDecision.STALE:
             self._results.end(row, Outcome.STALE, found, state)
         elif isinstance(now, Survey) and not now.state.offline:
@@ -321,7 +321,7 @@ class ElectionBatch:
             if state.offline:
                 if row.tp in self._sent.in_doubt:
                     return False  # it may still be carried out
-                self._lost_again(row, state)
+                self._results.lost_again(row, state)
                 return True
             self._led(row, with_state(self._surveys[row.tp], state))
             return True
@@ -342,13 +342,6 @@ class ElectionBatch:
         else:
             self._results.end(row, Outcome.ALREADY_ONLINE, found, state)
 
-    def _lost_again(self, row: PlanRow, state: PartitionState) -> None:
-        """Somebody led after our election was sent, most likely by it, and nobody leads any more."""
-        epochs = f"the leader epoch is {state.leader_epoch}, was {row.leader_epoch}"
-        self._results.fail(
-            row, f"a leader was elected after our election was sent, and nobody leads now: {epochs}"
-        )
-
     # Restore.
 
     async def _undo(self) -> None:
@@ -361,7 +354,7 @@ class ElectionBatch:
         alive = await self._elections_alive()
         for row in alive:
             self._sent.standing.add(row.tp)
-            self._leave_first(row)
+            self._results.order_stays(row)
         rows = [row for row in self._written.values() if row not in alive]
         # Asked before the restore: the write may come between it and its answer.
         doubtful = {row.tp for row in rows if self._sent.order_in_doubt(row.tp)}
@@ -386,13 +379,6 @@ class ElectionBatch:
             )
         except BackendError:
             return [row for row in rows if row.tp in self._sent.in_doubt]
-
-    def _leave_first(self, row: PlanRow) -> None:
-        what = (
-            "the election was not answered and may still be carried out for up to"
-            f" {ELECTION_ALIVE_FOR:g} s: broker {row.leader} stays first in the assignment until then"
-        )
-        self._results.not_restored(row, what)
 
 
 async def _to_the_end(undoing: Coroutine[Any, Any, None]) -> None:

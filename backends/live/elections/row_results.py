@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from backends.base.answers import Election, Outcome
+from backends.base.answers import ELECTION_ALIVE_FOR, Election, Outcome
 from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown
 from recovery.plan.judgement import Judgement
 from recovery.plan.values import PlanRow
@@ -36,6 +36,19 @@ class RowResults:
         self.elections[row.tp] = Election(row.tp, Outcome.FAILED, NO_LEADER, -1, detail)
         if passing:
             self.passing.add(row.tp)
+
+    def lost_again(self, row: PlanRow, state: PartitionState) -> None:
+        """Somebody led after our election was sent, most likely by it, and nobody leads any more."""
+        epochs = f"the leader epoch is {state.leader_epoch}, was {row.leader_epoch}"
+        self.fail(row, f"a leader was elected after our election was sent, and nobody leads now: {epochs}")
+
+    def order_stays(self, row: PlanRow) -> None:
+        """The order of the plan is left, because an election that needs it may still be carried out."""
+        self.not_restored(
+            row,
+            "the election was not answered and may still be carried out for up to"
+            f" {ELECTION_ALIVE_FOR:g} s: broker {row.leader} stays first in the assignment until then",
+        )
 
     def not_restored(self, row: PlanRow, what: str) -> None:
         """The original order of the row may not stand at the end."""
