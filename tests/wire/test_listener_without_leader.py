@@ -1,4 +1,4 @@
-"""A leader whose broker lacks the listener that is asked: its partition looks offline, and is not elected for."""
+"""Answers that name no leader: of a broker that lacks the listener that is asked, and -1 as the last known leader."""
 
 from __future__ import annotations
 
@@ -113,3 +113,26 @@ async def test_a_truly_offline_partition_costs_no_further_request() -> None:
     assert all(state.offline and not state.isr for state in found.states)
     assert Api.DescribeTopicPartitions in asked
     assert Api.Metadata not in asked
+
+
+async def test_minus_one_as_the_last_known_leader_is_nobody_to_wait_for() -> None:
+    """Kafka can write it when a partition without a leader loses a replica in a reassignment."""
+
+    async def unnamed(api_key: int, frame: bytes) -> bytes | None:
+        if api_key != Api.DescribeTopicPartitions:
+            return frame
+        rewrite = rewritten(
+            DescribeTopicPartitionsResponse,
+            lambda answer: _partitions(
+                answer, lambda p: replace(p, leader_id=-1, isr_nodes=(), last_known_elr=(-1,))
+            ),
+        )
+        return rewrite(frame)
+
+    async with served_backend(HIDDEN) as on:
+        for broker in (1, 2, 4):
+            on.tamper(broker, unnamed)
+        found = await on.backend.partitions()
+    clicks = [state for state in found.states if state.topic == "clicks"]
+    assert len(clicks) == len(CLICKS)
+    assert all(state.last_known_elr == () for state in clicks)

@@ -16,7 +16,7 @@ from backends.live.calls.unlisted_leaders import LISTENER_NOT_FOUND, no_listener
 from backends.live.codec.ids import kafka_id
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import on_topic, unknown
-from recovery.model import PartitionState, TopicPartition, Unknown, Why
+from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
     from kio.schema.describe_topic_partitions.v0.response import (
@@ -160,7 +160,8 @@ class _StateCollector:
                     once(p.replica_nodes, p.replica_nodes),
                     once(p.isr_nodes, p.isr_nodes),
                     once(elr, elr) if elr else nobody,
-                    once(last, last) if last else nobody,
+                    # Kafka can write -1 here where a partition has lost its leader and the last one's name.
+                    once(last, last) if last and last != (NO_LEADER,) else nobody,
                     once(p.offline_replicas, p.offline_replicas),
                 )
             )
