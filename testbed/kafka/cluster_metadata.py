@@ -125,7 +125,7 @@ class ClusterMetadata:
         return self
 
     def wait_live(
-        self, brokers: Iterable[int], timeout: float = 60.0, *, started: Iterable[int] = ()
+        self, brokers: Iterable[int], timeout: float = 120.0, *, started: Iterable[int] = ()
     ) -> None:
         """Until each of the brokers answers and all answering brokers see all of them unfenced.
 

@@ -18,14 +18,16 @@ from pathlib import Path
 
 import pytest
 
+from console.operations.elections.election_batches import PART, PARTS_AT_ONCE
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka.config import JVM_FLAGS
 from tests.live import incident_steps
 from tests.live.command_runner import CommandRunner
 from tests.unit.cli.command_process import command_line, environment
 
-CLUSTER = ClusterSpec(jvm=("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
+CLUSTER = ClusterSpec(jvm=("-Xmx768m", *JVM_FLAGS[1:]))
 SMALL = ("released", "kill-elect", "kill-restore", "kill-changed", "kill-plan", "kill-late", "dead")
-MANY, MANY_PARTITIONS = "many", 3000
+MANY, MANY_PARTITIONS = "many", (PARTS_AT_ONCE + 2) * PART
 OWN, WRITTEN = (1, 2, 3), (3, 2, 1)
 
 
@@ -238,7 +240,7 @@ def test_released_kafka_tools_ignore_the_designated_leader_and_the_plan_says_so(
     disaster.metadata.wait_leader("released", 0, 2)
 
 
-def test_sigterm_half_way_through_three_thousand_finishes_the_batch_and_restores_every_order(
+def test_sigterm_half_way_through_thousands_finishes_what_is_in_flight_and_restores_every_order(
     disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     rows = [{"topic": MANY, "partition": p, "designatedLeader": 3} for p in range(MANY_PARTITIONS)]
