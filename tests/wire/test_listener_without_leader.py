@@ -1,4 +1,4 @@
-"""Answers that name no leader: of a broker that lacks the listener that is asked, and -1 as the last known leader."""
+"""Answers that name no leader: a broker lacks the listener that is asked, or the last known leader is -1."""
 
 from __future__ import annotations
 
