@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 import pyarrow as pa
@@ -62,6 +62,8 @@ def survey_batch(surveys: Sequence[Survey]) -> pa.RecordBatch:
     is not in it.
     """
     states = [survey.state for survey in surveys]
+    min_isr = [survey.min_isr for survey in surveys]
+    reassigning = [survey.reassigning for survey in surveys]
     columns = {
         "topic": [state.topic for state in states],
         "partition": [state.partition for state in states],
@@ -73,10 +75,10 @@ def survey_batch(surveys: Sequence[Survey]) -> pa.RecordBatch:
         "elr": [state.elr for state in states],
         "last_known_elr": [state.last_known_elr for state in states],
         "offline_replicas": [state.offline_replicas for state in states],
-        "min_isr": [_known(survey.min_isr) for survey in surveys],
-        "min_isr_unknown": [_why(survey.min_isr) for survey in surveys],
-        "reassigning": [_known(survey.reassigning) for survey in surveys],
-        "reassigning_unknown": [_why(survey.reassigning) for survey in surveys],
+        "min_isr": _known(min_isr),
+        "min_isr_unknown": _why(min_isr),
+        "reassigning": _known(reassigning),
+        "reassigning_unknown": _why(reassigning),
         "replicas": _lists([len(survey.replicas) for survey in surveys], _replicas(surveys)),
     }
     return pa.RecordBatch.from_arrays([_array(columns[f.name], f.type) for f in SURVEYS], schema=SURVEYS)
@@ -87,18 +89,23 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _lists(lengths: Iterable[int], values: pa.Array) -> pa.Array:
-    offsets = [0]
-    for length in lengths:
-        offsets.append(offsets[-1] + length)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+    return pa.ListArray.from_arrays(pa.array(list(accumulate(lengths, initial=0)), pa.int32()), values)
 
 
-def _known(value: Any) -> Any:
-    return None if isinstance(value, Unknown) else value
+def _known(values: Sequence[Any]) -> list[Any]:
+    return [None if isinstance(value, Unknown) else value for value in values]
 
 
-def _why(value: Any) -> dict[str, str] | None:
-    return {"why": value.why.value, "detail": value.detail} if isinstance(value, Unknown) else None
+def _why(values: Sequence[Any]) -> pa.Array:
+    """Why each value is unknown; null where it is known."""
+    unknown = [value if isinstance(value, Unknown) else None for value in values]
+    if not any(unknown):
+        return pa.nulls(len(unknown), UNKNOWN)
+    columns = ([value and value[at] for value in unknown] for at in range(len(Unknown._fields)))
+    arrays = [pa.array(column, pa.string()) for column in columns]
+    return pa.StructArray.from_arrays(
+        arrays, fields=list(UNKNOWN), mask=pa.array([value is None for value in unknown])
+    )
 
 
 def _replicas(surveys: Sequence[Survey]) -> pa.Array:
@@ -108,13 +115,13 @@ def _replicas(surveys: Sequence[Survey]) -> pa.Array:
     lineages = [log.lineage if log and isinstance(log.lineage, Lineage) else None for log in logs]
     columns: dict[str, Any] = {
         "broker": [replica.broker for replica in replicas],
-        "standing": [replica.standing.value for replica in replicas],
-        "unknown": pa.array([_why(replica.log) for replica in replicas], UNKNOWN),
+        "standing": [replica.standing for replica in replicas],
+        "unknown": _why([replica.log for replica in replicas]),
         "leader_epoch": [log and log.leader_epoch for log in logs],
         "log_end": [log and log.log_end_offset for log in logs],
         "log_start": [log and log.log_start_offset for log in logs],
         "high_watermark": [log and log.high_watermark for log in logs],
-        "lineage_unknown": pa.array([log and _why(log.lineage) for log in logs], UNKNOWN),
+        "lineage_unknown": _why([log and log.lineage for log in logs]),
         "last_epoch": [lineage and lineage.last_epoch for lineage in lineages],
         "floor": [lineage and lineage.floor for lineage in lineages],
         "spans": _spans(lineages),

@@ -119,7 +119,7 @@ def _read_disk(advice: Advice, count: int) -> str:
 def _unchecked(advice: Advice) -> str:
     """What it rests on that nothing speaks against, and that was not checked."""
     conditions = () if advice.verdict is None else advice.verdict.conditions
-    unchecked = [condition for condition in conditions if not condition.doubtful]
+    unchecked = tuple(condition for condition in conditions if not condition.doubtful)
     return f", {conditions_text(unchecked)} (not checked)" if unchecked else ""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import lru_cache
 
 from recovery.acknowledged.verdict import (
     Condition,
@@ -30,7 +31,8 @@ def verdict_text(verdict: Verdict) -> str:
     return "; ".join(parts)
 
 
-def conditions_text(conditions: Iterable[Condition]) -> str:
+@lru_cache(maxsize=4_096)  # thousands of partitions on the same brokers have equal ones
+def conditions_text(conditions: tuple[Condition, ...]) -> str:
     """Such as ``if min ISR was never lower, … and the replicas were always the same``."""
     return f"if {both(tuple(dict.fromkeys(map(_condition, conditions))))}"
 

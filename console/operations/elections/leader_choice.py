@@ -14,12 +14,11 @@ from console.operations.elections.election_batches import elects_natively
 from console.operations.survey.acknowledged_losses import with_verdicts
 from console.operations.survey.partition_picture import Picture
 from console.operations.survey.record_times import with_times
-from recovery.advice import Advice, AdviceKind, FirstStep, advise, first_steps
+from recovery.advice import Advice, AdviceKind, FirstStep, advice, advise, first_steps
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header, Plan
-from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
 from recovery.wording.advice_text import ACCEPT_LOSS, steps_lines
 
@@ -90,8 +89,11 @@ class Choices:
         )
 
 
-def _steps(rows: Iterable[LeaderChoice], ranking: Ranking) -> tuple[FirstStep, ...]:
-    """Partitions that are equal in all that is judged share one verdict, and so one advice."""
+def _steps(rows: Iterable[LeaderChoice], header: Header) -> tuple[FirstStep, ...]:
+    """By the decisions of balanced. Partitions that are equal in all that is judged share one verdict, and so one
+    advice.
+    """
+    balanced = header.strategy is Strategy.BALANCED
     by_verdict: dict[int, Advice | None] = {}
     found = []
     for row in rows:
@@ -99,10 +101,12 @@ def _steps(rows: Iterable[LeaderChoice], ranking: Ranking) -> tuple[FirstStep, .
         if judged is None:
             continue
         if id(judged) not in by_verdict:
-            by_verdict[id(judged)] = advise(row.survey, ranking, judged)
-        advice = by_verdict[id(judged)]
-        if advice is not None:
-            found.append((row.tp, advice))
+            by_verdict[id(judged)] = (
+                advice(row.decision) if balanced else advise(row.survey, header.ranking, judged)
+            )
+        one = by_verdict[id(judged)]
+        if one is not None:
+            found.append((row.tp, one))
     return first_steps(found)
 
 
@@ -132,7 +136,7 @@ async def choose(
     )
     since, already = map(_in_ms, (picture.offline_times.since, picture.offline_times.already))
     plan = make_plan(header, rows, picture.marks, since, already)
-    steps = _steps(rows, header.ranking)
+    steps = _steps(rows, header)
     if not picture.stale:  # without a quorum nobody can be elected
         plan = replace(plan, steps=tuple(steps_lines(steps)))
     native = await elects_natively(backend, plan)
