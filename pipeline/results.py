@@ -23,7 +23,34 @@ from pipeline.tables.delta_table import (
     read_partitions,
     table_place,
 )
-from pipeline.tables.schemas import RESULT_TABLES, RUNS, TableDefinition
+from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
+from pipeline.tables.schemas import (
+    DRILL_COMPARED,
+    DRILL_INCIDENTS,
+    EXPOSED_TOPICS,
+    EXPOSURES,
+    FIXES,
+    FLEET,
+    PLANS,
+    QUARANTINED_ROWS,
+    RUNS,
+    TableDefinition,
+)
+
+RESULT_TABLES = (
+    PLANS,
+    EXPOSURES,
+    EXPOSED_TOPICS,
+    FLEET,
+    FIXES,
+    QUARANTINED_ROWS,
+    INCIDENTS,
+    EVENTS,
+    HISTORY_MARKS,
+    HISTORY_STATES,
+    DRILL_INCIDENTS,
+    DRILL_COMPARED,
+)
 
 
 class RunTarget(NamedTuple):
@@ -88,6 +115,16 @@ def rows_of_runs(
         schema = pa.schema([schema.field(name) for name in columns])
     yield schema.empty_table()
     yield from read_partitions(root, definition, "run_id", run_ids, schema)
+
+
+def rows_by_run(root: StoragePath, definition: TableDefinition) -> Mapping[str, int]:
+    """How many rows of each run the table has, from its log alone. Raises PipelineError."""
+    table = opened(root, definition)
+    found: dict[str, int] = {}
+    for file in data_files(root, definition, table) if table is not None else ():
+        run_id = file.partition["run_id"]
+        found[run_id] = found.get(run_id, 0) + file.rows
+    return found
 
 
 def run_target(out: StoragePath, job: str, now: datetime, token: str) -> RunTarget:

@@ -26,6 +26,7 @@ from benchmarks.pipeline.generated_fleet import (
 from benchmarks.pipeline.process_tree import TreeFigures, measured, medians
 from benchmarks.pipeline.results_file import Section, load_now
 from benchmarks.wire.served_cluster import served
+from pipeline.results import read_results
 from pipeline.storage import storage_path
 
 MIB = 2**20
@@ -256,6 +257,49 @@ journal, and writes no table. Both find as many incidents.
 """
 
 
+SNAPSHOTS, CONTINUED_PARTITIONS = 12, 200_000
+
+
+def continued(asked: Asked) -> Section:
+    """History with one snapshot more: a run that continues an earlier one, beside reading all of them."""
+    load, lake = load_now(), asked.directory / "lake"
+    series = GeneratedSeries(storage_path(str(lake)), "fleet", CONTINUED_PARTITIONS, ONE_PERCENT)
+    for _ in range(SNAPSHOTS):
+        series.full()
+    out = asked.directory / "out"
+    command = [word.replace("{out}", str(out)) for word in _command("history", lake)]
+    found = {"first run, 12 snapshots": measured(command, asked.directory)}
+    series.full()
+    found["one snapshot more, continued"] = measured(command, asked.directory)
+    found["one snapshot more, read whole"] = measured([*command, "--full"], asked.directory)
+    found["start of Spark alone"] = measured(_peer("start", lake), asked.directory)
+    counts = [run.summary["counts"] for run in read_results(storage_path(str(out)))]
+    if counts[-2] != counts[-1]:
+        raise BenchmarkError(f"the continued run found {counts[-2]}, the whole one {counts[-1]}")
+    lines = [
+        *_CONTINUED_TEXT.strip().splitlines(),
+        "",
+        "| | wall | CPU | read | memory: command + Java + workers |",
+        "|:---|---:|---:|---:|---:|",
+        *(_continued_row(name, one) for name, one in found.items()),
+    ]
+    return Section("History, continued", lines, [], load)
+
+
+_CONTINUED_TEXT = f"""
+{CONTINUED_PARTITIONS:,} partitions, {SNAPSHOTS} full snapshots, then one more, each with 1 % of the partitions
+offline at random. One run each. *read* is what all processes of the command read from files, Spark's own jars too
+(see *start*). Both runs count the same incidents.
+"""
+
+
+def _continued_row(name: str, found: TreeFigures) -> str:
+    memory = " + ".join(f"{size / MIB:,.0f}" for size in (found.command, found.java, found.workers))
+    return (
+        f"| {name} | {found.seconds:.1f} s | {found.cpu:.1f} s | {found.read / MIB:,.0f} MiB | {memory} MiB |"
+    )
+
+
 def _over(found: dict[str, TreeFigures], job: str, limit: float) -> list[str]:
     ratio = found[job].cpu / found["DuckDB"].cpu
     return [f"{job}: {ratio:.2f} times DuckDB's CPU time (target: {limit})"] if ratio > limit else []
@@ -356,6 +400,7 @@ AREAS: dict[str, Callable[[Asked], Section]] = {
     "plan": plan,
     "exposure": exposure,
     "history": history,
+    "continued": continued,
     "small": small,
     "watch": watch,
     "snapshot": snapshot,

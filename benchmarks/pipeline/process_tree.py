@@ -18,7 +18,8 @@ LIMIT_SECONDS = 1500
 
 class TreeFigures(NamedTuple):
     """Wall and CPU time in seconds, and peak memory in bytes of the command's own process, of Java (Spark's driver,
-    which has the executor in it), and of the Python workers together. ``output``: what it printed.
+    which has the executor in it), and of the Python workers together. ``read``: bytes that all of it has read from
+    files, also from memory. ``output``: what it printed.
     """
 
     seconds: float
@@ -26,6 +27,7 @@ class TreeFigures(NamedTuple):
     command: int
     java: int
     workers: int
+    read: int
     output: str = ""
 
 
@@ -49,5 +51,6 @@ def medians(runs: Sequence[TreeFigures]) -> TreeFigures:
         int(median(one.command for one in runs)),
         int(median(one.java for one in runs)),
         int(median(one.workers for one in runs)),
+        int(median(one.read for one in runs)),
         runs[-1].output,
     )

@@ -72,6 +72,7 @@ def main(arguments: list[str]) -> None:
     peaks: dict[str, int] = {}
     ended = threading.Event()
     sampler = threading.Thread(target=_sample, args=(peaks, ended))
+    read_before = int(Path("/proc/self/io").read_text().split()[1])
     began = time.monotonic()
     child = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions)
     sampler.start()
@@ -85,9 +86,12 @@ def main(arguments: list[str]) -> None:
     ended.set()
     sampler.join()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # A process that is waited for adds what it read to its parent, so that by now all is here.
+    read = int(Path("/proc/self/io").read_text().split()[1]) - read_before
     figures = {
         "seconds": seconds,
         "cpu": used.ru_utime + used.ru_stime,
+        "read": read,
         "status": os.waitstatus_to_exitcode(status),
     }
     print(json.dumps(figures | {kind: peaks.get(kind, 0) for kind in ("command", "java", "workers")}))

@@ -211,6 +211,7 @@ def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:
             + (f", {counted(gaps, 'gap')}: what happened there is unknown" if gaps else "")
             + (f"; {others:,} others not used: another collector took them meanwhile" if others else "")
         )
+    yield from _continued(summary.get("continued"))
     yield ResultTable(
         "incidents",
         ("cluster", "kind", "outcome", "incidents", "together, s at least"),
@@ -269,6 +270,15 @@ def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:
     yield from _broken_rows(summary)
     for row in summary["refused"]:
         yield f"cluster {row['cluster_id']}, snapshot {row['snapshot']}: {row['reason']}"
+
+
+def _continued(continued: Mapping[str, Any] | None) -> Iterator[str]:
+    """Of which earlier run the result takes the rows, and which clusters were read whole, and why."""
+    if continued is not None:
+        clusters = counted(continued["clusters"], "cluster")
+        yield f"continues {continued['run']}: only later snapshots of {clusters} were read"
+        for name, why in continued["read_whole"].items():
+            yield f"{name}: every snapshot was read: {why}"
 
 
 def _exposure(result: JobResult, rows: int) -> Iterator[ResultPart]:

@@ -12,8 +12,10 @@ missing snapshot are a segment without a full snapshot: a partition that they do
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -57,6 +59,14 @@ class SnapshotTimeline(NamedTuple):
     moments: tuple[Moment, ...]
     gaps: int
     other_chains: int
+
+    def digest(self, count: int) -> str:
+        """Of all that a result takes from the first ``count`` moments: another one means other rows."""
+        states = [
+            (one.snapshot, one.at.isoformat(), one.segment, one.known_before, one.complete)
+            for one in self.moments[:count]
+        ]
+        return sha256(json.dumps(states).encode()).hexdigest()
 
 
 def timeline(

@@ -8,6 +8,8 @@ from datetime import UTC, date, datetime
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import (
     BrokenObservation,
@@ -22,7 +24,7 @@ from pipeline.snapshot.observation import Observation
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened
 from pipeline.tables.schemas import PARTITION_STATES, TableDefinition
-from pipeline.tables.spark_tables import read_table
+from pipeline.tables.spark_tables import local_rows, read_table
 
 KEY = ("cluster_id", "topic", "partition")
 
@@ -183,6 +185,9 @@ def _checked(sources: Sources) -> Sources:
     return sources
 
 
+_IDENTITY = pa.schema([PARTITION_STATES.schema.field(name) for name in ("cluster_id", "snapshot")])
+
+
 def rows_of_snapshots(
     spark: Any,
     chosen: Iterable[tuple[StoragePath, Sequence[Observation]]],
@@ -199,12 +204,11 @@ def rows_of_snapshots(
         roots.setdefault(root.uri, (root, []))[1].extend(observations)
     frames = []
     for root, observations in roots.values():
-        names = spark.createDataFrame(
-            [one.identity for one in observations], "cluster_id string, snapshot string"
-        )
+        names = local_rows(spark, [one.identity for one in observations], _IDENTITY)
         rows = read_table(spark, root, definition, damaged)
         # Of the partitions of the table, only these are read.
         rows = rows.where(f.col("cluster_id").isin(sorted({one.cluster_id for one in observations})))
         rows = rows.where(f.col("day").isin(sorted({one.day for one in observations})))
+        rows = rows.where(f.col("snapshot") >= min(one.snapshot for one in observations))
         frames.append(rows.join(f.broadcast(names), ["cluster_id", "snapshot"], "left_semi"))
     return reduce(lambda whole, more: whole.unionByName(more), frames)

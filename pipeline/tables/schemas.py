@@ -146,7 +146,8 @@ OBSERVATIONS = TableDefinition(
 _RUN = pa.field("run_id", pa.string())
 
 
-def _of_run(name: str, columns: list[tuple[str, pa.DataType]]) -> TableDefinition:
+def of_run(name: str, columns: list[tuple[str, pa.DataType]]) -> TableDefinition:
+    """A table for the rows of runs."""
     return TableDefinition(name, pa.schema([_RUN, *columns]), ("run_id",))
 
 
@@ -229,91 +230,58 @@ EFFECTS = (
 """What is counted of each failure."""
 
 _COUNTS = [(name, pa.int64()) for name in EFFECTS]
-_TEXT = pa.string()
+TEXT = pa.string()
 
 PLANS = TableDefinition("plans", pa.schema([_RUN, *PLANNED]), ("run_id",))
-EXPOSURES = _of_run(
-    "exposures", [("cluster_id", _TEXT), ("kind", _TEXT), ("failed", pa.list_(_TEXT)), *_COUNTS]
+EXPOSURES = of_run("exposures", [("cluster_id", TEXT), ("kind", TEXT), ("failed", pa.list_(TEXT)), *_COUNTS])
+EXPOSED_TOPICS = of_run(
+    "exposed_topics", [("cluster_id", TEXT), ("topic", TEXT), ("broker", pa.int32()), *_COUNTS]
 )
-EXPOSED_TOPICS = _of_run(
-    "exposed_topics", [("cluster_id", _TEXT), ("topic", _TEXT), ("broker", pa.int32()), *_COUNTS]
-)
-FLEET = _of_run(
+FLEET = of_run(
     "fleet",
     [
-        ("cluster_id", _TEXT),
-        ("taken_at", _TEXT),
+        ("cluster_id", TEXT),
+        ("taken_at", TEXT),
         ("partitions", pa.int64()),
         ("offline_now", pa.int64()),
-        ("kind", _TEXT),  # of the worst failure of one broker, rack or log dir, as the next columns
-        ("failed", pa.list_(_TEXT)),
+        ("kind", TEXT),  # of the worst failure of one broker, rack or log dir, as the next columns
+        ("failed", pa.list_(TEXT)),
         ("acknowledged_at_risk", pa.int64()),
         ("offline", pa.int64()),
         ("under_min_isr", pa.int64()),
         ("failures_offline", pa.int64()),  # how many single failures take a partition offline
         ("failures_at_risk", pa.int64()),
-        ("refused", _TEXT),  # why the cluster could not be read; null: it could
+        ("refused", TEXT),  # why the cluster could not be read; null: it could
     ],
 )
 """A row for each cluster of a run of exposure."""
 
 FIX = pa.schema(
     [
-        ("cluster_id", _TEXT),
-        ("kind", _TEXT),
+        ("cluster_id", TEXT),
+        ("kind", TEXT),
         ("place", pa.int32()),  # of reassignments: the best first; null: it is none
-        ("topic", _TEXT),
+        ("topic", TEXT),
         ("partition", pa.int32()),  # null: the whole topic
         ("before", BROKERS),
         ("after", BROKERS),
         ("bytes", pa.int64()),  # that are copied
-        ("saves", _TEXT),  # "copies": a failure takes every replica in sync; "writes": it stops acks=all
+        ("saves", TEXT),  # "copies": a failure takes every replica in sync; "writes": it stops acks=all
         ("partitions", pa.int64()),
         ("weight", pa.float64()),
         ("min_isr", pa.int32()),  # to be set for the topic first; null: nothing
-        ("failures", pa.list_(_TEXT)),
-        ("why", _TEXT),  # why it stays exposed
+        ("failures", pa.list_(TEXT)),
+        ("why", TEXT),  # why it stays exposed
     ]
 )
 FIXES = TableDefinition("fixes", pa.schema([_RUN, *FIX]), ("run_id",))
 """What removes exposures, and the partitions that stay exposed."""
 
-QUARANTINED_ROWS = _of_run(
-    "quarantined_rows", [("cluster_id", _TEXT), ("reason", _TEXT), ("rows", pa.int64())]
-)
-INCIDENTS = _of_run(
-    "incidents",
-    [
-        ("cluster_id", _TEXT),
-        ("topic", _TEXT),
-        ("partition", pa.int32()),
-        ("kind", _TEXT),
-        ("began_at", MOMENT),
-        ("last_seen_at", MOMENT),
-        ("ended_at", MOMENT),
-        ("at_least_s", pa.float64()),
-        ("at_most_s", pa.float64()),
-        ("outcome", _TEXT),
-        ("how", _TEXT),
-        ("who", _TEXT),
-        ("act", _TEXT),
-    ],
-)
-EVENTS = _of_run(
-    "events",
-    [
-        ("cluster_id", _TEXT),
-        ("at", MOMENT),
-        ("subject", _TEXT),
-        ("was", _TEXT),
-        ("now", _TEXT),
-        ("in_a_gap", pa.bool_()),
-    ],
-)
+QUARANTINED_ROWS = of_run("quarantined_rows", [("cluster_id", TEXT), ("reason", TEXT), ("rows", pa.int64())])
 DRILL_INCIDENT = pa.schema(
     [
-        ("scenario", _TEXT),
-        ("arm", _TEXT),
+        ("scenario", TEXT),
+        ("arm", TEXT),
         ("min_isr", pa.int32()),
         ("seed", pa.int64()),
         ("lost_acknowledged", pa.int64()),
@@ -327,8 +295,8 @@ DRILL_INCIDENT = pa.schema(
         ("offline_after", pa.int32()),
         ("broken", pa.int32()),
         ("steps", pa.int64()),
-        ("error", _TEXT),
-        ("replay", _TEXT),
+        ("error", TEXT),
+        ("replay", TEXT),
     ]
 )
 DRILL_INCIDENTS = TableDefinition("drill_incidents", pa.schema([_RUN, *DRILL_INCIDENT]), ("run_id",))
@@ -344,26 +312,13 @@ MEASURES = (
     "offline_after",
 )
 """Of a drill: what is averaged."""
-DRILL_COMPARED = _of_run(
+DRILL_COMPARED = of_run(
     "drill_compared",
     [
-        ("scenario", _TEXT),
+        ("scenario", TEXT),
         ("min_isr", pa.int32()),
-        ("arm", _TEXT),
+        ("arm", TEXT),
         *((name, pa.int64()) for name in ("incidents", "failed", "broken", "losing")),
         *((f"{name}{end}", pa.float64()) for name in MEASURES for end in ("", "_ci")),
     ],
-)
-
-RESULT_TABLES = (
-    PLANS,
-    EXPOSURES,
-    EXPOSED_TOPICS,
-    FLEET,
-    FIXES,
-    QUARANTINED_ROWS,
-    INCIDENTS,
-    EVENTS,
-    DRILL_INCIDENTS,
-    DRILL_COMPARED,
 )

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import create, data_files, opened, table_place
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import TableDefinition
+
+
+def local_rows(spark: Any, rows: Sequence[Sequence[Any]], schema: pa.Schema) -> Any:
+    """A few rows of the driver. As an Arrow table they are a part of Spark's plan, and what they rule out is not
+    computed; a list of tuples would go through Python workers in every query.
+    """
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return spark.createDataFrame(pa.table(arrays, schema=schema))
 
 
 def read_table(
@@ -22,13 +33,13 @@ def read_table(
 
     table = opened(root, definition)
     if table is None:
-        return spark.createDataFrame([], ddl(definition.schema))
+        return local_rows(spark, (), definition.schema)
     place = table_place(root, definition)
     files = data_files(root, definition, table) if damaged else []
     if not set(damaged).isdisjoint(file.place.uri for file in files):
         sound = [file.place.hadoop for file in files if file.place.uri not in damaged]
         reader = spark.read.schema(ddl(definition.schema)).option("basePath", place.hadoop)
-        return reader.parquet(*sound) if sound else spark.createDataFrame([], ddl(definition.schema))
+        return reader.parquet(*sound) if sound else local_rows(spark, (), definition.schema)
     rows = spark.read.format("delta").load(place.hadoop)
     there = set(rows.columns)
     typed = spark.createDataFrame([], ddl(definition.schema)).schema

@@ -60,6 +60,9 @@ def _jobs(lake: StoragePath, racks: StoragePath) -> dict[str, JobBody]:
         drill_job.run_grid(spark, grid, target)
         return JobOutput({}, drill_job.summarise(spark, target, 5))
 
+    def history(spark: Any, target: RunTarget) -> JobOutput:
+        return history_job.outcome(spark, find_history([lake], results=target.root), (), target)
+
     def fail(spark: Any, _target: RunTarget) -> JobOutput:
         spark.sql("SELECT raise_error('it broke')").collect()
         raise AssertionError("it went on")
@@ -68,7 +71,8 @@ def _jobs(lake: StoragePath, racks: StoragePath) -> dict[str, JobBody]:
         "plan": plan,
         "exposure": lambda spark, target: exposure_job.outcome(spark, find([lake]), target),
         "fixes": lambda spark, target: fix_job.outcome(spark, find([racks]), target, FixLimits()),
-        "history": lambda spark, target: history_job.outcome(spark, find_history([lake]), (), target),
+        "history": history,
+        "history again": history,
         "drill": drill,
         "failing": fail,
     }
@@ -76,7 +80,8 @@ def _jobs(lake: StoragePath, racks: StoragePath) -> dict[str, JobBody]:
 
 def _summary(name: str, out: StoragePath, body: JobBody) -> Any:
     now = datetime.now(UTC)
-    run = JobRun(name, run_target(out, name, now, "t"), now, "test")
+    job, _, again = name.partition(" ")
+    run = JobRun(job, run_target(out, job, now, again or "t"), now, "test")
     try:
         return dict(carry_out(run, SparkSettings(), partial(body)).summary)
     except PipelineError as error:

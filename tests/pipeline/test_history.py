@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.history import history_job
+from pipeline.history import events, history_job, incidents
 from pipeline.history.history_sources import HistorySources, find_history
 from pipeline.results import RunTarget
 from pipeline.snapshot.observation import SnapshotKind
@@ -36,8 +36,8 @@ def looked_at(diary: Diary) -> HistorySources:
 
 def told(spark: Any, diary: Diary, acts: list[Any] | None = None) -> list[dict[str, Any]]:
     looked = looked_at(diary)
-    rows = history_job.rows_of(spark, looked)
-    found = [row.asDict() for row in history_job.incidents(spark, looked, rows, acts or []).collect()]
+    islands = incidents.islands(spark, looked, incidents.rows_of(spark, looked))
+    found = [row.asDict() for row in incidents.incidents(spark, looked, islands, acts or []).collect()]
     return sorted(found, key=lambda row: (row["topic"], row["partition"], row["kind"], row["began_at"]))
 
 
@@ -229,7 +229,7 @@ def test_rows_that_are_broken_are_counted_and_tell_nothing(spark: Any, tmp_path:
     looked = looked_at(diary)
     counts = {
         row["reason"]: row["rows"]
-        for row in history_job.quarantined(history_job.rows_of(spark, looked)).collect()
+        for row in incidents.quarantined(spark, looked, incidents.rows_of(spark, looked)).collect()
     }
     assert counts == {"the partition stands in its snapshot 2 times": 2, "no topic or partition": 1}
     assert [(row["partition"], row["outcome"]) for row in told(spark, diary)] == [
@@ -249,7 +249,8 @@ def test_the_quorum_brokers_and_log_dirs_stand_on_the_same_timeline(spark: Any, 
         quorum=quorum_row(101, (100, 101, 103)),
     )
     looked = looked_at(diary)
-    found = {(row["subject"], row["was"], row["now"]) for row in history_job.events(spark, looked).collect()}
+    rows = events.events(spark, looked, events.facts(spark, looked)).collect()
+    found = {(row["subject"], row["was"], row["now"]) for row in rows}
     assert found == {
         ("broker 2", "up", "fenced"),
         ("log dir /kafka of broker 1", "online", "failed: EIO"),

@@ -47,6 +47,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     submit(WORKERS, "exposure", "--in", "lake", "--out", "results")
     submit("local[2]", "fixes", "--in", "racks", "--out", "results")
     submit("local[2]", "history", "--in", "lake", "--out", "results")
+    submit("local[2]", "history", "--in", "lake", "--out", "results")
     submit(WORKERS, "drill", "--seeds", "1", "--out", "results")
     submit(WORKERS, "watch", "--in", "shipped", "--out", "out", "--every", "1s", "--once")
     return Ran(home, logs)
@@ -114,6 +115,8 @@ def test_exposure_and_history_that_were_submitted_are_results_like_any_other(res
     assert [(row["kind"], row["outcome"], row["incidents"]) for row in told["counts"]] == [
         ("offline", "recovered", 50)
     ]
+    # The second time it has continued the first.
+    assert told["continued"]["clusters"] == 1
 
 
 def test_fixes_that_were_submitted_are_a_result_like_any_other(results: Path) -> None:

@@ -72,6 +72,14 @@ def history(
             help="Snapshots from this time on (ISO 8601, UTC). Default: all of them.",
         ),
     ] = None,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="Read every snapshot again. Without it, the newest run below --out is continued: only later"
+            " snapshots are read, and the result is the same.",
+        ),
+    ] = False,
     journal: Annotated[
         bool,
         typer.Option("--journal", help="Also say who recovered what, from the journals on this host."),
@@ -86,7 +94,7 @@ def history(
     """
     from console.cli.pipeline.run_history import run_history  # noqa: PLC0415  # not for --help
 
-    return run_history(job, source, cluster_id or (), since=since, journal=journal)
+    return run_history(job, source, cluster_id or (), since=since, full=full, journal=journal)
 
 
 def drill(

@@ -12,25 +12,35 @@ from console.exit_status import Status
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
 from console.output.pipeline_report import show_result
 from pipeline.history import history_job
+from pipeline.history.earlier_run import JOB
 from pipeline.history.history_sources import find_history
 from pipeline.results import JobOutput, RunTarget
+from pipeline.storage import storage_path
 
 
 def run_history(
-    job: JobOptions, sources: Sequence[str], cluster_ids: Sequence[str], *, since: str | None, journal: bool
+    job: JobOptions,
+    sources: Sequence[str],
+    cluster_ids: Sequence[str],
+    *,
+    since: str | None,
+    full: bool,
+    journal: bool,
 ) -> int:
     """Finds the incidents since the given time; returns the exit status.
 
-    ``journal``: adds who recovered what, from the journals on this host. Raises InputError, PipelineError.
+    ``full``: continues no earlier run. ``journal``: adds who recovered what, from the journals on this host. Raises
+    InputError, PipelineError.
     """
-    found = find_history(storage_paths(sources), cluster_ids, parsed_time(since, "--since"))
+    results = None if full else storage_path(job.out)
+    found = find_history(storage_paths(sources), cluster_ids, parsed_time(since, "--since"), results)
     actions = [action for one in found.clusters for action in _actions(one)] if journal else []
 
     def body(spark: Any, target: RunTarget) -> JobOutput:
         done = history_job.outcome(spark, found, actions, target)
-        return done._replace(asked={**done.asked, "since": since, "journal": journal})
+        return done._replace(asked={**done.asked, "journal": journal})
 
-    result = run_job(job, "history", body)
+    result = run_job(job, JOB, body)
     show_result(job.program.screen, result, job.rows, json=job.json)
     return Status.PARTLY if result.summary["refused"] or result.summary["quarantined"] else Status.DONE
 

@@ -160,6 +160,7 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         {
             "gaps": {"c": 1},
             "other_chains": {"c": 2},
+            "continued": {"run": "history-1", "clusters": 1, "read_whole": {"d": "2 snapshots came late"}},
             "quarantined": [],
             "refused": [
                 {"cluster_id": "c", "snapshot": "3", "reason": "it builds on 2, which is missing", "rows": -1}
@@ -211,6 +212,8 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         [
             "c: 4 snapshots, 1 gap: what happened there is unknown",
             "; 2 others not used: another collector took them meanwhile",
+            "continues history-1: only later snapshots of 1 cluster were read",
+            "d: every snapshot was read: 2 snapshots came late",
             "t-3",
             "at least 60",
             "in a gap",
