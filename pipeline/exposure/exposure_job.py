@@ -35,13 +35,13 @@ from pipeline.undecodable_files import leaving_out_undecodable
 WORST = 10
 
 
-def _racks_of_brokers(spark: Any, sources: Sources, what_if: WhatIf) -> str:
+def _racks_of_brokers(sources: Sources, what_if: WhatIf) -> str:
     """The racks of every cluster's brokers, as JSON: a list of (broker, rack) by cluster. Raises PipelineError for
     a question about something that no cluster has.
     """
     racks: dict[str, list[tuple[int, str]]] = {}
     known: dict[str, set[str]] = {kind: set() for kind in ("broker", "rack", "log dir")}
-    for name, brokers in brokers_of(spark, sources).items():
+    for name, brokers in brokers_of(sources).items():
         for broker in brokers:
             known["broker"].add(str(broker["id"]))
             known["log dir"] |= {f"{broker['id']}:{one['path']}" for one in broker["log_dirs"] or ()}
@@ -71,7 +71,7 @@ def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHI
 
     twice = duplicate_rows.find_duplicates(spark, sources)
     options = {
-        "racks": _racks_of_brokers(spark, sources, what_if),
+        "racks": _racks_of_brokers(sources, what_if),
         "what_if": json.dumps(what_if.asked),
     }
     counted = compute(spark, sources, ExposureTasks, options, twice)

@@ -35,7 +35,7 @@ def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> N
     from pipeline.exposure.exposure_tasks import FixTasks  # noqa: PLC0415  # needs an extra
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
-    brokers = brokers_of(spark, sources)
+    brokers = brokers_of(sources)
     racks = {name: [(row["id"], row["rack"]) for row in rows] for name, rows in brokers.items()}
     twice = duplicate_rows.find_duplicates(spark, sources)
     options = {"racks": json.dumps(racks), "goal": limits.goal.value}

@@ -26,7 +26,7 @@ FULL = "--full reads every snapshot again"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class HistoryMark:
     """The newest ``snapshot`` of a cluster that the run has read, how many ``snapshots`` it read, and the digest of
     their timeline.
     """
@@ -58,7 +58,7 @@ class EarlierRun:
     """A finished run, and its marks by cluster. ``damage``: why its rows cannot be read; "": they can."""
 
     target: RunTarget
-    marks: Mapping[str, Mark]
+    marks: Mapping[str, HistoryMark]
     damage: str = ""
 
     def why_not(self, cluster_id: str, line: SnapshotTimeline) -> str:
@@ -105,13 +105,13 @@ def find_earlier_run(
     return None if best is None else EarlierRun(best.target, _marks(best))
 
 
-def _marks(run: JobResult) -> dict[str, Mark]:
+def _marks(run: JobResult) -> dict[str, HistoryMark]:
     columns = ("cluster_id", "snapshot", "snapshots", "timeline", "rules")
     try:
         rows = [row for table in run.rows(HISTORY_MARKS, columns) for row in table.to_pylist()]
     except PipelineError as error:
         raise PipelineError(f"{error}; {FULL}") from None
-    return {row.pop("cluster_id"): Mark(**row) for row in rows}
+    return {row.pop("cluster_id"): HistoryMark(**row) for row in rows}
 
 
 def since_text(since: datetime | None) -> str | None:

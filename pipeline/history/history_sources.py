@@ -77,6 +77,15 @@ class HistorySources:
         return [name for name, one in self.clusters.items() if one.read]
 
     @property
+    def read_whole(self) -> dict[str, str]:
+        """The clusters of which every snapshot is read, with the reason; "": no run is continued."""
+        return {
+            name: one.why_whole
+            for name, one in self.clusters.items()
+            if one.timeline.moments and not one.read
+        }
+
+    @property
     def asked(self) -> dict[str, Any]:
         """How many snapshots of each cluster a result is about."""
         return {
@@ -96,11 +105,7 @@ class HistorySources:
             and {
                 "run": self.earlier.target.run_id,
                 "clusters": len(self.continued),
-                "read_whole": {
-                    name: one.why_whole
-                    for name, one in self.clusters.items()
-                    if one.timeline.moments and not one.read
-                },
+                "read_whole": self.read_whole,
             },
         }
 

@@ -128,8 +128,8 @@ def _carried_states(spark: Any, sources: HistorySources, moments: Any) -> Any:
             "leader": f.lit(None).cast("int"),
         }
     )
-    seen = moments.drop("snapshot", "known_before")
-    return carried.join(f.broadcast(seen), ["cluster_id", "number"]).select("deleted", *_STATE)
+    of_number = moments.drop("snapshot", "known_before")
+    return carried.join(f.broadcast(of_number), ["cluster_id", "number"]).select("deleted", *_STATE)
 
 
 def _islands(states: Any) -> Any:

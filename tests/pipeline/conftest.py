@@ -12,7 +12,7 @@ from pipeline.spark_session import SparkSettings, session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """Two cores, and few shuffle partitions: the data is small."""
+    """Two cores, few shuffle partitions, and Java's first compiler only: the data is small."""
     extra = {"spark.sql.shuffle.partitions": "4", "spark.default.parallelism": "4"}
-    with session("ktriage tests", SparkSettings("local[2]", extra=extra)) as running:
+    with session("ktriage tests", SparkSettings("local[2]", extra=extra, brief=True)) as running:
         yield running

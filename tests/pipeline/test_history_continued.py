@@ -170,7 +170,7 @@ class RandomHistory:
         self._chance = chance
         self._series = chance.choice(["", "s"])
         # Some clusters have no permission to see min ISR: there it is unknown of many partitions.
-        self._unseen = chance.choice([0.0, 0.0, 0.4])
+        self._unknown_min_isr = chance.choice([0.0, 0.0, 0.4])
 
     def writings(self) -> list[Callable[[], Any]]:
         """In the order in which they reach the tables: some too late, some never."""
@@ -238,7 +238,7 @@ class RandomHistory:
         elr = self._chance.choice([(), (2,)])
         isr, leader = self._chance.choice([((1, 2, 3), 1), ((1, 2, 3), 1), ((1,), 1), ((), -1), ((2,), 2)])
         found = partition(number, leader=leader, isr=isr, elr=elr)
-        if self._chance.random() < self._unseen:
+        if self._chance.random() < self._unknown_min_isr:
             found = found._replace(min_isr=Unknown(Why.NOT_ANSWERED, "refused"))
         return found
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.history.earlier_run import RULES, Mark, find_earlier_run
+from pipeline.history.earlier_run import RULES, HistoryMark, find_earlier_run
 from pipeline.history.timeline import SnapshotTimeline, timeline
 from pipeline.results import JobResult, RunTarget, commit
 from pipeline.snapshot.observation import Observation, SnapshotKind
@@ -31,8 +31,8 @@ def look(minute: int, name: str) -> Observation:
 LOOKS = [look(10 * number, name) for number, name in enumerate(NAMES)]
 
 
-def mark_of(line: SnapshotTimeline) -> Mark:
-    return Mark(line.moments[-1].snapshot, len(line.moments), line.digest(len(line.moments)), RULES)
+def mark_of(line: SnapshotTimeline) -> HistoryMark:
+    return HistoryMark(line.moments[-1].snapshot, len(line.moments), line.digest(len(line.moments)), RULES)
 
 
 @pytest.mark.parametrize(
