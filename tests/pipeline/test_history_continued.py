@@ -25,6 +25,9 @@ from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
 from recovery.model import Survey, TopicPartition, Unknown, Why
 from tests.pipeline.partition_histories import Diary, broker_row, file_of, minute_of, partition, quorum_row
 
+# Some of them run the job four times.
+pytestmark = pytest.mark.timeout(1200)
+
 SAME = (INCIDENTS, EVENTS, QUARANTINED_ROWS)
 """The rows of a result."""
 
@@ -127,7 +130,6 @@ def test_a_run_with_a_damaged_file_is_not_continued_and_says_so(spark: Any, tmp_
     assert torn.name in second.summary["continued"]["read_whole"]["c"]
 
 
-@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", [1])
 def test_any_split_of_random_histories_into_runs_gives_the_rows_of_one_run(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

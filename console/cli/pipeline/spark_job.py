@@ -23,9 +23,7 @@ def run_job(job: JobOptions, name: str, body: JobBody, *, brief: bool = True) ->
     """
     made_at = now()
     target = run_target(storage_path(job.out), name, made_at, uuid.uuid4().hex[:8])
-    settings = SparkSettings(
-        job.master, job.driver_memory, sys.stderr.isatty(), wheel=job.wheel, brief=brief
-    )
+    settings = SparkSettings(job.master, job.driver_memory, sys.stderr.isatty(), wheel=job.wheel, brief=brief)
     return carry_out(JobRun(name, target, made_at, version()), settings, body)
 
 
