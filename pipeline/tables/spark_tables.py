@@ -19,7 +19,8 @@ def local_rows(spark: Any, rows: Sequence[Sequence[Any]], schema: pa.Schema) -> 
     """
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return spark.createDataFrame(pa.table(arrays, schema=schema))
+    # Spark Connect infers no schema from a table without rows.
+    return spark.createDataFrame(pa.table(arrays, schema=schema), None if rows else ddl(schema))
 
 
 def read_table(
