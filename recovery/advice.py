@@ -72,6 +72,13 @@ def advise(survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None) -
     return advice(decide(survey, ranking, Strategy.BALANCED, judged))
 
 
+def advise_decided(
+    survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None, strategy: Strategy, decision: Decision
+) -> Advice | None:
+    """As :func:`advise`, where ``strategy`` came to ``decision``: balanced does not decide twice."""
+    return advice(decision) if strategy is Strategy.BALANCED else advise(survey, ranking, judged)
+
+
 def advice(decision: Decision) -> Advice | None:
     """As :func:`advise`, from the decision of balanced."""
     judged = decision.judged

@@ -119,7 +119,9 @@ def _decide(
     if chosen is None:
         return _nobody(survey, ranked, failed)
     order = election_order(survey, ranked, chosen.broker)
-    other = _other_choice(survey, ranking)
+    other = best_electable(
+        survey, Ranking.SPECIFICATION if ranking is Ranking.LAST_RECORD else Ranking.LAST_RECORD
+    )
     return Decision(
         DecisionKind.ELECT,
         chosen.broker,
@@ -339,9 +341,9 @@ def _nobody(survey: Survey, ranked: tuple[Candidate, ...], failed: tuple[int, ..
     return _no_election(DecisionKind.NO_CANDIDATE, reason, waits_for=left)
 
 
-def _other_choice(survey: Survey, ranking: Ranking) -> int | None:
-    other = Ranking.SPECIFICATION if ranking is Ranking.LAST_RECORD else Ranking.LAST_RECORD
-    ranked = rank(survey, other)
+def best_electable(survey: Survey, ranking: Ranking) -> int | None:
+    """The best by ranking that can be elected, whatever it lacks; None: nobody, or the logs cannot be ranked."""
+    ranked = rank(survey, ranking)
     if isinstance(ranked, Unknown):
         return None
     return next((candidate.broker for candidate in ranked if candidate.electable), None)

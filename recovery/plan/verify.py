@@ -163,17 +163,17 @@ def _gap(row: PlanRow | BareRow, survey: Survey) -> int | Unknown:
 
 
 def _shortfall(candidate: PlanCandidate, log: ReplicaLog, planned_epoch: int) -> int | Unknown:
-    planned_end = log.log_end_offset
+    present_end = log.log_end_offset
     if isinstance(log.lineage, Unknown):
-        return log.lineage if planned_end >= candidate.log_end else candidate.log_end - planned_end
+        return log.lineage if present_end >= candidate.log_end else candidate.log_end - present_end
     # Records of a later epoch were not there when the plan was made: where they begin, the old log ends.
-    planned_end = min(
-        [planned_end, *(span.start for span in log.lineage.spans if span.epoch > planned_epoch)]
+    present_end = min(
+        [present_end, *(span.start for span in log.lineage.spans if span.epoch > planned_epoch)]
     )
-    if planned_end >= candidate.log_end and log.lineage.floor > candidate.log_end:
+    if present_end >= candidate.log_end and log.lineage.floor > candidate.log_end:
         floor = log.lineage.floor
         return Unknown(Why.NOT_ANSWERED, f"broker {candidate.broker}'s log is known only from {floor} on")
-    return max(0, candidate.log_end - planned_end)
+    return max(0, candidate.log_end - present_end)
 
 
 def _wrong_leader(

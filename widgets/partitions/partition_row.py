@@ -6,11 +6,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.advice import Advice, advice, advise
+from recovery.advice import Advice, advise_decided
 from recovery.loss import Loss, loss
 from recovery.model import NO_EPOCH, PartitionState, Survey, TopicPartition, Unknown, Why
-from recovery.ranking import Ranking, rank
-from recovery.strategy import Decision, DecisionKind, Strategy, decide
+from recovery.ranking import Ranking
+from recovery.strategy import Decision, DecisionKind, Strategy, best_electable, decide
 from widgets.loss_tone import last_epoch
 
 UNKNOWN_LEADER = -2
@@ -104,7 +104,7 @@ def partition_row(
         None if now is None else loss(survey, now),
         None if now is None else last_epoch(survey.log(now)),
         since,
-        advice=advice(decision) if strategy is Strategy.BALANCED else advise(survey, ranking, judged),
+        advice=advise_decided(survey, ranking, judged, strategy, decision),
     )
 
 
@@ -113,9 +113,7 @@ def _electable_now(survey: Survey, ranking: Ranking, decision: Decision) -> int 
         return decision.leader
     if decision.verdict not in (DecisionKind.WAIT, DecisionKind.REPORT_ONLY):
         return None
-    ranked = rank(survey, ranking)
-    best = () if isinstance(ranked, Unknown) else ranked
-    return next((candidate.broker for candidate in best if candidate.electable), None)
+    return best_electable(survey, ranking)
 
 
 def bare_row(

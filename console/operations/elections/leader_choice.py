@@ -14,7 +14,7 @@ from console.operations.elections.election_batches import elects_natively
 from console.operations.survey.acknowledged_losses import with_verdicts
 from console.operations.survey.partition_picture import Picture
 from console.operations.survey.record_times import with_times
-from recovery.advice import Advice, AdviceKind, FirstStep, advice, advise, first_steps
+from recovery.advice import Advice, AdviceKind, FirstStep, advise_decided, first_steps
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
@@ -93,7 +93,6 @@ def _steps(rows: Iterable[LeaderChoice], header: Header) -> tuple[FirstStep, ...
     """By the decisions of balanced. Partitions that are equal in all that is judged share one verdict, and so one
     advice.
     """
-    balanced = header.strategy is Strategy.BALANCED
     by_verdict: dict[int, Advice | None] = {}
     found = []
     for row in rows:
@@ -101,12 +100,12 @@ def _steps(rows: Iterable[LeaderChoice], header: Header) -> tuple[FirstStep, ...
         if judged is None:
             continue
         if id(judged) not in by_verdict:
-            by_verdict[id(judged)] = (
-                advice(row.decision) if balanced else advise(row.survey, header.ranking, judged)
+            by_verdict[id(judged)] = advise_decided(
+                row.survey, header.ranking, judged, header.strategy, row.decision
             )
-        one = by_verdict[id(judged)]
-        if one is not None:
-            found.append((row.tp, one))
+        advice = by_verdict[id(judged)]
+        if advice is not None:
+            found.append((row.tp, advice))
     return first_steps(found)
 
 
