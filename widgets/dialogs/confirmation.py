@@ -87,6 +87,9 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel"),
         Binding("ctrl+r", "next_option", show=False, priority=True),
+        # Before the field itself has handled what was typed: what follows the key belongs to the next field.
+        Binding("tab", "move_focus(1)", show=False, priority=True),
+        Binding("shift+tab", "move_focus(-1)", show=False, priority=True),
     ]
     AUTO_FOCUS = "#cancel"
 
@@ -195,6 +198,14 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         if self.request.options:
             self._option = (self._option + 1) % len(self.request.options)
             self.query_one("#option", Lines).show(self._chosen_option)
+
+    def action_move_focus(self, step: int) -> None:
+        self._another_key = True
+        self._space = False
+        if step > 0:
+            self.focus_next()
+        else:
+            self.focus_previous()
 
     def action_cancel(self) -> None:
         self.dismiss(None)

@@ -235,3 +235,14 @@ async def test_what_is_typed_faster_than_the_focus_moves_is_not_lost() -> None:
         await pilot.pause()
         assert pilot.app.screen.query_one("#expected", Input).value == "payments"
         assert pilot.app.screen.query_one("#reason", Input).value == "rack c is gone"
+
+
+async def test_what_is_typed_right_after_tab_goes_into_the_next_field() -> None:
+    """All keys are there before the first field has handled its Tab."""
+    async with opened(replace(REQUEST, expected="payments")) as pilot:
+        await pilot.press("shift+tab")
+        for key in ("shift+tab", *"payments", "tab", *"gone"):
+            pilot.app.post_message(Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        assert pilot.app.screen.query_one("#expected", Input).value == "payments"
+        assert pilot.app.screen.query_one("#reason", Input).value == "gone"
