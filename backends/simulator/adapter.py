@@ -98,9 +98,9 @@ class SimulatorBackend:
 
     @classmethod
     def at(cls, simulation: Simulation) -> SimulatorBackend:
-        """A backend on a run that the caller owns and continues; nothing is saved."""
+        """An open backend on a run that the caller owns and continues; nothing is saved."""
         backend = cls(simulation.scenario, simulation.seed)
-        backend._given = simulation
+        backend._given = backend._simulation = simulation
         return backend
 
     @property

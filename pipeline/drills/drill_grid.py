@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline.drills.drill_case import DrillCase, DrillRow, run
+from pipeline.drills.drill_case import DrillRow
+from pipeline.drills.drill_run import run_arms
 
-SEEDS_A_TASK = 50
+CASES_A_TASK = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +29,26 @@ class Grid:
 
 
 class DrillTask(NamedTuple):
-    """Some seeds of one cell of the grid."""
+    """Some seeds of one scenario and min ISR, under every arm: they have most of an incident in common."""
 
     scenario: str
-    arm: str
+    arms: Sequence[str]
     min_isr: int | None
     first: int
     seeds: int
 
 
-def tasks(grid: Grid, size: int = SEEDS_A_TASK) -> Iterator[DrillTask]:
-    """The grid as tasks of ``size`` seeds."""
+def tasks(grid: Grid, cases: int = CASES_A_TASK) -> Iterator[DrillTask]:
+    """The grid as tasks of about so many ``cases``."""
+    size = max(1, cases // len(grid.arms))
     for scenario in grid.scenarios:
-        for arm in grid.arms:
-            for min_isr in grid.min_isr:
-                for start in range(0, grid.seeds, size):
-                    yield DrillTask(scenario, arm, min_isr, grid.first + start, min(size, grid.seeds - start))
+        for min_isr in grid.min_isr:
+            for start in range(0, grid.seeds, size):
+                seeds = min(size, grid.seeds - start)
+                yield DrillTask(scenario, grid.arms, min_isr, grid.first + start, seeds)
 
 
 def run_task(task: DrillTask) -> Iterator[DrillRow]:
-    """One row per seed."""
+    """One row per seed and arm."""
     for seed in range(task.first, task.first + task.seeds):
-        yield run(DrillCase(task.scenario, task.arm, task.min_isr, seed))
+        yield from run_arms(task.scenario, task.arms, task.min_isr, seed)

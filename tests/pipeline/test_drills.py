@@ -65,8 +65,9 @@ def test_an_incident_that_two_runs_hold_counts_once(spark: Any, tmp_path: Path) 
 @pytest.mark.parametrize("size", [1, 5, 50])
 def test_tasks_cover_the_grid_once(size: int) -> None:
     cases = [
-        (task.scenario, task.arm, task.min_isr, seed)
+        (task.scenario, arm, task.min_isr, seed)
         for task in tasks(GRID, size)
+        for arm in task.arms
         for seed in range(task.first, task.first + task.seeds)
     ]
     assert len(cases) == len(set(cases)) == GRID.incidents

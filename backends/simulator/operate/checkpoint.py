@@ -115,19 +115,35 @@ def without_gc() -> Iterator[None]:
 
 def write(path: Path, header: Header, simulation: Simulation) -> None:
     """Write the run completely, or leave no file."""
+    try:
+        content = pickled(simulation)
+        head = json.dumps({**header, "source": _source()}, sort_keys=True).encode() + b"\n"
+        _replace(path, head + content)
+    except (OSError, pickle.PicklingError, RecursionError, TypeError, AttributeError, ValueError):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def pickled(run: object) -> bytes:
+    """A run, with whatever shares objects with it, for :func:`unpickled`. What is pickled goes on as before.
+
+    Raises PicklingError, RecursionError, TypeError, AttributeError or ValueError if it cannot be pickled.
+    """
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, DEEP))
     try:
         buffer = io.BytesIO()
         with without_gc():
-            _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(simulation)
-        head = json.dumps({**header, "source": _source()}, sort_keys=True).encode() + b"\n"
-        _replace(path, head + buffer.getbuffer())
-    except (OSError, pickle.PicklingError, RecursionError, TypeError, AttributeError, ValueError):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
+            _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(run)
+        return buffer.getvalue()
     finally:
         sys.setrecursionlimit(limit)
+
+
+def unpickled(content: bytes) -> Any:
+    """A copy of the run that this process has pickled. It goes on as the original does."""
+    with without_gc():
+        return pickle.loads(content)  # noqa: S301  # bytes that this process has made
 
 
 def _replace(path: Path, content: bytes) -> None:

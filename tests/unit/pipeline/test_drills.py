@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.drills.drill_case import DrillCase, run
+from pipeline.drills.drill_case import DrillCase
+from pipeline.drills.drill_run import run, run_arms
 from pipeline.drills.incident import IncidentShape, scenario
 from pipeline.drills.recovery_arms import Arm, arm_setup
 from recovery.controller.rules import UncleanRecoveryStrategy
@@ -24,6 +25,31 @@ def test_an_incident_costs_the_same_each_time_and_breaks_no_promise(arm: Arm) ->
     assert row == run(case)
     assert not row.error and not row.broken
     assert row.decisions == 0 or arm_setup(arm).person
+
+
+@pytest.mark.parametrize(
+    ("name", "min_isr", "seed"),
+    [
+        ("long-tail", 1, 1),
+        ("failed-disk", 2, 4),
+        ("no-elr", 2, 2),
+        ("power", 1, 2),
+        ("stale-long-tail", None, 1),
+    ],
+)
+def test_arms_that_share_an_incident_have_the_rows_that_each_has_alone(
+    name: str, min_isr: int | None, seed: int
+) -> None:
+    arms = [arm.value for arm in Arm]
+    rows = run_arms(name, arms, min_isr, seed)
+    assert rows == [run(DrillCase(name, arm, min_isr, seed)) for arm in arms]
+    assert not any(row.error for row in rows)
+
+
+def test_an_arm_that_cannot_be_run_leaves_the_others_their_rows() -> None:
+    failed, ran = run_arms("kills", ["no-such-arm", Arm.NOBODY.value], 1, 1)
+    assert "no-such-arm" in failed.error and "--arm no-such-arm" in failed.replay
+    assert ran == run(DrillCase("kills", Arm.NOBODY.value, 1, 1)) and not ran.error
 
 
 def test_a_choice_by_length_destroys_what_the_last_records_epoch_keeps() -> None:
