@@ -60,6 +60,11 @@ def commands(cluster: KafkaCluster, directory: Path) -> tuple[Command, Command, 
 
 
 def _expect(cluster: KafkaCluster, expected: dict[int, int]) -> None:
+    """Compares what every broker shows once it has applied what the controller confirmed to the command.
+
+    The restored orders of the last part reach a broker some milliseconds after the controller's answer.
+    """
+    cluster.metadata.wait_caught_up()
     led = bench_cluster.leaders(cluster)
     if led != expected:
         raise BenchmarkError(f"partitions led by each broker: {led}, expected {expected}")
