@@ -12,7 +12,7 @@ from pipeline.results import JobResult, RunTarget, read_results, rows_by_run
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
-from pipeline.tables.schemas import QUARANTINED_ROWS
+from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
 
 RULES = 1
 """Goes up whenever the same snapshots give other rows than before: a run of other rules is not continued."""
@@ -69,10 +69,15 @@ class EarlierRun:
     @property
     def files(self) -> list[DataFile]:
         """The files with its rows. Raises PipelineError."""
+        return [file for _, file in self.files_by_table]
+
+    @property
+    def files_by_table(self) -> list[tuple[TableDefinition, DataFile]]:
+        """The files with its rows, each with its table. Raises PipelineError."""
         if self.damage:
             return []
         return [
-            file
+            (definition, file)
             for definition in TABLES
             if (table := opened(self.target.root, definition)) is not None
             for file in data_files(self.target.root, definition, table)

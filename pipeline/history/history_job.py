@@ -1,94 +1,92 @@
 """The history job: incidents by partition, with bounds for their duration, and how they ended; and what changed in
 quorum, brokers and log dirs.
 
+Tasks read the snapshots with Arrow and pack their rows by shard; then each task finds the incidents of one
+shard and writes them. The driver gets the names of the files and a summary.
+
 A run writes all rows of its result, so that nobody has to put results together. What an earlier run has found, it
 takes from that run's rows, and it reads only later snapshots, wherever this gives the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from pipeline.history.earlier_run import TABLES
-from pipeline.history.events import events, facts, marks
 from pipeline.history.history_sources import HistorySources
-from pipeline.history.incidents import incidents, islands, quarantined, rows_of, states_to_carry
-from pipeline.results import JobOutput, RunTarget, rows_by_run
-from pipeline.snapshot.state_sources import KEY
+from pipeline.history.history_summary import quarantined_of, shard_summary, whole_summary
+from pipeline.history.history_tasks import Found, answers
+from pipeline.history.incidents import Action
+from pipeline.history.packed_rows import without_run
+from pipeline.results import JobOutput, RunTarget
+from pipeline.tables.delta_table import append, create
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
-from pipeline.tables.schemas import QUARANTINED_ROWS
-from pipeline.tables.spark_tables import rows_of_run, write_rows
+from pipeline.tables.schema_conversion import ddl
+from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
+from pipeline.tables.task_files import TaskFile, commit_files, write_file
 from pipeline.undecodable_files import leaving_out_undecodable
 
-LISTED = 100
-"""Rows of each list in the summary."""
+_BY_TASKS = (INCIDENTS, HISTORY_STATES, EVENTS, HISTORY_MARKS)
+"""The tables that may have many rows."""
 
 
-def outcome(
-    spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]], target: RunTarget
-) -> JobOutput:
+def history(
+    spark: Any,
+    sources: HistorySources,
+    actions: Sequence[Action] = (),
+    definition: TableDefinition = INCIDENTS,
+) -> Any:
+    """The rows of one table of the result, as a DataFrame without the column of the run."""
+    name, schema = definition.name, without_run(definition)
+    return answers(spark, sources, actions, lambda found: found[name], ddl(schema))
+
+
+def outcome(spark: Any, sources: HistorySources, actions: Sequence[Action], target: RunTarget) -> JobOutput:
     """Runs the job and makes its summary; the same for the command line and spark-submit. Raises PipelineError
     if no snapshot can be read.
     """
-    sources, _ = leaving_out_undecodable(
+    sources, summary = leaving_out_undecodable(
         spark, sources, target.discard, lambda found: run(spark, found, actions, target)
     )
-    written = {one.name: rows_by_run(target.root, one).get(target.run_id, 0) for one in TABLES}
-    summary = summarise(spark, target, LISTED) | sources.summary | {"rows": written}
-    return JobOutput(sources.asked, summary)
+    return JobOutput(sources.asked, summary | sources.summary)
 
 
-def run(spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]], target: RunTarget) -> None:
-    """Writes incidents, events, the counts of broken rows, and what the next run has to know."""
-    rows = rows_of(spark, sources)
-    found, changes = islands(spark, sources, rows).persist(), facts(spark, sources).persist()
-    try:
-        for definition, part in (
-            (QUARANTINED_ROWS, quarantined(spark, sources, rows)),
-            (INCIDENTS, incidents(spark, sources, found, actions)),
-            (HISTORY_STATES, states_to_carry(found)),
-            (EVENTS, events(spark, sources, changes)),
-            (HISTORY_MARKS, marks(spark, sources, changes)),
-        ):
-            write_rows(part, target.root, definition, target.run_id)
-    finally:
-        found.unpersist()
-        changes.unpersist()
-
-
-def summarise(spark: Any, target: RunTarget, count: int) -> dict[str, Any]:
-    """Counts by kind and outcome, the partitions hit most often, the longest incidents, and the newest
-    events.
+def run(spark: Any, sources: HistorySources, actions: Sequence[Action], target: RunTarget) -> dict[str, Any]:
+    """Writes incidents, events, the counts of broken rows, and what the next run has to know; returns the
+    summary.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+    for definition in TABLES:
+        create(target.root, definition)
+    root, run_id = target.root.uri, target.run_id
 
-    found = rows_of_run(spark, target.root, INCIDENTS, target.run_id)
-    counts = found.groupBy("cluster_id", "kind", "outcome").agg(
-        f.count("*").alias("incidents"), f.sum("at_least_s").alias("at_least_s")
-    )
-    offenders = found.groupBy(*KEY, "kind").agg(
-        f.count("*").alias("incidents"), f.sum("at_least_s").alias("at_least_s")
-    )
-    offenders = offenders.orderBy(f.desc("incidents"), f.desc("at_least_s"), *KEY).limit(count)
-    text = f.date_format("began_at", "yyyy-MM-dd HH:mm:ss").alias("began")
-    longest = found.orderBy(f.desc("at_least_s"), *KEY, "kind", "began_at").limit(count)
-    events = rows_of_run(spark, target.root, EVENTS, target.run_id)
-    when = f.date_format("at", "yyyy-MM-dd HH:mm:ss").alias("when")
-    newest = events.orderBy(f.desc("at"), "cluster_id", "subject").limit(count)
-    flaws = rows_of_run(spark, target.root, QUARANTINED_ROWS, target.run_id).drop("run_id")
-    return {
-        "quarantined": [row.asDict() for row in flaws.orderBy("cluster_id", "reason").collect()],
-        "counts": [row.asDict() for row in counts.orderBy("cluster_id", "kind", "outcome").collect()],
-        "offenders": [row.asDict() for row in offenders.collect()],
-        "longest": [
-            row.asDict()
-            for row in longest.select(
-                *KEY, "kind", text, "at_least_s", "at_most_s", "outcome", "how", "who"
-            ).collect()
-        ],
-        "events": [
-            row.asDict()
-            for row in newest.select("cluster_id", when, "subject", "was", "now", "in_a_gap").collect()
-        ],
+    def written(found: Found) -> pa.Table:
+        return pa.table({"answer": [json.dumps(_written(found, root, run_id))]})
+
+    rows = answers(spark, sources, actions, written, "answer string").collect()
+    parts = [json.loads(row["answer"]) for row in rows]
+    counts = {}
+    for definition in _BY_TASKS:
+        files = [
+            TaskFile(*part["files"][definition.name]) for part in parts if definition.name in part["files"]
+        ]
+        commit_files(target.root, definition, run_id, files)
+        counts[definition.name] = sum(file.rows for file in files)
+    flaws = [row | {"run_id": run_id} for row in quarantined_of(parts)]
+    broken = pa.Table.from_pylist(flaws, QUARANTINED_ROWS.schema)
+    append(target.root, QUARANTINED_ROWS, lambda: broken)
+    return whole_summary(parts) | {"rows": counts | {QUARANTINED_ROWS.name: len(flaws)}}
+
+
+def _written(found: Found, root: str, run_id: str) -> Mapping[str, Any]:
+    """Writes the rows of a shard; returns its files and what it adds to the summary."""
+    files = {
+        definition.name: write_file(root, definition, run_id, found[definition.name])
+        for definition in _BY_TASKS
+        if len(found[definition.name])
     }
+    summary = shard_summary(found[INCIDENTS.name], found[EVENTS.name], found[QUARANTINED_ROWS.name])
+    return summary | {"files": files}

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import partial, reduce
-from typing import Any
-
-import pyarrow as pa
+from datetime import date, datetime
+from functools import partial
+from typing import Any, NamedTuple
 
 from pipeline.errors import PipelineError
 from pipeline.history.earlier_run import EarlierRun, find_earlier_run, since_text
 from pipeline.history.timeline import SnapshotTimeline, broken_off, timeline, usable
 from pipeline.snapshot.catalog import BrokenObservation, checked_roots, read_catalog, snapshots
 from pipeline.snapshot.observation import Observation, SnapshotKind
-from pipeline.snapshot.state_sources import RefusedSnapshot, rows_of_snapshots
+from pipeline.snapshot.state_sources import RefusedSnapshot
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened
-from pipeline.tables.schemas import MOMENT, OBSERVATIONS, PARTITION_STATES, TableDefinition
-from pipeline.tables.spark_tables import local_rows, rows_of_run
-
-MOMENTS = pa.schema(
-    [
-        ("cluster_id", pa.string()),
-        ("snapshot", pa.string()),
-        ("number", pa.int32()),
-        ("at", MOMENT),
-        ("segment", pa.int32()),
-        ("before", MOMENT),
-        *((name, pa.bool_()) for name in ("last", "known_before", "complete")),
-        # It is to be read; it is in the cluster's newest segment; and its segment has a full snapshot.
-        *((name, pa.bool_()) for name in ("unread", "newest_segment", "segment_has_full")),
-    ]
-)
-
+from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinition
 
 _BASELESS = "the full snapshot that its changes build on is missing"
 
@@ -57,6 +40,22 @@ class ClusterSnapshots:
         """The observations of the moments that are to be read."""
         names = {moment.snapshot for moment in self.timeline.moments[self.read :]}
         return [one for one in self.observations if one.snapshot in names]
+
+    def unread_by_day(self, cluster_id: str) -> dict[tuple[str, date], list[str]]:
+        """The names of :attr:`unread` in order, by the partition of the tables in which they are."""
+        found: dict[tuple[str, date], list[str]] = {}
+        for one in self.unread:
+            found.setdefault((cluster_id, one.day), []).append(one.snapshot)
+        return {key: sorted(names) for key, names in found.items()}
+
+
+class FileRead(NamedTuple):
+    """A file of the cluster with rows of some of these ``snapshots``, whose names ascend."""
+
+    file: DataFile
+    definition: TableDefinition
+    cluster_id: str
+    snapshots: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +109,36 @@ class HistorySources:
         }
 
     @property
-    def files(self) -> list[DataFile]:
-        """The files of the days of the snapshots that are read, with states and with observations, and those of the
-        earlier run.
-        """
-        found = [
-            file
-            for one in self.clusters.values()
+    def reads(self) -> list[FileRead]:
+        """The files with rows of the snapshots that are read: states and observations."""
+        roots = {one.root.uri: one.root for one in self.clusters.values()}
+        return [
+            found
+            for root in roots.values()
             for definition in (PARTITION_STATES, OBSERVATIONS)
-            for file in _files_of(one.root, definition, one.unread)
-            if file.place.uri not in self.damaged
+            for found in self._reads_of(root, definition)
+            if found.file.place.uri not in self.damaged
         ]
+
+    def _reads_of(self, root: StoragePath, definition: TableDefinition) -> Iterator[FileRead]:
+        unread = {
+            key: names
+            for name, one in self.clusters.items()
+            if one.root.uri == root.uri
+            for key, names in one.unread_by_day(name).items()
+        }
+        table = opened(root, definition)
+        for file in data_files(root, definition, table) if table is not None else ():
+            names = unread.get((file.partition["cluster_id"], file.partition["day"]), [])
+            begin = 0 if file.first is None else bisect_left(names, file.first)
+            end = len(names) if file.last is None else bisect_right(names, file.last)
+            if begin < end:
+                yield FileRead(file, definition, file.partition["cluster_id"], tuple(names[begin:end]))
+
+    @property
+    def files(self) -> list[DataFile]:
+        """The files of :attr:`reads`, and those of the earlier run."""
+        found = [one.file for one in self.reads]
         return found + (self.earlier.files if self.earlier is not None else [])
 
     def without(self, undecodable: Mapping[str, str]) -> HistorySources:
@@ -158,61 +176,6 @@ class HistorySources:
                 earlier=earlier,
             )
         )
-
-    def frame(self, spark: Any, definition: TableDefinition) -> Any:
-        """The rows of every snapshot that is to be read."""
-        # Apart: the oldest snapshot of each of the two says which files are opened.
-        found = [
-            rows_of_snapshots(spark, chosen, definition, self.damaged)
-            for continued in (True, False)
-            if (
-                chosen := [
-                    (one.root, one.unread)
-                    for one in self.clusters.values()
-                    if bool(one.read) is continued and one.unread
-                ]
-            )
-        ]
-        if not found:
-            return local_rows(spark, (), definition.schema)
-        return reduce(lambda whole, more: whole.unionByName(more), found)
-
-    def carried(self, spark: Any, definition: TableDefinition) -> Any:
-        """The rows of the earlier run, of the clusters that are continued."""
-        from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-        if self.earlier is None or not self.continued:
-            return local_rows(spark, (), definition.schema)
-        rows = rows_of_run(spark, self.earlier.target.root, definition, self.earlier.target.run_id)
-        return rows.where(f.col("cluster_id").isin(self.continued))
-
-    def moments(self, spark: Any) -> Any:
-        """The timeline of every cluster as a small table."""
-        rows = [
-            (
-                *moment,
-                moment.number >= one.read,
-                moment.segment == moments[-1].segment,
-                moment.segment in full,
-            )
-            for one in self.clusters.values()
-            for moments in [one.timeline.moments]
-            for full in [{moment.segment for moment in moments if moment.complete}]
-            for moment in moments
-        ]
-        return local_rows(spark, rows, MOMENTS)
-
-
-def _files_of(
-    root: StoragePath, definition: TableDefinition, observations: Sequence[Observation]
-) -> list[DataFile]:
-    days = {(one.cluster_id, one.day) for one in observations}
-    table = opened(root, definition)
-    return [
-        file
-        for file in (data_files(root, definition, table) if table is not None else ())
-        if (file.partition["cluster_id"], file.partition["day"]) in days
-    ]
 
 
 def find_history(

@@ -5,274 +5,190 @@ A run that continues an earlier one begins with the states that it left, and rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.history.history_sources import HistorySources
-from pipeline.plan import duplicate_rows
-from pipeline.snapshot.state_sources import KEY
+from pipeline.history.islands import BAD, UNKNOWN, Islands, Partitions, carried_over
+from pipeline.history.moment_columns import NEVER, MomentColumns, microseconds
+from pipeline.history.packed_rows import names_of, without_run
+from pipeline.history.state_rows import KINDS
 from pipeline.tables.history_schemas import HISTORY_STATES, INCIDENTS
-from pipeline.tables.schemas import MOMENT, PARTITION_STATES, QUARANTINED_ROWS
-from pipeline.tables.spark_tables import local_rows
+from pipeline.tables.schemas import MOMENT
+from recovery.arrays.nested_arrays import Array, any_of, items, numbers
 
-KINDS = {
-    "offline": "leader = -1",
-    "under min ISR": "leader <> -1 AND size(isr) < min_isr",
-    "ELR in use": "leader <> -1 AND coalesce(size(elr), 0) > 0",
-}
-"""The condition for each kind of incident; null if a snapshot does not show it."""
+Action = tuple[str, str, int, datetime, str, str]
+"""What this host's journal says that somebody did: cluster, topic, partition, when, who, and how."""
 
-_NAMELESS = "no topic or partition"
+OUTCOMES = ("unknown", "deleted", "recovered", "ongoing")
+_UNKNOWN, _DELETED, _RECOVERED, _ONGOING = range(4)
+WAYS = ("elected from the ISR", "elected from the ELR", "elected outside ISR and ELR")
+_ISR, _ELR, _OUTSIDE = range(3)
 
-_FLAW = f"""
-    CASE WHEN coalesce(topic, '') = '' OR partition IS NULL OR partition < 0 THEN '{_NAMELESS}'
-    WHEN copies IS NOT NULL THEN {duplicate_rows.REASON}
-    WHEN deleted THEN NULL
-    WHEN leader IS NULL OR leader < -1 THEN 'no leader, epoch or id is given'
-    WHEN isr IS NULL OR exists(isr, broker -> broker IS NULL) THEN 'ISR is missing or broken' END"""
-"""Some of the checks of :mod:`pipeline.plan.row_checks`, with the same reasons."""
-
-ACTIONS = pa.schema(
-    [
-        *(INCIDENTS.schema.field(name) for name in KEY),
-        ("at", MOMENT),
-        ("who", pa.string()),
-        ("how", pa.string()),
-    ]
-)
-
-_STATE = (*KEY, "kind", "bad", "number", "at", "segment", "before", "known_before", "leader", "isr", "elr")
-"""What a snapshot says of a partition, for each kind, with what the timeline says of the snapshot."""
+_SAME = ["cluster_id", "topic", "partition", "kind", "began_at"]
+_ACTOR = ("who", "act")
 
 
-def rows_of(spark: Any, sources: HistorySources) -> Any:
-    """The rows that are to be read, with their ``flaw``. A partition that is twice in a snapshot gives one row."""
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+class Ends(NamedTuple):
+    """Of each incident its outcome, and times in µs since 1970; NEVER: it is not known."""
 
-    rows = sources.frame(spark, PARTITION_STATES).withColumn("deleted", f.expr("coalesce(deleted, false)"))
-    once = [*KEY, "snapshot"]
-    twice = duplicate_rows.repeated_keys(
-        rows.select(*once).where("topic IS NOT NULL AND partition IS NOT NULL")
-    )
-    if twice is None:
-        return rows.withColumn("copies", f.lit(None).cast("long")).withColumn("flaw", f.expr(_FLAW))
-    rows = rows.join(f.broadcast(twice), once, "left")
-    sound, copies = rows.where("copies IS NULL"), rows.where("copies IS NOT NULL").dropDuplicates(once)
-    return sound.unionByName(copies).withColumn("flaw", f.expr(_FLAW))
+    outcome: Array
+    began: Array
+    last_seen: Array
+    ended: Array
+    sound: Array
 
 
-def islands(spark: Any, sources: HistorySources, rows: Any) -> Any:
-    """Of each partition and kind the times without a change of its state that are an incident, or from which the
-    next run goes on; ``rows`` are those of :func:`rows_of`.
-    """
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    moments = sources.moments(spark)
-    rows = rows.join(f.broadcast(moments.where("unread")), ["cluster_id", "snapshot"])
-    states = _states(_that_matter(rows, sources.carried(spark, HISTORY_STATES)))
-    states = states.unionByName(_carried_states(spark, sources, moments))
-    ends = moments.groupBy("cluster_id", "segment").agg(
-        f.max("at").alias("segment_end"),
-        f.max("last").alias("newest"),
-        f.bool_or("newest_segment").alias("newest_segment"),
-        f.bool_or("complete").alias("has_full"),
-        f.expr("collect_list(CASE WHEN complete THEN struct(number, before) END)").alias("full_ones"),
-    )
-    found = _islands(states).where("bad AND NOT deleted OR next_segment IS NULL")
-    found = found.join(f.broadcast(ends), ["cluster_id", "segment"])
-    for name, expression in _STEPS.items():
-        found = found.withColumn(name, f.expr(expression))
-    return found.where("bad AND NOT deleted OR carried")
-
-
-def _that_matter(rows: Any, carried: Any) -> Any:
-    """The rows of partitions that were in an incident, or whose state the next run has to know. These are few: the
-    others need not be put in order.
-    """
-    shows = " OR ".join(f"({condition})" for condition in KINDS.values())
-    bad = f"flaw IS NULL AND NOT deleted AND ({shows})"
-    unknown = f"flaw IS NOT NULL OR NOT deleted AND ({shows}) IS NULL"
-    shown = rows.where(f"({bad}) OR newest_segment AND (NOT segment_has_full OR {unknown})").select(*KEY)
-    keys = shown.unionByName(carried.select(*KEY)).distinct()
-    return rows.join(keys, list(KEY), "left_semi")
-
-
-def _states(rows: Any) -> Any:
-    """One row for each partition, kind and snapshot: ``bad`` or not, null if the snapshot does not show it."""
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    known = "CASE WHEN flaw IS NOT NULL THEN NULL WHEN deleted THEN false ELSE {} END"
-    states = f.array(
-        *(
-            f.struct(f.lit(kind).alias("kind"), f.expr(known.format(condition)).alias("bad"))
-            for kind, condition in KINDS.items()
-        )
-    )
-    named = rows.where(f.expr(f"flaw IS NULL OR flaw <> '{_NAMELESS}'"))
-    return named.withColumn("state", f.explode(states)).selectExpr(
-        *("deleted", "state.*", *(name for name in _STATE if name not in ("kind", "bad")))
-    )
-
-
-def _carried_states(spark: Any, sources: HistorySources, moments: Any) -> Any:
-    """The states that the earlier run left, as if the first and the last snapshot that show them were read."""
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    carried = sources.carried(spark, HISTORY_STATES).withColumns(
-        {
-            "number": f.expr("explode(array_distinct(array(first_number, last_number)))"),
-            "deleted": f.lit(False),
-            # Only of an incident's first snapshot: of it nobody asks.
-            "leader": f.lit(None).cast("int"),
-        }
-    )
-    of_number = moments.drop("snapshot", "known_before")
-    return carried.join(f.broadcast(of_number), ["cluster_id", "number"]).select("deleted", *_STATE)
-
-
-def _islands(states: Any) -> Any:
-    """Successive snapshots with the same state as one row, with the states before and after them."""
-    from pyspark.sql import Window  # noqa: PLC0415  # an extra
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    line = Window.partitionBy(*KEY, "kind").orderBy("number")
-    states = states.withColumns({"was_bad": f.lag("bad").over(line), "was_in": f.lag("segment").over(line)})
-    begins = f.expr("NOT (was_bad <=> bad AND coalesce(was_in = segment, false) AND NOT deleted)")
-    states = states.withColumn("island", f.sum(begins.cast("int")).over(line))
-    found = states.groupBy(*KEY, "kind", "island").agg(
-        f.first("bad").alias("bad"),
-        f.bool_or("deleted").alias("deleted"),
-        f.min("number").alias("first_number"),
-        f.max("number").alias("last_number"),
-        f.min("segment").alias("segment"),
-        f.min_by("known_before", "number").alias("known_before"),
-        f.min("at").alias("began_at"),
-        f.min_by("before", "number").alias("sound_at"),
-        f.max_by("isr", "number").alias("isr"),
-        f.max_by("elr", "number").alias("elr"),
-        f.min_by("leader", "number").alias("leader"),
-    )
-    order = Window.partitionBy(*KEY, "kind").orderBy("island")
-    following = ("segment", "began_at", "leader", "deleted", "sound_at", "bad", "first_number")
-    found = found.withColumns({f"next_{name}": f.lead(name).over(order) for name in following})
-    return found.withColumns({f"last_{name}": f.lag(name).over(order) for name in ("bad", "segment")})
-
-
-_CLOSED = "next_segment = segment AND NOT vanished"
-
-_STEPS = {
-    # The first full snapshot of the segment that is not of this state: without a row in it, the partition was
-    # deleted or may not be seen since, and nobody knows how the incident ended.
-    "other_full": "array_min(filter(full_ones, one -> one.number > last_number))",
-    "vanished": (
-        "other_full IS NOT NULL"
-        " AND (next_segment IS NULL OR next_segment <> segment OR other_full.number < next_first_number)"
-    ),
-    # The start is unknown if the previous snapshot does not show the partition. It is unknown too if its
-    # segment names the partition for the first time here, and has no earlier full snapshot.
-    "sound_at": "CASE WHEN last_segment = segment AND last_bad IS NULL THEN NULL"
-    " WHEN NOT known_before AND NOT coalesce(last_segment = segment, false) THEN NULL ELSE sound_at END",
-    # What a later run must know of the time before: an incident that may go on, and a state that was unknown. That
-    # a partition was sound follows from a full snapshot of the segment, if there is one.
-    "carried": "next_segment IS NULL AND newest_segment AND (coalesce(bad, true) OR NOT has_full)",
-}
-
-
-def incidents(
-    spark: Any, sources: HistorySources, found: Any, actions: Sequence[tuple[Any, ...]] = ()
-) -> Any:
-    """One row per incident of a partition; ``found`` are the :func:`islands`.
+def incidents(kind: int, found: Islands, partitions: Partitions, moments: MomentColumns) -> pa.Table:
+    """One row per incident of that kind, without who ended it.
 
     ``at_least_s`` and ``at_most_s`` bound its duration. At least: from the first snapshot that shows it to
     the last. At most: from the snapshot before the first to the one after the last; null if one of these is
     missing, or if there is a gap. ``outcome``: recovered, ongoing, deleted, or unknown if there is a gap
     before the next snapshot, or the next snapshot does not show it.
     """
-    new = _with_bounds(found.where("bad AND NOT deleted"))
-    columns = (*KEY, "kind", *_BOUND_COLUMNS)
-    over = _over_already(spark, sources).select(*columns)
-    return _with_actor(spark, over.unionByName(new.select(*columns)), actions)
-
-
-def _over_already(spark: Any, sources: HistorySources) -> Any:
-    """The incidents of the earlier run that later snapshots cannot change: all but those that it carried over."""
-    carried = sources.carried(spark, HISTORY_STATES).where("bad").withColumnRenamed("first_number", "number")
-    begun = carried.join(sources.moments(spark), ["cluster_id", "number"])
-    same = [*KEY, "kind", "began_at"]
-    begun = begun.withColumnRenamed("at", "began_at").select(*same)
-    return sources.carried(spark, INCIDENTS).join(begun, same, "left_anti")
-
-
-def _with_bounds(found: Any) -> Any:
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    steps = {
-        "outcome": (
-            f"CASE WHEN {_CLOSED} AND next_bad IS NULL THEN 'unknown'"
-            f" WHEN {_CLOSED} AND next_deleted THEN 'deleted' WHEN {_CLOSED} THEN 'recovered'"
-            " WHEN next_segment IS NULL AND newest AND NOT vanished THEN 'ongoing' ELSE 'unknown' END"
-        ),
-        "ended_at": f"CASE WHEN {_CLOSED} AND next_bad IS NOT NULL THEN next_began_at END",
-        # The last snapshot that still shows it: the one before the end, or the last before the gap.
-        "last_seen_at": (
-            f"CASE WHEN {_CLOSED} THEN next_sound_at WHEN vanished THEN other_full.before ELSE segment_end END"
-        ),
+    at = np.flatnonzero((found.state == BAD) & ~found.deleted)
+    ends = _ends(found, at, moments)
+    row, bounded = found.row[at], ends.ended != NEVER
+    columns = {
+        **_keys(partitions, row, kind, moments),
+        "began_at": _time(ends.began),
+        "last_seen_at": _time(ends.last_seen),
+        "ended_at": _time(ends.ended),
+        "at_least_s": _seconds(ends.began, ends.last_seen, ends.last_seen != NEVER),
+        "at_most_s": _seconds(ends.sound, ends.ended, bounded & (ends.sound != NEVER)),
+        "outcome": names_of(OUTCOMES, ends.outcome).cast(pa.string()),
+        "how": _how(kind, ends.outcome, partitions, row, found.leader[_after(at, found)]),
+        **{name: pa.nulls(len(at), pa.string()) for name in _ACTOR},
     }
-    for name, expression in steps.items():
-        found = found.withColumn(name, f.expr(expression))
-    return found.withColumns(
-        {
-            "at_least_s": f.expr("cast(unix_micros(last_seen_at) - unix_micros(began_at) AS double) / 1e6"),
-            "at_most_s": f.expr("cast(unix_micros(ended_at) - unix_micros(sound_at) AS double) / 1e6"),
-            "how": f.expr(
-                "CASE WHEN outcome <> 'recovered' OR kind <> 'offline' THEN NULL"
-                " WHEN array_contains(isr, next_leader) THEN 'elected from the ISR'"
-                " WHEN array_contains(elr, next_leader) THEN 'elected from the ELR'"
-                " ELSE 'elected outside ISR and ELR' END"
-            ),
-        }
+    return pa.table(columns, schema=without_run(INCIDENTS))
+
+
+def _ends(found: Islands, at: Array, moments: MomentColumns) -> Ends:
+    closed, vanished = found.closed[at], found.vanished_at[at] >= 0
+    after = _after(at, found)
+    following, begun_after = found.state[after], found.first[after]
+    ongoing = ~found.follows[at] & moments.newest[found.last[at]] & ~vanished
+    outcome = np.select(
+        [closed & (following == UNKNOWN), closed & found.deleted[after], closed, ongoing],
+        [_UNKNOWN, _DELETED, _RECOVERED, _ONGOING],
+        default=_UNKNOWN,
+    )
+    return Ends(
+        outcome,
+        moments.at[found.first[at]],
+        # The last snapshot that still shows it: the one before the end, or the last before the gap.
+        np.select(
+            [closed, vanished],
+            [moments.before[begun_after], moments.before[found.vanished_at[at]]],
+            default=moments.segment_end[found.first[at]],
+        ),
+        np.where(closed & (following != UNKNOWN), moments.at[begun_after], NEVER),
+        found.sound_at[at],
     )
 
 
-def _with_actor(spark: Any, found: Any, actions: Sequence[tuple[Any, ...]]) -> Any:
-    """Adds who recovered it: the journal's last action on that partition between the start of the incident
+def _after(at: Array, found: Islands) -> Array:
+    """The place of the next island of each; of the last one anything."""
+    return (at + 1) % max(len(found.state), 1)
+
+
+def _how(kind: int, outcome: Array, partitions: Partitions, row: Array, leader: Array) -> Any:
+    if KINDS[kind] != "offline":
+        return pa.nulls(len(row), pa.string())
+    isr, elr = (_among(column.take(pa.array(row)), leader) for column in (partitions.isr, partitions.elr))
+    way = np.select([isr, elr], [_ISR, _ELR], default=_OUTSIDE)
+    named = pa.array(way.astype(np.int32), mask=outcome != _RECOVERED)
+    return names_of(WAYS, named).cast(pa.string())
+
+
+def _among(lists: Any, broker: Array) -> Array:
+    members = items(lists)
+    return any_of(members.owner, numbers(members.values, -2) == broker[members.owner], len(broker))
+
+
+def states_to_carry(kind: int, found: Islands, partitions: Partitions, moments: MomentColumns) -> pa.Table:
+    """What the next run has to know of partitions for that kind."""
+    at = np.flatnonzero(carried_over(found, moments))
+    row = found.row[at]
+    begin = moments.first[partitions.cluster[row]]
+    columns = {
+        **_keys(partitions, row, kind, moments),
+        "bad": pa.array(found.state[at] == BAD, mask=found.state[at] == UNKNOWN),
+        "first_number": pa.array((found.first[at] - begin).astype(np.int32)),
+        "last_number": pa.array((found.last[at] - begin).astype(np.int32)),
+        "known_before": pa.array(found.sound_at[at] != NEVER),
+        "isr": partitions.isr.take(pa.array(row)),
+        "elr": partitions.elr.take(pa.array(row)),
+    }
+    return pa.table(columns, schema=without_run(HISTORY_STATES))
+
+
+def _keys(partitions: Partitions, row: Array, kind: int, moments: MomentColumns) -> dict[str, Any]:
+    return {
+        "cluster_id": names_of(moments.clusters, partitions.cluster[row]).cast(pa.string()),
+        "topic": partitions.topic.take(pa.array(row)).cast(pa.string()),
+        "partition": pa.array(partitions.partition[row].astype(np.int32)),
+        "kind": pa.repeat(KINDS[kind], len(row)),
+    }
+
+
+def _time(microseconds: Array) -> Any:
+    return pa.array(microseconds, mask=microseconds == NEVER).cast(MOMENT)
+
+
+def _seconds(begin: Array, end: Array, known: Array) -> Any:
+    return pa.array(np.where(known, end - begin, 0) / 1e6, mask=~known)
+
+
+def over_already(earlier: pa.Table, carried: pa.Table, moments: MomentColumns) -> pa.Table:
+    """The incidents of an earlier run that later snapshots cannot change: all but those that it carried over."""
+    begun = carried.filter(pc.fill_null(carried["bad"], False))
+    if not len(begun):
+        return earlier
+    clusters = {name: number for number, name in enumerate(moments.clusters)}
+    cluster = np.array([clusters[name] for name in begun["cluster_id"].to_pylist()], np.int64)
+    at = moments.at[moments.first[cluster] + numbers(begun["first_number"], 0)]
+    begun = begun.select(_SAME[:-1]).append_column("began_at", _time(at))
+    rows = earlier.select(_SAME).append_column("row", pa.array(np.arange(len(earlier))))
+    left = rows.join(begun, _SAME, join_type="left anti", use_threads=False)["row"]
+    return earlier.take(left)
+
+
+def with_actors(found: pa.Table, actions: Sequence[Action]) -> pa.Table:
+    """Adds who ended each incident: the journal's last action on that partition between the start of the incident
     and its end, or the last snapshot that still shows it. A later action may have ended it without a snapshot
     in between.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    table = local_rows(spark, actions, ACTIONS).alias("act")
-    same = [f.col(f"found.{name}") == f.col(f"act.{name}") for name in KEY]
-    during = f.expr(
-        "act.at >= found.began_at AND act.at <= coalesce(found.ended_at, found.last_seen_at)"
-        " AND found.kind = 'offline'"
-    )
-    joined = found.alias("found").join(f.broadcast(table), [*same, during], "left")
-    columns = [f.col(f"found.{name}").alias(name) for name in (*KEY, "kind", *_BOUND_COLUMNS)]
-    chosen = joined.groupBy(*columns).agg(
-        f.max_by("act.who", "act.at").alias("who"), f.max_by("act.how", "act.at").alias("act")
-    )
-    return chosen
-
-
-_BOUND_COLUMNS = ("began_at", "last_seen_at", "ended_at", "at_least_s", "at_most_s", "outcome", "how")
-
-
-def states_to_carry(found: Any) -> Any:
-    """What the next run has to know of partitions; ``found`` are the :func:`islands`."""
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    return found.where("carried").withColumn("known_before", f.col("sound_at").isNotNull())
+    who: list[str | None] = [None] * len(found)
+    act: list[str | None] = [None] * len(found)
+    by_partition = _by_partition(actions)
+    if by_partition:
+        topics = pa.array(sorted({topic for _, topic, _ in by_partition}))
+        asked = pc.and_(pc.is_in(found["topic"], topics), pc.equal(found["kind"], "offline"))
+        at = np.flatnonzero(asked.to_numpy())
+        keys = found.select(["cluster_id", "topic", "partition"]).take(pa.array(at)).to_pylist()
+        end = numbers(pc.coalesce(found["ended_at"], found["last_seen_at"]), NEVER)
+        begin = numbers(found["began_at"], NEVER)
+        for place, key in zip(at.tolist(), keys, strict=True):
+            during = [
+                (when, name, how)
+                for when, name, how in by_partition.get(tuple(key.values()), ())
+                if begin[place] <= when <= end[place]
+            ]
+            if during:
+                _, who[place], act[place] = max(during)
+    for name, values in zip(_ACTOR, (who, act), strict=True):
+        found = found.set_column(found.schema.get_field_index(name), name, pa.array(values, pa.string()))
+    return found
 
 
-def quarantined(spark: Any, sources: HistorySources, rows: Any) -> Any:
-    """How many rows of each cluster are broken, by reason: the state of their partitions is unknown."""
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    flaws = rows.where("flaw IS NOT NULL").selectExpr(
-        "cluster_id", "flaw AS reason", "coalesce(copies, 1L) AS rows"
-    )
-    known = sources.carried(spark, QUARANTINED_ROWS).select(*flaws.columns)
-    return flaws.unionByName(known).groupBy("cluster_id", "reason").agg(f.sum("rows").alias("rows"))
+def _by_partition(actions: Sequence[Action]) -> Mapping[tuple[Any, ...], list[tuple[int, str, str]]]:
+    found: dict[tuple[Any, ...], list[tuple[int, str, str]]] = {}
+    for cluster, topic, partition, at, who, how in actions:
+        found.setdefault((cluster, topic, partition), []).append((microseconds(at), who, how))
+    return found

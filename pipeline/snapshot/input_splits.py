@@ -8,10 +8,11 @@ split of a full snapshot leaves out the partitions that changed since, and one s
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -104,6 +105,21 @@ class InputSplit(NamedTuple):
     end: int
 
 
+class Piece(Protocol):
+    """Some bytes of a file."""
+
+    @property
+    def start(self) -> int:
+        """The first of them."""
+
+    @property
+    def end(self) -> int:
+        """The one after the last."""
+
+
+Split = TypeVar("Split", bound=Piece)
+
+
 def from_json(fields: Sequence[Any]) -> InputSplit:
     """The split that was written as JSON."""
     (cluster_id, base, names, files), uri, start, end = fields
@@ -112,8 +128,7 @@ def from_json(fields: Sequence[Any]) -> InputSplit:
 
 def split_files(clusters: Sequence[ClusterFiles], cores: int) -> list[InputSplit]:
     """The files of those states, split for this number of cores; a file without rows has no split."""
-    share = math.ceil(sum(file.size for one in clusters for file in one.full) / (A_CORE * cores))
-    size = min(max(share, SMALLEST), LARGEST)
+    size = size_of_splits(sum(file.size for one in clusters for file in one.full), cores)
     found = []
     for one in clusters:
         chain = one.chain
@@ -121,20 +136,28 @@ def split_files(clusters: Sequence[ClusterFiles], cores: int) -> list[InputSplit
         names = tuple(changes.snapshot for changes in chain.changes)
         merged = ChainSplits(chain.full.cluster_id, chain.full.snapshot, names, uris)
         for file in one.full:
-            # Splits of equal size: a small remainder would need its own task.
-            count = math.ceil(file.size / size) if file.rows else 0
-            bounds = [file.size * number // count for number in range(count)] + [file.size]
-            found += [InputSplit(merged, file.place.uri, start, end) for start, end in pairwise(bounds)]
+            found += [InputSplit(merged, file.place.uri, start, end) for start, end in cut(file, size)]
         if uris:
             found.append(InputSplit(merged, "", 0, sum(file.size for file in one.changes)))
     return found
 
 
-def pack(found: Sequence[InputSplit], cores: int) -> list[tuple[InputSplit, ...]]:
+def size_of_splits(total: int, cores: int) -> int:
+    """The size of a split, in bytes, of files with so many bytes in all."""
+    return min(max(math.ceil(total / (A_CORE * cores)), SMALLEST), LARGEST)
+
+
+def cut(file: DataFile, size: int) -> list[tuple[int, int]]:
+    """The first byte and the end of each split of the file; a file without rows has none."""
+    # Splits of equal size: a small remainder would need its own task.
+    count = math.ceil(file.size / size) if file.rows else 0
+    return list(pairwise([file.size * number // count for number in range(count)] + [file.size]))
+
+
+def pack(found: Sequence[Split], cores: int) -> list[tuple[Split, ...]]:
     """The splits of each task, in their order: many small clusters share a task, and so an output file."""
-    share = math.ceil(sum(map(_weight, found)) / (A_CORE * cores))
-    size = min(max(share, SMALLEST), LARGEST)
-    packs: list[list[InputSplit]] = []
+    size = size_of_splits(sum(map(_weight, found)), cores)
+    packs: list[list[Split]] = []
     weight = 0
     for split in found:
         weight += _weight(split)
@@ -145,7 +168,7 @@ def pack(found: Sequence[InputSplit], cores: int) -> list[tuple[InputSplit, ...]
     return [tuple(pack) for pack in packs]
 
 
-def _weight(split: InputSplit) -> int:
+def _weight(split: Piece) -> int:
     return split.end - split.start + OPENING
 
 
@@ -178,30 +201,34 @@ def read(split: InputSplit, reading: Reading) -> Iterator[Any]:
     if not split.uri:
         yield from _changed_rows(split.chain, reading)
         return
-    file, changed = storage_path(split.uri), _changed_keys(split.chain)
+    file, changed, base = storage_path(split.uri), _changed_keys(split.chain), split.chain.base
     with unreadable(file), file.open() as stream:
         parquet = pq.ParquetFile(stream)
         for group in range(parquet.num_row_groups):
-            if split.start <= _begins(parquet, group) < split.end and _has(parquet, group, split.chain.base):
-                for batch in _rows(parquet, group, split.chain.base, reading):
+            if split.start <= begins_at(parquet, group) < split.end and may_have(parquet, group, [base]):
+                for batch in _rows(parquet, group, base, reading):
                     rows = _without(batch, changed)
                     if rows.num_rows:
-                        yield _named(conformed(rows, reading.schema), split.chain, split.chain.base)
+                        yield _named(conformed(rows, reading.schema), split.chain, base)
 
 
-def _begins(parquet: Any, group: int) -> int:
+def begins_at(parquet: Any, group: int) -> int:
+    """The byte of the file at which the row group begins."""
     column = parquet.metadata.row_group(group).column(0)
     pages = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
     return int(pages)
 
 
-def _has(parquet: Any, group: int, snapshot: str) -> bool:
-    """Whether the row group may have rows of that snapshot: a compacted file has those of many."""
+def may_have(parquet: Any, group: int, snapshots: Sequence[str]) -> bool:
+    """Whether the row group may have rows of one of those snapshots, whose names ascend: a compacted file has those
+    of many.
+    """
     place = parquet.schema_arrow.get_field_index("snapshot")
     statistics = parquet.metadata.row_group(group).column(place).statistics
     if statistics is None or not statistics.has_min_max:
         return True
-    return bool(statistics.min <= snapshot <= statistics.max)
+    at = bisect_left(snapshots, statistics.min)
+    return at < len(snapshots) and bool(snapshots[at] <= statistics.max)
 
 
 def _rows(parquet: Any, group: int, base: str, reading: Reading) -> Iterator[Any]:

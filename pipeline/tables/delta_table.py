@@ -34,7 +34,10 @@ LARGE = 64 * 2**20
 COMMIT_SIZE = 256 * 1024
 """More bytes than a commit takes in the log."""
 
-_WRITTEN = WriterProperties(compression="ZSTD", max_row_group_size=50_000)
+ROW_GROUP = 50_000
+"""Rows of a row group."""
+
+_WRITTEN = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP)
 
 Result = TypeVar("Result")
 
@@ -128,7 +131,15 @@ def append(root: StoragePath, definition: TableDefinition, rows: Callable[[], An
             writer_properties=_WRITTEN,
         )
 
-    _committed(root, definition, write)
+    commit_change(root, definition, write)
+
+
+def add_columns(root: StoragePath, definition: TableDefinition) -> None:
+    """Adds the columns that a table of an earlier version lacks. Raises PipelineError."""
+    table = opened(root, definition)
+    there = set() if table is None else {field.name for field in table.schema().fields}
+    if not there.issuperset(definition.schema.names):
+        append(root, definition, definition.schema.empty_table)
 
 
 def check_room(root: StoragePath, definition: TableDefinition, size: int) -> None:
@@ -138,7 +149,7 @@ def check_room(root: StoragePath, definition: TableDefinition, size: int) -> Non
     table_place(root, definition).reserve(size + COMMIT_SIZE)
 
 
-def _committed(
+def commit_change(
     root: StoragePath, definition: TableDefinition, change: Callable[[DeltaTable], Result]
 ) -> Result | None:
     """Makes a change on the newest version, again and again while others change the same at that moment; None:
@@ -210,7 +221,7 @@ def delete_partitions(root: StoragePath, definition: TableDefinition, chosen: It
     """Removes whole partitions, each given as a condition: only the log changes. Raises PipelineError."""
     check_room(root, definition, 0)
     for condition in chosen:
-        _committed(root, definition, partial(DeltaTable.delete, predicate=condition))
+        commit_change(root, definition, partial(DeltaTable.delete, predicate=condition))
 
 
 def merge_files(root: StoragePath, definition: TableDefinition, partition: Mapping[str, str]) -> int:
@@ -245,7 +256,7 @@ def merge_files(root: StoragePath, definition: TableDefinition, partition: Mappi
             )
         return small
 
-    return _committed(root, definition, merge) or 0
+    return commit_change(root, definition, merge) or 0
 
 
 def _rows_of(

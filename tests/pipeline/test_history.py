@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.history import events, history_job, incidents
+from pipeline.history import history_job
 from pipeline.history.history_sources import HistorySources, find_history
 from pipeline.results import RunTarget
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.storage import storage_path
-from pipeline.tables.schemas import OBSERVATIONS
+from pipeline.tables.history_schemas import EVENTS
+from pipeline.tables.schemas import OBSERVATIONS, QUARANTINED_ROWS
 from recovery.model import Survey, Unknown, Why
 from tests.pipeline.partition_histories import (
     Diary,
@@ -35,9 +36,7 @@ def looked_at(diary: Diary) -> HistorySources:
 
 
 def told(spark: Any, diary: Diary, acts: list[Any] | None = None) -> list[dict[str, Any]]:
-    looked = looked_at(diary)
-    islands = incidents.islands(spark, looked, incidents.rows_of(spark, looked))
-    found = [row.asDict() for row in incidents.incidents(spark, looked, islands, acts or []).collect()]
+    found = [row.asDict() for row in history_job.history(spark, looked_at(diary), acts or []).collect()]
     return sorted(found, key=lambda row: (row["topic"], row["partition"], row["kind"], row["began_at"]))
 
 
@@ -226,11 +225,8 @@ def test_rows_that_are_broken_are_counted_and_tell_nothing(spark: Any, tmp_path:
     nameless = partition(3)._replace(state=partition(3).state._replace(topic=""))
     diary.write(1, [partition(0), partition(0), offline(1), partition(2), nameless])
     diary.write(2, [partition(0), offline(1), partition(2)])
-    looked = looked_at(diary)
-    counts = {
-        row["reason"]: row["rows"]
-        for row in incidents.quarantined(spark, looked, incidents.rows_of(spark, looked)).collect()
-    }
+    broken = history_job.history(spark, looked_at(diary), definition=QUARANTINED_ROWS).collect()
+    counts = {row["reason"]: row["rows"] for row in broken}
     assert counts == {"the partition stands in its snapshot 2 times": 2, "no topic or partition": 1}
     assert [(row["partition"], row["outcome"]) for row in told(spark, diary)] == [
         (0, "unknown"),
@@ -248,8 +244,7 @@ def test_the_quorum_brokers_and_log_dirs_stand_on_the_same_timeline(spark: Any, 
         brokers=[broker_row(1, error="EIO"), broker_row(2, fenced=True)],
         quorum=quorum_row(101, (100, 101, 103)),
     )
-    looked = looked_at(diary)
-    rows = events.events(spark, looked, events.facts(spark, looked)).collect()
+    rows = history_job.history(spark, looked_at(diary), definition=EVENTS).collect()
     found = {(row["subject"], row["was"], row["now"]) for row in rows}
     assert found == {
         ("broker 2", "up", "fenced"),

@@ -40,8 +40,7 @@ def run_history(
         done = history_job.outcome(spark, found, actions, target)
         return done._replace(asked={**done.asked, "journal": journal})
 
-    # To read many snapshots takes Java long, to continue does not.
-    result = run_job(job, JOB, body, brief=not found.read_whole)
+    result = run_job(job, JOB, body)
     show_result(job.program.screen, result, job.rows, json=job.json)
     return Status.PARTLY if result.summary["refused"] or result.summary["quarantined"] else Status.DONE
 

@@ -17,13 +17,13 @@ from pipeline.spark_session import SparkSettings
 from pipeline.storage import StoragePath, storage_path
 
 
-def run_job(job: JobOptions, name: str, body: JobBody, *, brief: bool = True) -> JobResult:
-    """Runs ``body`` on the chosen Spark cluster; a run that fails or is stopped leaves no result. ``brief``: Java
-    runs briefly. Raises PipelineError.
+def run_job(job: JobOptions, name: str, body: JobBody) -> JobResult:
+    """Runs ``body`` on the chosen Spark cluster; a run that fails or is stopped leaves no result. Raises
+    PipelineError.
     """
     made_at = now()
     target = run_target(storage_path(job.out), name, made_at, uuid.uuid4().hex[:8])
-    settings = SparkSettings(job.master, job.driver_memory, sys.stderr.isatty(), wheel=job.wheel, brief=brief)
+    settings = SparkSettings(job.master, job.driver_memory, sys.stderr.isatty(), wheel=job.wheel, brief=True)
     return carry_out(JobRun(name, target, made_at, version()), settings, body)
 
 

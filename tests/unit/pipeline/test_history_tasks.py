@@ -1,0 +1,130 @@
+"""The tasks of a history, without Spark: what they find is what one partition after the other tells."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pipeline.history import history_tasks, packed_rows
+from pipeline.history.history_sources import HistorySources, find_history
+from pipeline.history.history_splits import splits_of
+from pipeline.history.history_summary import shard_summary, whole_summary
+from pipeline.history.history_tasks import HistoryTasks
+from pipeline.snapshot.observation import SnapshotKind
+from pipeline.storage import storage_path
+from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, INCIDENTS
+from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
+from tests.pipeline.partition_histories import Diary, minute_of, offline, partition
+from tests.pipeline.random_history import RandomHistory
+from tests.pipeline.scalar_history import scalar_incidents
+
+
+def packed_of(sources: HistorySources, tasks: HistoryTasks) -> list[pa.Table]:
+    """The rows of each shard; every split is read by a task of its own."""
+    splits = ["", *(json.dumps([split]) for split in splits_of(sources, tasks.moments, 1))]
+    batches = [
+        batch for split in splits for batch in tasks.read(iter(pa.table({"splits": [split]}).to_batches()))
+    ]
+    rows = pa.Table.from_batches(batches)
+    return [rows.filter(pc.equal(rows["shard"], shard)) for shard in range(tasks.shards)]
+
+
+def found_in(sources: HistorySources, actions: Sequence[Any] = ()) -> list[dict[str, pa.Table]]:
+    tasks = history_tasks.history_tasks(sources, actions)
+    return [dict(tasks.found(packed)) for packed in packed_of(sources, tasks)]
+
+
+def rows_in(shards: Sequence[dict[str, pa.Table]], definition: TableDefinition) -> list[dict[str, Any]]:
+    return [row for found in shards for row in found[definition.name].to_pylist()]
+
+
+def told(row: Iterable[Any]) -> tuple[str, ...]:
+    """As text, with times in one zone."""
+    return tuple(str(value.astimezone(UTC) if isinstance(value, datetime) else value) for value in row)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_histories_tell_what_one_partition_after_the_other_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    # So that the partitions of a cluster are in several shards, and wait for each other in a task.
+    monkeypatch.setattr(history_tasks, "shards_of", lambda _: 3)
+    monkeypatch.setattr(packed_rows, "ROWS", 5)
+    lake, chance = storage_path(str(tmp_path)), random.Random(seed)
+    for number in range(6):
+        for write in RandomHistory(lake, f"c{number:02}", chance).writings():
+            write()
+    sources = find_history([lake])
+    shards = found_in(sources)
+    found = [told(row.values()) for row in rows_in(shards, INCIDENTS)]
+    # The last two are who acted, and how.
+    assert sorted(row[:-2] for row in found) == sorted(map(told, scalar_incidents(sources)))
+    assert len(found) > 20
+    marks = [row["cluster_id"] for row in rows_in(shards, HISTORY_MARKS)]
+    assert sorted(marks) == [name for name, one in sources.clusters.items() if one.timeline.moments]
+    assert all(found[INCIDENTS.name].num_rows for found in shards)
+
+
+def test_the_summary_has_the_first_of_all_shards_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_tasks, "shards_of", lambda _: 4)
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [partition(n) for n in range(150)])
+    diary.write(1, [offline(n) for n in range(150)], kind=SnapshotKind.CHANGES)
+    diary.write(2, [partition(n) for n in range(140)], kind=SnapshotKind.CHANGES)
+    diary.write(3, [offline(7)], kind=SnapshotKind.CHANGES)
+    shards = found_in(find_history([diary.root]))
+    assert len([1 for found in shards if found[INCIDENTS.name].num_rows]) == 4
+    parts = [
+        shard_summary(*(found[table.name] for table in (INCIDENTS, EVENTS, QUARANTINED_ROWS)))
+        for found in shards
+    ]
+    summary = whole_summary(json.loads(json.dumps(parts)))
+    assert [(row["partition"], row["at_least_s"]) for row in summary["longest"]] == [
+        *((n, 120.0) for n in range(140, 150)),
+        *((n, 0.0) for n in range(90)),
+    ]
+    assert summary["longest"][0]["began"] == "2026-01-31 12:01:00"
+    offenders = [(row["partition"], row["incidents"]) for row in summary["offenders"]]
+    assert offenders[:3] == [(7, 2), (140, 1), (141, 1)] and len(offenders) == 100
+    counts = {row["outcome"]: (row["incidents"], row["at_least_s"]) for row in summary["counts"]}
+    assert counts == {"recovered": (140, 0.0), "ongoing": (11, 1200.0)}
+
+
+def test_only_an_action_during_an_offline_incident_ended_it(tmp_path: Path) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [partition(0), partition(1)])
+    diary.write(1, [offline(0), partition(1, isr=(1,))], kind=SnapshotKind.CHANGES)
+    diary.write(3, [partition(0), partition(1)], kind=SnapshotKind.CHANGES)
+    times = [(0.5, "early"), (1.5, "first"), (2.5, "last"), (3.5, "late")]
+    acts = [("c", "orders", n, minute_of(at), who, "elect") for n in (0, 1) for at, who in times]
+    rows = rows_in(found_in(find_history([diary.root]), acts), INCIDENTS)
+    assert {row["kind"]: row["who"] for row in rows} == {"offline": "last", "under min ISR": None}
+
+
+def test_each_copy_of_a_partition_is_counted_wherever_it_was_read(tmp_path: Path) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [offline(0), partition(1), partition(1), partition(1), partition(2), partition(2)])
+    nameless = partition(3)._replace(state=partition(3).state._replace(topic=""))
+    diary.write(1, [nameless, nameless])
+    broken = Counter(
+        {
+            (row["cluster_id"], row["reason"]): row["rows"]
+            for row in rows_in(found_in(find_history([diary.root])), QUARANTINED_ROWS)
+        }
+    )
+    assert broken == {
+        ("c", "the partition stands in its snapshot 3 times"): 3,
+        ("c", "the partition stands in its snapshot 2 times"): 2,
+        ("c", "no topic or partition"): 2,
+    }
