@@ -71,7 +71,8 @@ class Packer:
 
     def add(self, what: str, rows: pa.Table, hashes: Array) -> Iterator[pa.RecordBatch]:
         """Adds rows with their hashes; packs if many are waiting."""
-        self._waiting.setdefault(what, []).append((rows, hashes))
+        if rows.num_rows:
+            self._waiting.setdefault(what, []).append((rows, hashes))
         self._rows += rows.num_rows
         if self._rows >= ROWS:
             yield from self.rest()
