@@ -41,7 +41,7 @@ Found = Mapping[str, pa.Table]
 """The rows of each table of a result, by its name, without the run."""
 
 
-class Mark(NamedTuple):
+class ClusterMark(NamedTuple):
     """Up to where a cluster has been read: see :data:`~pipeline.tables.history_schemas.HISTORY_MARKS`."""
 
     snapshot: str
@@ -58,7 +58,7 @@ class HistoryTasks:
     shards: int
     continued: tuple[str, ...]
     moments: MomentColumns
-    marks: Mapping[str, Mark]
+    marks: Mapping[str, ClusterMark]
     actions: tuple[Action, ...]
 
     def read(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -130,7 +130,7 @@ def history_tasks(sources: HistorySources, actions: Sequence[Action]) -> History
     """The tasks for those snapshots."""
     lines = {name: one.timeline for name, one in sources.clusters.items()}
     marks = {
-        name: Mark(line.moments[-1].snapshot, len(line.moments), line.digest(len(line.moments)))
+        name: ClusterMark(line.moments[-1].snapshot, len(line.moments), line.digest(len(line.moments)))
         for name, line in lines.items()
         if line.moments
     }

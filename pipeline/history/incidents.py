@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.history.islands import BAD, UNKNOWN, Islands, Partitions, carried_over
+from pipeline.history.islands import BAD, UNKNOWN, Islands, ShardPartitions, carried_over
 from pipeline.history.moment_columns import NEVER, MomentColumns, microseconds
 from pipeline.history.packed_rows import names_of, without_run
 from pipeline.history.state_rows import KINDS
@@ -38,12 +38,12 @@ class Ends(NamedTuple):
 
     outcome: Array
     began: Array
-    last_seen: Array
+    shown_until: Array
     ended: Array
     sound: Array
 
 
-def incidents(kind: int, found: Islands, partitions: Partitions, moments: MomentColumns) -> pa.Table:
+def incidents(kind: int, found: Islands, partitions: ShardPartitions, moments: MomentColumns) -> pa.Table:
     """One row per incident of that kind, without who ended it.
 
     ``at_least_s`` and ``at_most_s`` bound its duration. At least: from the first snapshot that shows it to
@@ -57,9 +57,9 @@ def incidents(kind: int, found: Islands, partitions: Partitions, moments: Moment
     columns = {
         **_keys(partitions, row, kind, moments),
         "began_at": _time(ends.began),
-        "last_seen_at": _time(ends.last_seen),
+        "last_seen_at": _time(ends.shown_until),
         "ended_at": _time(ends.ended),
-        "at_least_s": _seconds(ends.began, ends.last_seen, ends.last_seen != NEVER),
+        "at_least_s": _seconds(ends.began, ends.shown_until, ends.shown_until != NEVER),
         "at_most_s": _seconds(ends.sound, ends.ended, bounded & (ends.sound != NEVER)),
         "outcome": names_of(OUTCOMES, ends.outcome).cast(pa.string()),
         "how": _how(kind, ends.outcome, partitions, row, found.leader[_after(at, found)]),
@@ -97,7 +97,7 @@ def _after(at: Array, found: Islands) -> Array:
     return (at + 1) % max(len(found.state), 1)
 
 
-def _how(kind: int, outcome: Array, partitions: Partitions, row: Array, leader: Array) -> Any:
+def _how(kind: int, outcome: Array, partitions: ShardPartitions, row: Array, leader: Array) -> Any:
     if KINDS[kind] != "offline":
         return pa.nulls(len(row), pa.string())
     isr, elr = (_among(column.take(pa.array(row)), leader) for column in (partitions.isr, partitions.elr))
@@ -111,7 +111,9 @@ def _among(lists: Any, broker: Array) -> Array:
     return any_of(members.owner, numbers(members.values, -2) == broker[members.owner], len(broker))
 
 
-def states_to_carry(kind: int, found: Islands, partitions: Partitions, moments: MomentColumns) -> pa.Table:
+def states_to_carry(
+    kind: int, found: Islands, partitions: ShardPartitions, moments: MomentColumns
+) -> pa.Table:
     """What the next run has to know of partitions for that kind."""
     at = np.flatnonzero(carried_over(found, moments))
     row = found.row[at]
@@ -128,7 +130,7 @@ def states_to_carry(kind: int, found: Islands, partitions: Partitions, moments: 
     return pa.table(columns, schema=without_run(HISTORY_STATES))
 
 
-def _keys(partitions: Partitions, row: Array, kind: int, moments: MomentColumns) -> dict[str, Any]:
+def _keys(partitions: ShardPartitions, row: Array, kind: int, moments: MomentColumns) -> dict[str, Any]:
     return {
         "cluster_id": names_of(moments.clusters, partitions.cluster[row]).cast(pa.string()),
         "topic": partitions.topic.take(pa.array(row)).cast(pa.string()),

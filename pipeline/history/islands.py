@@ -19,7 +19,7 @@ SOUND, BAD, UNKNOWN = range(3)
 """What a snapshot says of a partition for one kind of incident. UNKNOWN: it does not show it."""
 
 
-class Partitions(NamedTuple):
+class ShardPartitions(NamedTuple):
     """The partition of each row, also of the rows of an earlier run, which come last. ``line``: a number for each
     partition.
     """
@@ -32,9 +32,9 @@ class Partitions(NamedTuple):
     elr: Any
 
 
-class Rows(NamedTuple):
+class ReadRows(NamedTuple):
     """Rows in the order of their partitions, and of each partition in the order of time. ``row``: its place in
-    :class:`Partitions`; ``leader``: -2 if it is not known.
+    :class:`ShardPartitions`; ``leader``: -2 if it is not known.
     """
 
     row: Array
@@ -58,7 +58,7 @@ class CarriedRows(NamedTuple):
 
 
 class KindRows(NamedTuple):
-    """What rows say for one kind, in the order of :class:`Rows`."""
+    """What rows say for one kind, in the order of :class:`ReadRows`."""
 
     row: Array
     line: Array
@@ -74,8 +74,8 @@ class StateRows(NamedTuple):
     copies, rows).
     """
 
-    partitions: Partitions
-    read: Rows
+    partitions: ShardPartitions
+    read: ReadRows
     carried: CarriedRows
     flaws: list[tuple[int, int, int, int]]
 
@@ -95,7 +95,7 @@ def state_rows(states: pa.Table, carried: pa.Table, moments: MomentColumns) -> S
         pa.concat_arrays([table[name].combine_chunks() for table in (states, carried)])
         for name in ("isr", "elr")
     ]
-    partitions = Partitions(cluster, topic, partition, _lines(cluster, topic, partition), *both)
+    partitions = ShardPartitions(cluster, topic, partition, _lines(cluster, topic, partition), *both)
     read, flaws = _read_rows(states, partitions)
     return StateRows(partitions, read, _carried_rows(carried, partitions, len(states), moments), flaws)
 
@@ -106,7 +106,9 @@ def _lines(cluster: Array, topic: Any, partition: Array) -> Array:
     return (np.unique(names, return_inverse=True)[1] << 32) | (partition & 0xFFFF_FFFF)
 
 
-def _read_rows(states: pa.Table, partitions: Partitions) -> tuple[Rows, list[tuple[int, int, int, int]]]:
+def _read_rows(
+    states: pa.Table, partitions: ShardPartitions
+) -> tuple[ReadRows, list[tuple[int, int, int, int]]]:
     bits, moment = numbers(states["bits"], 0), numbers(states["moment"], 0)
     named = np.flatnonzero(bits >> FLAW != NAMELESS)
     order = named[np.lexsort((moment[named], partitions.line[named]))]
@@ -124,7 +126,7 @@ def _read_rows(states: pa.Table, partitions: Partitions) -> tuple[Rows, list[tup
         np.concatenate([copies, np.ones(len(nameless), np.int64)]),
     )
     leader = numbers(states["leader"], -2)[row]
-    return Rows(row, line[first], moment[first], bits[: len(row)], leader), flaws
+    return ReadRows(row, line[first], moment[first], bits[: len(row)], leader), flaws
 
 
 def _counted(cluster: Array, flaw: Array, copies: Array) -> list[tuple[int, int, int, int]]:
@@ -141,7 +143,7 @@ def _counted(cluster: Array, flaw: Array, copies: Array) -> list[tuple[int, int,
 
 
 def _carried_rows(
-    carried: pa.Table, partitions: Partitions, before: int, moments: MomentColumns
+    carried: pa.Table, partitions: ShardPartitions, before: int, moments: MomentColumns
 ) -> CarriedRows:
     """``before``: how many rows of other kinds come first in ``partitions``."""
     row = before + np.arange(len(carried))

@@ -105,7 +105,7 @@ class InputSplit(NamedTuple):
     end: int
 
 
-class Piece(Protocol):
+class FilePiece(Protocol):
     """Some bytes of a file."""
 
     @property
@@ -117,7 +117,7 @@ class Piece(Protocol):
         """The one after the last."""
 
 
-Split = TypeVar("Split", bound=Piece)
+Split = TypeVar("Split", bound=FilePiece)
 
 
 def from_json(fields: Sequence[Any]) -> InputSplit:
@@ -168,7 +168,7 @@ def pack(found: Sequence[Split], cores: int) -> list[tuple[Split, ...]]:
     return [tuple(pack) for pack in packs]
 
 
-def _weight(split: Piece) -> int:
+def _weight(split: FilePiece) -> int:
     return split.end - split.start + OPENING
 
 

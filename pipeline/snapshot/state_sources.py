@@ -23,7 +23,7 @@ from pipeline.snapshot.input_splits import ClusterFiles
 from pipeline.snapshot.observation import Observation
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened
-from pipeline.tables.schemas import PARTITION_STATES, TableDefinition
+from pipeline.tables.schemas import PARTITION_STATES
 from pipeline.tables.spark_tables import local_rows, read_table
 
 KEY = ("cluster_id", "topic", "partition")
@@ -188,12 +188,7 @@ def _checked(sources: Sources) -> Sources:
 _IDENTITY = pa.schema([PARTITION_STATES.schema.field(name) for name in ("cluster_id", "snapshot")])
 
 
-def rows_of_snapshots(
-    spark: Any,
-    chosen: Iterable[tuple[StoragePath, Sequence[Observation]]],
-    definition: TableDefinition = PARTITION_STATES,
-    damaged: Sequence[str] = (),
-) -> Any:
+def rows_of_snapshots(spark: Any, chosen: Iterable[tuple[StoragePath, Sequence[Observation]]]) -> Any:
     """The rows of those snapshots (at least one) as they were written, read by Spark. Rows that no observation
     names do not count.
     """
@@ -205,7 +200,7 @@ def rows_of_snapshots(
     frames = []
     for root, observations in roots.values():
         names = local_rows(spark, [one.identity for one in observations], _IDENTITY)
-        rows = read_table(spark, root, definition, damaged)
+        rows = read_table(spark, root, PARTITION_STATES)
         # Of the partitions of the table, only these are read.
         rows = rows.where(f.col("cluster_id").isin(sorted({one.cluster_id for one in observations})))
         rows = rows.where(f.col("day").isin(sorted({one.day for one in observations})))

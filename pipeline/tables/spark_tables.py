@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import create, data_files, opened, table_place
+from pipeline.tables.delta_table import create, opened, table_place
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import TableDefinition
 
@@ -23,24 +23,13 @@ def local_rows(spark: Any, rows: Sequence[Sequence[Any]], schema: pa.Schema) -> 
     return spark.createDataFrame(pa.table(arrays, schema=schema), None if rows else ddl(schema))
 
 
-def read_table(
-    spark: Any, root: StoragePath, definition: TableDefinition, damaged: Collection[str] = ()
-) -> Any:
-    """The rows of the table; a column that it lacks is null. ``damaged``: URIs of files that are left out.
-
-    Raises PipelineError if the table cannot be opened.
-    """
+def read_table(spark: Any, root: StoragePath, definition: TableDefinition) -> Any:
+    """The rows of the table; a column that it lacks is null. Raises PipelineError if the table cannot be opened."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    table = opened(root, definition)
-    if table is None:
+    if opened(root, definition) is None:
         return local_rows(spark, (), definition.schema)
     place = table_place(root, definition)
-    files = data_files(root, definition, table) if damaged else []
-    if not set(damaged).isdisjoint(file.place.uri for file in files):
-        sound = [file.place.hadoop for file in files if file.place.uri not in damaged]
-        reader = spark.read.schema(ddl(definition.schema)).option("basePath", place.hadoop)
-        return reader.parquet(*sound) if sound else local_rows(spark, (), definition.schema)
     rows = spark.read.format("delta").load(place.hadoop)
     there = set(rows.columns)
     typed = spark.createDataFrame([], ddl(definition.schema)).schema

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipeline.storage import StoragePath, storage_path
-from pipeline.tables.delta_table import ROW_GROUP, add_columns, commit_change
+from pipeline.tables.delta_table import ROW_GROUP, add_columns, commit_change, explained
 from pipeline.tables.schemas import TableDefinition
 
 
@@ -35,7 +35,7 @@ def write_file(root: str, definition: TableDefinition, run_id: str, rows: pa.Tab
     # Delta's readers take the run from the directory's name.
     path = f"run_id={run_id}/{uuid4()}.zstd.parquet"
     place = storage_path(root) / definition.name / path
-    with place.create() as stream:
+    with explained(place), place.create() as stream:
         pq.write_table(rows, stream, ROW_GROUP, compression="zstd", store_schema=False)
     info = place.files.get_file_info(place.path)
     return TaskFile(path, info.size, len(rows), (info.mtime_ns or 0) // 1_000_000)
