@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline.snapshot.input_splits import ClusterFiles, Reading, from_json, pack, read_pack, split_files
+from pipeline.snapshot.input_splits import ClusterFiles, Reading, pack, read_pack, split_files
 from pipeline.snapshot.state_sources import KEY, Sources
-from pipeline.spark_tasks import TaskSource, answers, parallelism
+from pipeline.spark_tasks import answers, parallelism
 from pipeline.tables.schema_conversion import ddl
 
 
-class RowTasks(TaskSource):
-    """A task is a list of splits; its answer is what :meth:`computed` makes of their rows."""
+class RowTasks(ABC):
+    """What is computed of rows. ``options``: what it needs besides them, as text; it is sent to the workers."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = options
 
     @property
     @abstractmethod
@@ -30,32 +32,6 @@ class RowTasks(TaskSource):
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The answer, in batches."""
 
-    def schema(self) -> str:
-        return ddl(self.computed_schema)
-
-    def answered(self, task: Any) -> Iterator[Any]:
-        return self.computed(read_pack([from_json(split) for split in task], self.reading))
-
-
-class StateTasks(RowTasks):
-    """The rows of the states themselves. Takes the option ``reading``: as JSON, a :class:`Reading`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "ktriage-states"
-
-    @property
-    def reading(self) -> Reading:
-        columns, unread, leaderless = json.loads(self.options["reading"])
-        return Reading(frozenset(columns), frozenset(unread), leaderless)
-
-    @property
-    def computed_schema(self) -> Any:
-        return self.reading.named
-
-    def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
-        return iter(batches)
-
 
 def compute(
     spark: Any, sources: Sources, tasks: type[RowTasks], options: Mapping[str, str], duplicates: Any | None
@@ -66,27 +42,28 @@ def compute(
     through Spark, which removes them.
     """
     mixed = set() if duplicates is None else _clusters(duplicates)
+    computing = tasks(dict(options))
+    reading, schema = computing.reading, computing.computed_schema
     whole = [one for one in sources.clusters if one.chain.full.cluster_id not in mixed]
-    found = _read(spark, whole, tasks, options)
+    found = _of_splits(spark, whole, reading, computing.computed, schema)
     if duplicates is None:
         return found
-    computing = tasks(dict(options))
-    columns, unread, leaderless = computing.reading
-    reading = json.dumps([sorted(columns), sorted(unread), leaderless])
     merged = [one for one in sources.clusters if one.chain.full.cluster_id in mixed]
-    rows = _read(spark, merged, StateTasks, {"reading": reading})
+    rows = _of_splits(spark, merged, reading, iter, reading.named)
     once = rows.join(duplicates.select(*KEY), list(KEY), "left_anti").select(*rows.columns)
-    return found.unionByName(once.mapInArrow(computing.computed, computing.schema()))
+    return found.unionByName(once.mapInArrow(computing.computed, ddl(schema)))
 
 
-def _read(
-    spark: Any, clusters: Sequence[ClusterFiles], tasks: type[RowTasks], options: Mapping[str, str]
+def _of_splits(
+    spark: Any,
+    clusters: Sequence[ClusterFiles],
+    reading: Reading,
+    computed: Callable[[Iterable[Any]], Iterator[Any]],
+    schema: Any,
 ) -> Any:
     cores = parallelism(spark)
     packs = pack(split_files(clusters, cores), cores)
-    if not packs:
-        return spark.createDataFrame([], tasks(dict(options)).schema())
-    return answers(spark, tasks, packs, options)
+    return answers(spark, packs, lambda splits: computed(read_pack(splits, reading)), schema)
 
 
 def _clusters(duplicates: Any) -> set[str]:

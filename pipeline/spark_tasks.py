@@ -1,47 +1,34 @@
-"""Python tasks on Spark as data sources: a partition is a task, and its rows are the answer.
+"""Python tasks on Spark: a row of a range is a task, and its rows are the answer.
 
-So a task gets Arrow batches without a conversion by Spark, and needs no RDD, which Spark Connect does not have.
+So a task gets no rows from Spark, and needs no RDD, which Spark Connect does not have. A data source in Python
+would do the same, but Spark starts four more Python processes to plan it.
 """
 
 from __future__ import annotations
 
-import json
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from pipeline.tables.schema_conversion import ddl
+
+Task = TypeVar("Task")
 
 
-class TaskSource(DataSource):
-    """Takes the option ``tasks``, a list as JSON; each item is a task."""
+def answers(spark: Any, tasks: Sequence[Task], answered: Callable[[Task], Iterator[Any]], schema: Any) -> Any:
+    """The batches that ``answered`` makes of each task, as a DataFrame; they have that schema of Arrow. Every
+    worker gets all tasks.
+    """
+    if not tasks:
+        return spark.createDataFrame([], ddl(schema))
 
-    @abstractmethod
-    def answered(self, task: Any) -> Iterator[Any]:
-        """The rows of one task in the form of ``schema()``: as tuples, or as Arrow batches."""
+    def of_numbers(batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from answered(tasks[number])
 
-    def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
-        return _TaskReader(self)
-
-
-class _TaskReader(DataSourceReader):
-    def __init__(self, source: TaskSource) -> None:
-        self._source = source
-
-    def partitions(self) -> list[InputPartition]:
-        return [InputPartition(task) for task in json.loads(self._source.options["tasks"])]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        yield from self._source.answered(partition.value)
-
-
-def answers(
-    spark: Any, source: type[TaskSource], tasks: Sequence[Any], options: Mapping[str, str] | None = None
-) -> Any:
-    """The rows of all tasks (at least one)."""
-    spark.dataSource.register(source)
-    return spark.read.format(source.name()).options(tasks=json.dumps(tasks), **(options or {})).load()
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(of_numbers, ddl(schema))
 
 
 def parallelism(spark: Any) -> int:

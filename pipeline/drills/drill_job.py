@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.drills.drill_grid import Grid, tasks
 from pipeline.drills.paired_comparison import compare_paired, read_incidents
 from pipeline.results import RunTarget
-from pipeline.tables.schemas import DRILL_COMPARED, DRILL_INCIDENTS, MEASURES
+from pipeline.tables.schemas import DRILL_COMPARED, DRILL_INCIDENT, DRILL_INCIDENTS, MEASURES
 from pipeline.tables.spark_tables import rows_of_run, write_rows
 
 Z_95 = 1.96
@@ -18,12 +18,12 @@ Z_95 = 1.96
 
 def run_grid(spark: Any, grid: Grid, target: RunTarget) -> None:
     """Runs every case and writes its rows. A case that fails is a row, never a failed task."""
-    from pipeline.drills.drill_tasks import DrillTasks  # noqa: PLC0415  # needs an extra
+    from pipeline.drills.drill_tasks import incidents  # noqa: PLC0415  # needs an extra
     from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415
 
     pieces = list(tasks(grid))
     slices = max(1, min(len(pieces), parallelism(spark) * 16))
-    found = answers(spark, DrillTasks, [pieces[start::slices] for start in range(slices)])
+    found = answers(spark, [pieces[start::slices] for start in range(slices)], incidents, DRILL_INCIDENT)
     write_rows(found, target.root, DRILL_INCIDENTS, target.run_id)
 
 

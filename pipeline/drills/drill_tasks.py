@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from pipeline.drills.drill_grid import DrillTask, run_task
-from pipeline.spark_tasks import TaskSource
-from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import DRILL_INCIDENT
 
 
-class DrillTasks(TaskSource):
-    """A task is a list of :class:`~pipeline.drills.drill_grid.DrillTask`; a row is an incident."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "ktriage-drill"
-
-    def schema(self) -> str:
-        return ddl(DRILL_INCIDENT)
-
-    def answered(self, task: Any) -> Iterator[tuple[Any, ...]]:
-        for cell in task:
-            yield from map(tuple, run_task(DrillTask(*cell)))
+def incidents(task: Sequence[DrillTask]) -> Iterator[Any]:
+    """A row for each incident, in batches of :data:`~pipeline.tables.schemas.DRILL_INCIDENT`."""
+    for cell in task:
+        rows = [dict(zip(DRILL_INCIDENT.names, row, strict=True)) for row in run_task(cell)]
+        yield pa.RecordBatch.from_pylist(rows, DRILL_INCIDENT)

@@ -21,10 +21,6 @@ UNREAD = frozenset({"log_dir", "size"})
 class PlanTasks(RowTasks):
     """Plans rows by the options ``ranking`` and ``strategy``; ``everything``: "true" for online partitions too."""
 
-    @classmethod
-    def name(cls) -> str:
-        return "ktriage-plan"
-
     @property
     def reading(self) -> Reading:
         return Reading(READ, UNREAD, leaderless=self.options["everything"] != "true")

@@ -1,0 +1,109 @@
+"""Which clusters have a partition more than once in a snapshot.
+
+A cluster's files go to one task, which reads nothing but the keys of the rows. So
+nothing is shuffled, the answer is exact, and only clusters that have duplicates are looked at by Spark
+(:mod:`pipeline.plan.duplicate_rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.plan.duplicate_rows import find_duplicates
+from pipeline.snapshot.input_splits import A_CORE, OPENING, ClusterFiles
+from pipeline.snapshot.state_sources import Sources
+from pipeline.spark_tasks import answers, parallelism
+from pipeline.storage import storage_path
+from pipeline.tables.delta_table import unreadable
+from recovery.arrays.nested_arrays import Array, numbers, valid
+
+_FOUND = pa.schema([("cluster_id", pa.string())])
+_NAMES = ["snapshot", "topic"]
+_PAIRS = 2**31
+"""More pairs of snapshot and topic do not fit beside a partition into 64 bits."""
+
+
+class WrittenRows(NamedTuple):
+    """A cluster's snapshots, and the URIs of the files that may have their rows."""
+
+    cluster_id: str
+    snapshots: tuple[str, ...]
+    uris: tuple[str, ...]
+
+
+def duplicates_of(spark: Any, sources: Sources) -> Any | None:
+    """As :func:`~pipeline.plan.duplicate_rows.find_duplicates`, which looks only at clusters that have some."""
+    cores = parallelism(spark)
+    groups = _grouped(sources.clusters, cores)
+    rows = answers(spark, groups, _repeating, _FOUND).collect()
+    repeating = {row["cluster_id"] for row in rows}
+    clusters = tuple(one for one in sources.clusters if one.chain.full.cluster_id in repeating)
+    return find_duplicates(spark, Sources(clusters, ())) if clusters else None
+
+
+def _grouped(clusters: Sequence[ClusterFiles], cores: int) -> list[list[WrittenRows]]:
+    """The clusters of each task, of about the same size together."""
+    weights = [sum(file.size + OPENING for file in one.files) for one in clusters]
+    share = sum(weights) / (A_CORE * cores)
+    groups: list[list[WrittenRows]] = []
+    size = 0.0
+    for one, weight in zip(clusters, weights, strict=True):
+        if not groups or size + weight > share:
+            groups.append([])
+            size = 0.0
+        size += weight
+        names = tuple(observation.snapshot for observation in one.chain.observations)
+        uris = tuple(file.place.uri for file in one.files)
+        groups[-1].append(WrittenRows(one.chain.full.cluster_id, names, uris))
+    return groups
+
+
+def _repeating(group: Sequence[WrittenRows]) -> Iterator[Any]:
+    found = [one.cluster_id for one in group if has_duplicates(one)]
+    yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], schema=_FOUND)
+
+
+def has_duplicates(written: WrittenRows) -> bool:
+    """Whether two rows of one snapshot are of one partition; a row without a key is not a duplicate. Raises
+    PipelineError with the file's name if it cannot be read.
+    """
+    read = [_keys(uri) for uri in written.uris]
+    tables = [table for table in read if table is not None]
+    if not tables:
+        return False
+    table = pa.concat_tables(tables).combine_chunks()
+    snapshot, topic = (table[name].combine_chunks() for name in _NAMES)
+    wanted = np.isin(snapshot.dictionary.to_pylist(), written.snapshots)
+    topics, partition = len(topic.dictionary), table["partition"].combine_chunks()
+    if len(wanted) * topics >= _PAIRS:
+        return True
+    named = valid(snapshot) & valid(topic) & valid(partition)
+    of_snapshot = numbers(snapshot.indices, 0)
+    named &= wanted[of_snapshot] if len(wanted) else False
+    key = ((of_snapshot * topics + numbers(topic.indices, 0)) << 32) | (numbers(partition, 0) & 0xFFFFFFFF)
+    return _repeats(key[named])
+
+
+def _repeats(key: Array) -> bool:
+    if (key[1:] > key[:-1]).all():
+        return False
+    ordered = np.sort(key, kind="stable")
+    return bool((ordered[1:] == ordered[:-1]).any())
+
+
+def _keys(uri: str) -> pa.Table | None:
+    """The keys of the file's rows; None: it lacks a column of them."""
+    file = storage_path(uri)
+    with unreadable(file), file.open() as stream:
+        parquet = pq.ParquetFile(stream)
+        if not {*_NAMES, "partition"} <= set(parquet.schema_arrow.names):
+            return None
+        coded = pq.ParquetFile(stream, metadata=parquet.metadata, read_dictionary=_NAMES)
+        table = coded.read([*_NAMES, "partition"], use_threads=False)
+    text = pa.dictionary(pa.int32(), pa.string())
+    return table.cast(pa.schema([*((name, text) for name in _NAMES), ("partition", pa.int64())]))
