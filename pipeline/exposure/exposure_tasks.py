@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipeline.exposure.failure_counts import COUNTS, FailureCounts
+from pipeline.exposure.count_merging import PACKED, packed
+from pipeline.exposure.failure_counts import FailureCounts
 from pipeline.exposure.fix_candidates import CANDIDATES, FixCandidates, Goal
 from pipeline.exposure.what_if import what_if_from
 from pipeline.plan.row_checks import COLUMNS
@@ -16,16 +17,13 @@ from pipeline.snapshot.input_splits import Reading
 
 class ExposureTasks(RowTasks):
     """Counts the effects of failures. Takes the options ``racks``: as JSON, for each cluster its brokers' racks, as
-    a list of (broker, rack); and ``what_if``: as JSON, :attr:`~pipeline.exposure.what_if.WhatIf.asked`.
+    a list of (broker, rack); ``what_if``: as JSON, :attr:`~pipeline.exposure.what_if.WhatIf.asked`; and ``parts``:
+    into how many the counts are divided.
     """
-
-    @classmethod
-    def name(cls) -> str:
-        return "ktriage-exposure"
 
     @property
     def computed_schema(self) -> Any:
-        return COUNTS
+        return PACKED
 
     @property
     def reading(self) -> Reading:
@@ -34,17 +32,13 @@ class ExposureTasks(RowTasks):
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         racks = {name: dict(brokers) for name, brokers in json.loads(self.options["racks"]).items()}
         what_if = what_if_from(json.loads(self.options["what_if"]))
-        return FailureCounts(racks, what_if).counted(batches)
+        return packed(FailureCounts(racks, what_if).counted(batches), int(self.options["parts"]))
 
 
 class FixTasks(RowTasks):
     """Finds what could be changed. Takes the options ``racks``, as :class:`ExposureTasks`, with every broker; and
     ``goal``.
     """
-
-    @classmethod
-    def name(cls) -> str:
-        return "ktriage-fixes"
 
     @property
     def computed_schema(self) -> Any:

@@ -5,12 +5,13 @@ them, or another min ISR.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.exposure.cluster_brokers import brokers_of
-from pipeline.exposure.exposure_job import quarantined
+from pipeline.exposure.exposure_job import append_rows
+from pipeline.exposure.exposure_summary import quarantined
 from pipeline.exposure.fix_choice import MIN_ISR, NOT_FIXED, FixLimits, fixes_of_cluster
-from pipeline.plan import duplicate_rows
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobOutput, RunTarget
 from pipeline.snapshot.state_sources import Sources
@@ -24,20 +25,21 @@ WORST = 10
 
 def outcome(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> JobOutput:
     """Runs the job and makes its summary. Raises PipelineError if no cluster can be read."""
-    sources, _ = leaving_out_undecodable(
+    sources, flaws = leaving_out_undecodable(
         spark, sources, target.discard, lambda found: run(spark, found, target, limits)
     )
-    return JobOutput(sources.asked | {"fixes": limits.asked}, summarise(spark, sources, target))
+    return JobOutput(sources.asked | {"fixes": limits.asked}, summarise(spark, sources, target, flaws))
 
 
-def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> None:
-    """Writes every fix, every partition that stays exposed with the reason, and the broken rows."""
+def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> list[Mapping[str, Any]]:
+    """Writes every fix, every partition that stays exposed with the reason, and the broken rows; returns these."""
     from pipeline.exposure.exposure_tasks import FixTasks  # noqa: PLC0415  # needs an extra
+    from pipeline.repeated_partitions import duplicates_of  # noqa: PLC0415
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
     brokers = brokers_of(sources)
     racks = {name: [(row["id"], row["rack"]) for row in rows] for name, rows in brokers.items()}
-    twice = duplicate_rows.find_duplicates(spark, sources)
+    twice = duplicates_of(spark, sources)
     options = {"racks": json.dumps(racks), "goal": limits.goal.value}
     found = compute(spark, sources, FixTasks, options, twice).persist()
 
@@ -48,14 +50,17 @@ def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> N
         sound = found.where(f"kind <> '{QUARANTINED}'")
         fixed = sound.groupBy("cluster_id").applyInArrow(fixes, ddl(FIX))
         write_rows(fixed, target.root, FIXES, target.run_id)
-        broken = found.where(f"kind = '{QUARANTINED}'")
-        broken = broken.selectExpr("cluster_id", "why AS reason", "partitions AS copies")
-        write_rows(quarantined(broken, twice), target.root, QUARANTINED_ROWS, target.run_id)
+        broken = found.where(f"kind = '{QUARANTINED}'").select("cluster_id", "why", "partitions")
+        flaws = quarantined([tuple(row) for row in broken.collect()], twice)
+        append_rows(target, QUARANTINED_ROWS, flaws)
+        return flaws
     finally:
         found.unpersist()
 
 
-def summarise(spark: Any, sources: Sources, target: RunTarget) -> dict[str, Any]:
+def summarise(
+    spark: Any, sources: Sources, target: RunTarget, flaws: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """Of each cluster: counts by kind of fix, the ten failures that take most with and without the fixes, the first
     fixes, and why partitions stay exposed.
     """
@@ -82,14 +87,13 @@ def summarise(spark: Any, sources: Sources, target: RunTarget) -> dict[str, Any]
         first = Window.partitionBy("cluster_id", settings).orderBy(f.desc("partitions"), "place", "topic")
         listed = rows.where(f"place IS NOT NULL OR kind = '{MIN_ISR}'")
         listed = listed.withColumn("rank", f.row_number().over(first)).where(f"rank <= {WORST}")
-        flaws = rows_of_run(spark, target.root, QUARANTINED_ROWS, target.run_id).drop("run_id")
         return {
             "kinds": _collected(kinds.orderBy("cluster_id", "kind", "saves")),
             "failures": _collected(counted.orderBy("cluster_id", "rank")),
             "fixes": _collected(listed.orderBy("cluster_id", f.desc("kind"), "rank")),
             "reasons": _collected(reasons.orderBy("cluster_id", f.desc("count"))),
             "refused": [refused._asdict() for refused in sources.refused],
-            "quarantined": _collected(flaws.orderBy("cluster_id", "reason")),
+            "quarantined": flaws,
         }
     finally:
         rows.unpersist()

@@ -30,6 +30,7 @@ _PLAIN = {
     pa.float64(): "double",
     pa.string(): "string",
     pa.bool_(): "boolean",
+    pa.binary(): "binary",
     pa.date32(): "date",
     MOMENT: "timestamp",
 }

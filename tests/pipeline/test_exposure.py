@@ -16,6 +16,7 @@ from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
 from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.exposure import exposure_job
+from pipeline.exposure.count_merging import WORST
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
 from pipeline.results import RunTarget
 from pipeline.snapshot.observation import SnapshotKind
@@ -220,7 +221,7 @@ def test_the_summary_holds_the_ten_worst_and_no_more(exposed: Any) -> None:
     told = exposed[1]
     kinds = {(row["kind"], row["together"]) for row in told["worst"]}
     assert {("broker", 1), ("broker", 2), ("rack", 1), ("rack", 2), ("log dir", 1)} <= kinds
-    assert all(row["place"] <= exposure_job.WORST for row in [*told["worst"], *told["topics"]])
+    assert all(row["place"] <= WORST for row in [*told["worst"], *told["topics"]])
     assert told["quarantined"] == []
     (fleet,) = told["fleet"]
     worst = max(row["acknowledged_at_risk"] for row in told["worst"] if row["together"] == 1)

@@ -1,0 +1,118 @@
+"""What the driver receives of an exposure run: the worst failures and topics, the answers and the broken rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pipeline.exposure.count_merging import WORST
+from pipeline.exposure.failure_counts import TOPIC
+from pipeline.exposure.fleet import COUNTED, DETAILED
+from pipeline.exposure.what_if import WHAT_IF, WhatIf
+from pipeline.plan.row_checks import QUARANTINED
+from pipeline.tables.schemas import EFFECTS
+
+_Row = Mapping[str, Any]
+
+_ORDER = ("acknowledged_at_risk", "offline", "under_min_isr", "partitions")
+
+
+class SummaryRows(NamedTuple):
+    """Rows of :data:`~pipeline.exposure.count_merging.MERGED`; ``single``: each cluster's worst single failure.
+    ``listed``: those with a place, None: of more clusters than are detailed.
+    """
+
+    single: Sequence[_Row]
+    answers: Sequence[_Row]
+    broken: Sequence[_Row]
+    listed: Sequence[_Row] | None
+
+    @classmethod
+    def of(cls, total: Any, clusters: int) -> SummaryRows:
+        """Collects them from the sums of those clusters."""
+        few = clusters <= DETAILED
+        wanted = f"failures_offline IS NOT NULL OR kind IN ('{WHAT_IF}', '{QUARANTINED}')"
+        rows = _collected(total.where(f"{wanted} OR place IS NOT NULL" if few else wanted))
+        return cls(
+            [row for row in rows if row["failures_offline"] is not None],
+            [row for row in rows if row["kind"] == WHAT_IF],
+            [row for row in rows if row["kind"] == QUARANTINED],
+            [row for row in rows if row["place"] is not None] if few else None,
+        )
+
+    @property
+    def worst_of_clusters(self) -> dict[str, _Row]:
+        """For :func:`pipeline.exposure.fleet.fleet_rows`."""
+        names = (*COUNTED, "kind", "failed", "failures_offline", "failures_at_risk")
+        return {row["cluster_id"]: {name: row[name] for name in names} for row in self.single}
+
+    def worst(self, total: Any, clusters: Collection[str]) -> dict[str, list[_Row]]:
+        """Of those clusters the ten worst failures of each kind, single ones and pairs apart, and the ten worst
+        topics.
+        """
+        rows = self.listed
+        if rows is None:
+            from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+            rows = _collected(
+                total.where("place IS NOT NULL").where(f.col("cluster_id").isin(list(clusters)))
+            )
+        failures: list[_Row] = [
+            _told(row, "kind", "failed") | {"together": len(row["failed"]), "place": row["place"]}
+            for row in rows
+            if row["kind"] != TOPIC
+        ]
+        failures.sort(key=lambda row: (row["cluster_id"], row["together"], row["kind"], row["place"]))
+        return {"worst": failures, "topics": _worst_topics([row for row in rows if row["kind"] == TOPIC])}
+
+    def answered(self, what_if: WhatIf, clusters: Collection[str]) -> list[_Row]:
+        """The answer for each question and cluster. Without a row, no partition with a leader is on what is
+        lost.
+        """
+        found = {
+            (row["cluster_id"], row["failed"][0]): _told(row, "kind", "failed") | {"together": 1}
+            for row in self.answers
+        }
+        nothing = {"kind": WHAT_IF, "together": 1} | dict.fromkeys(EFFECTS, 0)
+        return [
+            found.get((name, text), nothing | {"cluster_id": name, "failed": [text]})
+            for name in sorted(clusters)
+            for text in what_if.questions
+        ]
+
+
+def quarantined(broken: Sequence[tuple[str, str, int]], twice: Any | None) -> list[_Row]:
+    """How many rows of each cluster are broken and not counted, by reason. ``broken``: (cluster, reason, rows);
+    ``twice``: rows of duplicate partitions.
+    """
+    found: dict[tuple[str, str], int] = {}
+    copies = [] if twice is None else twice.groupBy("cluster_id", "reason").agg({"copies": "sum"}).collect()
+    for cluster_id, reason, rows in (*broken, *map(tuple, copies)):
+        found[cluster_id, reason] = found.get((cluster_id, reason), 0) + rows
+    return [
+        {"cluster_id": cluster_id, "reason": reason, "rows": rows}
+        for (cluster_id, reason), rows in sorted(found.items())
+    ]
+
+
+def _worst_topics(rows: Sequence[_Row]) -> list[_Row]:
+    """The ten worst of each cluster, of those of every part."""
+    found: list[_Row] = []
+    taken: dict[str, int] = {}
+    for row in sorted(rows, key=_rank):
+        place = taken[row["cluster_id"]] = taken.get(row["cluster_id"], 0) + 1
+        if place <= WORST:
+            found.append(_told(row, "topic", "broker") | {"place": place})
+    return found
+
+
+def _rank(row: _Row) -> tuple[Any, ...]:
+    return (row["cluster_id"], *(-row[name] for name in _ORDER), row["topic"], row["broker"])
+
+
+def _told(row: _Row, *names: str) -> dict[str, Any]:
+    return {name: row[name] for name in ("cluster_id", *names, *EFFECTS)}
+
+
+def _collected(rows: Any) -> list[_Row]:
+    return [row.asDict() for row in rows.collect()]
