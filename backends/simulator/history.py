@@ -25,20 +25,24 @@ class Line(NamedTuple):
 class _Digest:
     """A digest that can be pickled and continued, which hashlib's cannot."""
 
-    __slots__ = ("_digest", "_lines")
+    __slots__ = ("_digest", "lines")
 
     def __init__(self) -> None:
         self._digest = b""
-        self._lines: list[str] = []
+        self.lines: list[str] = []
 
     def add(self, line: str) -> None:
-        self._lines.append(line)
-        if len(self._lines) == FOLD:
-            self._digest = self._folded()
-            self._lines = []
+        self.lines.append(line)
+        if len(self.lines) >= FOLD:
+            self.fold()
+
+    def fold(self) -> None:
+        """Takes the lines into the digest; called when there are :data:`FOLD` of them."""
+        self._digest = self._folded()
+        self.lines = []
 
     def _folded(self) -> bytes:
-        return hashlib.sha256(self._digest + "".join(self._lines).encode()).digest()
+        return hashlib.sha256(self._digest + "".join(self.lines).encode()).digest()
 
     def hexdigest(self) -> str:
         return self._folded().hex()
@@ -79,4 +83,7 @@ class History:
         return self._events.hexdigest()
 
     def _stepped(self, callback: Callable[..., None]) -> None:
-        self._steps.add(f"{self._loop.now} {callback.__qualname__}\n")
+        lines = self._steps.lines  # not by add: this is called for every step
+        lines.append(f"{self._loop.now} {callback.__qualname__}\n")
+        if len(lines) >= FOLD:
+            self._steps.fold()

@@ -64,7 +64,9 @@ class Layered(Generic[T]):
     def of(self, topic: str) -> T:
         if topic in self.topics:
             return self.topics[topic]
-        return next((value for value in (self.node, self.cluster) if value is not None), self.static)
+        if self.node is not None:
+            return self.node
+        return self.static if self.cluster is None else self.cluster
 
 
 @dataclass(frozen=True, slots=True)

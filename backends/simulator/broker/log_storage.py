@@ -59,13 +59,18 @@ class LogStorage:
 
     def read(self, tp: TopicPartition) -> Log | None:
         """The log; None if reading it fails."""
-        if self.offline(tp) or not self._works(tp):
+        # Repeats offline, as write does: a run reads and writes more often than it does anything else.
+        log = self.disk.logs.get(tp)
+        if log is None or log.directory in self.failed or tp in self.failed_partitions or not self._works(tp):
             return None
-        return self.disk.logs[tp]
+        return log
 
     def write(self, tp: TopicPartition, log: Log) -> bool:
         """Replace the log; False if the write fails, and then nothing is written."""
-        if self.offline(tp) or not self._works(tp):
+        before = self.disk.logs.get(tp)
+        if before is None or before.directory in self.failed or tp in self.failed_partitions:
+            return False
+        if not self._works(tp):
             return False
         self.disk.store(tp, log)
         self._emit(LogChanged(self._broker, tp))

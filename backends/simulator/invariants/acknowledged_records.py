@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from backends.simulator.broker.replica_log import Log, clip_to_log, missing
 from backends.simulator.events import (
     Acknowledged,
@@ -42,23 +45,29 @@ class AcknowledgedRecords:
         self._unclean: dict[TopicPartition, list[int]] = {}
         self._reassigned: set[TopicPartition] = set()
         self._lowest = {tp: world.image.effective_min_isr(tp.topic) for tp in first}
+        self._notes: dict[type, Callable[[Any], None]] = {
+            LogChanged: self._log_changed,
+            Acknowledged: self._was_acknowledged,
+            HighWatermarkMoved: self._moved,
+            BrokerStopped: self._stopped,
+            DiskLost: self._stopped,
+            LeadershipTaken: self._led,
+            MetadataCommitted: self._changed,
+        }
         world.events.subscribers.append(self._saw)
 
     def _saw(self, event: Event) -> None:
-        if isinstance(event, LogChanged):
-            log = self._log(event.broker, event.tp)
-            self._ends[event.broker, event.tp] = 0 if log is None else log.end
-        elif isinstance(event, Acknowledged):
-            if event.acks == -1:
-                self._acknowledged[event.tp] = with_span(self._acknowledged[event.tp], event.span)
-        elif isinstance(event, HighWatermarkMoved):
-            self._moved(event)
-        elif isinstance(event, BrokerStopped | DiskLost):
-            self._stopped(event.broker)
-        elif isinstance(event, LeadershipTaken):
-            self._led(event)
-        elif isinstance(event, MetadataCommitted):
-            self._changed(event)
+        note = self._notes.get(type(event))
+        if note is not None:
+            note(event)
+
+    def _log_changed(self, event: LogChanged) -> None:
+        log = self._log(event.broker, event.tp)
+        self._ends[event.broker, event.tp] = 0 if log is None else log.end
+
+    def _was_acknowledged(self, event: Acknowledged) -> None:
+        if event.acks == -1:
+            self._acknowledged[event.tp] = with_span(self._acknowledged[event.tp], event.span)
 
     def _log(self, broker: int, tp: TopicPartition) -> Log | None:
         return self._world.disks[broker].logs.get(tp)
@@ -72,9 +81,10 @@ class AcknowledgedRecords:
         for epoch, low, high in spans:
             span = EpochSpan(epoch, max(low, start), min(high, event.offset))
             if span.start < span.end:
-                self._committed[event.tp] = union((*self._committed[event.tp], span))
+                self._committed[event.tp] = with_span(self._committed[event.tp], span)
 
-    def _stopped(self, broker: int) -> None:
+    def _stopped(self, event: BrokerStopped | DiskLost) -> None:
+        broker = event.broker
         for (other, tp), end in self._ends.items():
             log = self._log(broker, tp)
             if other == broker and (0 if log is None else log.end) < end:

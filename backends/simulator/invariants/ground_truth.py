@@ -126,9 +126,11 @@ class GroundTruth:
 
 
 def with_span(spans: tuple[EpochSpan, ...], span: EpochSpan) -> tuple[EpochSpan, ...]:
-    """The union with one more span, which mostly continues the last one."""
+    """The union with one more span, which mostly continues the last one or comes after it."""
     if spans:
         epoch, start, end = spans[-1]
         if epoch == span.epoch and start <= span.start <= end:
             return spans if span.end <= end else (*spans[:-1], EpochSpan(epoch, start, span.end))
+        if (span.epoch, span.start) > (epoch, end):
+            return (*spans, span)
     return union((*spans, span))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from backends.simulator.broker.replica_log import Log, clip_to_log
 from backends.simulator.events import (
@@ -44,28 +45,39 @@ class ReadCommittedRecords:
         self._outside: dict[TopicPartition, Spans] = {
             tp: (EpochSpan(0, 0, loaded.get(tp.topic, 0)),) for tp in world.image.partitions
         }
+        self._notes: dict[type, Callable[[Any], None]] = {
+            TransactionWritten: self._was_written,
+            TransactionEnded: self._ended,
+            TransactionMarked: self._marked,
+            Acknowledged: self._was_acknowledged,
+        }
         world.events.subscribers.append(self._saw)
 
     def _saw(self, event: Event) -> None:
-        if isinstance(event, TransactionWritten | TransactionEnded | TransactionMarked | Acknowledged):
+        note = self._notes.get(type(event))
+        if note is not None:
             self._cache.clear()
-        if isinstance(event, TransactionWritten):
-            written = self._written[event.tp].setdefault(
-                event.transaction, _TransactionInPartition(event.transaction)
-            )
-            self._spans[event.tp, event.span] = written
-            if event.marker:
-                written.markers.append(event.span)
-            else:
-                written.records = with_span(written.records, event.span)
-        elif isinstance(event, TransactionEnded):
-            self._committed[event.transaction] = event.committed
-        elif isinstance(event, TransactionMarked):
-            self._written[event.tp][event.transaction].ended = True
-        elif isinstance(event, Acknowledged) and event.acks == -1:
-            within = self._spans.get((event.tp, event.span))
-            if within is None:
-                self._outside[event.tp] = with_span(self._outside[event.tp], event.span)
+            note(event)
+
+    def _was_written(self, event: TransactionWritten) -> None:
+        written = self._written[event.tp].setdefault(
+            event.transaction, _TransactionInPartition(event.transaction)
+        )
+        self._spans[event.tp, event.span] = written
+        if event.marker:
+            written.markers.append(event.span)
+        else:
+            written.records = with_span(written.records, event.span)
+
+    def _ended(self, event: TransactionEnded) -> None:
+        self._committed[event.transaction] = event.committed
+
+    def _marked(self, event: TransactionMarked) -> None:
+        self._written[event.tp][event.transaction].ended = True
+
+    def _was_acknowledged(self, event: Acknowledged) -> None:
+        if event.acks == -1 and (event.tp, event.span) not in self._spans:
+            self._outside[event.tp] = with_span(self._outside[event.tp], event.span)
 
     def outcomes(self) -> Counter[str]:
         """How many transactions were committed, aborted, and not decided so far."""
