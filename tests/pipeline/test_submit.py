@@ -24,8 +24,8 @@ from tests.shipped_metadata_logs import LogWriter
 
 ROOT = Path(__file__).parents[2]
 
-# A cluster of three Java processes is started for each job but the history, which has no Python in its tasks, and
-# the fixes, whose tasks reach the workers as those of exposure do.
+# A cluster of three Java processes is started for each job but the second history and the fixes, whose tasks reach
+# the workers as those of exposure do.
 pytestmark = pytest.mark.timeout(1800)
 
 
@@ -46,7 +46,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     submit(WORKERS, "plan", *asked, "--out", "results")
     submit(WORKERS, "exposure", "--in", "lake", "--out", "results")
     submit("local[2]", "fixes", "--in", "racks", "--out", "results")
-    submit("local[2]", "history", "--in", "lake", "--out", "results")
+    submit(WORKERS, "history", "--in", "lake", "--out", "results")
     submit("local[2]", "history", "--in", "lake", "--out", "results")
     submit(WORKERS, "drill", "--seeds", "1", "--out", "results")
     submit(WORKERS, "watch", "--in", "shipped", "--out", "out", "--every", "1s", "--once")
