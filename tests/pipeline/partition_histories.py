@@ -74,6 +74,10 @@ class Diary:
         self.series = series
         self._base = self._previous = ""
 
+    def another(self, series: str = "") -> Diary:
+        """The snapshots that another collector takes of the same cluster."""
+        return Diary(self.root, self.cluster_id, series)
+
     def write(
         self,
         minute: float,
@@ -115,7 +119,8 @@ def forget(root: StoragePath, lost: Observation, definition: TableDefinition = O
     """Deletes the observation of that snapshot, or its rows, behind everybody's back."""
     table = opened(root, definition)
     assert table is not None
-    assert table.delete(f"snapshot = '{lost.snapshot}'")["num_deleted_rows"] > 0
+    mine = f"cluster_id = '{lost.cluster_id}' AND snapshot = '{lost.snapshot}'"
+    assert table.delete(mine)["num_deleted_rows"] > 0
 
 
 def files_of(root: StoragePath, definition: TableDefinition = PARTITION_STATES) -> list[DataFile]:
