@@ -92,7 +92,7 @@ screenshots: $(VENV)/.dev java
 # tests/live is in one of the two live lanes; a third one, and its cluster, would take the cores from the others.
 SECOND_LANE := test_advice* test_quorum* test_rescue* test_restore* test_side_by_side* test_wire*
 LANES := lane-here lane-screens lane-live-1 lane-live-2 lane-lint
-LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/lint.log
+LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/spark.log $(VENV)/lint.log
 LIVE_TESTS := tests/live
 SCREENS := tests/console tests/wire
 UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
@@ -102,13 +102,13 @@ test: $(VENV)/.dev java tmux
 	@status=0; $(MAKE) --no-print-directory --keep-going -j$(words $(LANES)) $(LANES) || status=$$?; \
 	    cat $(LANE_LOGS); exit $$status
 
+# Spark comes after the lane that ends first: beside all the others its Python workers can be too slow to connect.
 lane-here:
-	@$(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)"
+	@status=0; $(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)" || status=$$?; \
+	    $(MAKE) --no-print-directory spark > $(VENV)/spark.log 2>&1 || status=$$?; exit $$status
 
-# Spark comes after a lane that ends early: beside all the others its Python workers can be too slow to connect.
 lane-screens:
-	@status=0; { $(MAKE) --no-print-directory unit UNIT_TESTS="$(SCREENS)" || status=$$?; \
-	    $(MAKE) --no-print-directory spark || status=$$?; } > $(VENV)/screens.log 2>&1; exit $$status
+	@$(MAKE) --no-print-directory unit UNIT_TESTS="$(SCREENS)" > $(VENV)/screens.log 2>&1
 
 lane-live-1:
 	@$(MAKE) --no-print-directory live > $(VENV)/live-1.log 2>&1 \
