@@ -16,8 +16,8 @@ from pipeline.storage import StoragePath, storage_path
 from pipeline.watch.fold_records import fold_records, in_order
 from pipeline.watch.fold_state import dump_state, load_state
 from pipeline.watch.incident_rows import event_rows, incident_rows
-from pipeline.watch.log_part import ShippedPart, part_batches
-from pipeline.watch.packed_records import packed, unpacked
+from pipeline.watch.log_part import ShippedPart, part_columns
+from pipeline.watch.packed_records import ROWS, packed, unpacked
 from pipeline.watch.shipped_log import ShippedLog
 from pipeline.watch.topic_shards import SHARDS
 from pipeline.watch.watch_progress import WatchProgress
@@ -59,8 +59,8 @@ def stages(folder: Path, records: int) -> dict[str, float]:
     log = ShippedLog(folder / "c")
     end = timed("find whole batches", lambda: log.latest(None, 1 << 40))
     part = ShippedPart("c", folder / "c", None, end)
-    batches = timed("read", lambda: [(number, one.records) for number, one in part_batches(part)])
-    rows = pa.Table.from_batches(timed("pack", lambda: list(packed("c", batches))))
+    read = timed("read", lambda: list(part_columns(part, ROWS)))
+    rows = pa.Table.from_batches(timed("pack", lambda: list(packed("c", read))))
     for shard in range(SHARDS):
         streams = rows.filter(pc.equal(rows["shard"], shard))["records"].to_pylist()
         fold = IncidentFold(FoldState())

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from backends.log_segments.segment_source import SegmentError, SegmentFile
-from backends.metadata_log.batches import BatchReader, DataBatch
 from backends.metadata_log.directory import MetadataDirError, log_files
+from pipeline.watch.log_columns import LogColumns, columns_of, gathered, log_columns
 from pipeline.watch.log_position import NO_SEGMENT, ShippedPosition
-from pipeline.watch.record_columns import RecordRow, record_batch
+from pipeline.watch.record_columns import record_batch
 from pipeline.watch.shipped_log import LogFiles, begun, log_directory
 from recovery.metadata_log.log_changes import IN_SNAPSHOT
 
 ROWS = 50_000
-"""Rows of a record batch."""
+"""Rows of a record batch with a row for each record."""
 
 
 class ShippedPart(NamedTuple):
@@ -29,34 +31,23 @@ class ShippedPart(NamedTuple):
     end: ShippedPosition
 
 
-class PartBatch(NamedTuple):
-    """As DataBatch; a value of None is the row with which the log begins."""
-
-    base: int
-    epoch: int
-    records: Sequence[tuple[int, int, bytes | None]]
-
-
 def read_part(part: ShippedPart, names: list[str]) -> Iterator[Any]:
     """Record batches with the columns ``names``.
 
     If the files of the part were removed meanwhile, the log is begun again with what is there.
     """
-    rows: list[RecordRow] = []
-    for number, (_, epoch, records) in part_batches(part):
-        for offset, time_ms, value in records:
-            rows.append(RecordRow(offset, time_ms, number, value, epoch))
-            if len(rows) >= ROWS:
-                yield record_batch(part.cluster, rows, names)
-                rows = []
-    if rows:
-        yield record_batch(part.cluster, rows, names)
+    for columns in part_columns(part, ROWS):
+        yield record_batch(part.cluster, columns, names)
 
 
-def part_batches(part: ShippedPart) -> Iterator[tuple[int, PartBatch]]:
-    """The batches of the part, each with its number, which is IN_SNAPSHOT in a snapshot. A value of None is the row
-    with which the log begins.
+def part_columns(part: ShippedPart, rows: int) -> Iterator[LogColumns]:
+    """The records of the part, at least ``rows`` at once, and the rest. The number of a record batch is
+    IN_SNAPSHOT in a snapshot. A null value is the row with which the log begins.
     """
+    return gathered(_columns_of_files(part, rows), rows)
+
+
+def _columns_of_files(part: ShippedPart, rows: int) -> Iterator[LogColumns]:
     directory = log_directory(part.path)
     start, end = part.start, part.end
     try:
@@ -69,7 +60,7 @@ def part_batches(part: ShippedPart) -> Iterator[tuple[int, PartBatch]]:
     if not _is_there(start, end, segments) or (begins and not (directory / start.snapshot).exists()):
         start, begins = _begun_again(directory, end, segments, snapshots), True
     if begins:
-        yield from _beginning(directory, start)
+        yield from _beginning(directory, start, rows)
     for (base, path), following in zip(segments, [*(b for b, _ in segments[1:]), None], strict=True):
         if (
             base > end.segment
@@ -79,18 +70,10 @@ def part_batches(part: ShippedPart) -> Iterator[tuple[int, PartBatch]]:
             continue
         at = start.position if base == start.segment else 0
         to = end.position if base == end.segment else None
-        for batch in _batches(path, at, to):
-            found = _between(batch, start.offset, end.offset)
-            if found.records:
-                yield found.base, found
-
-
-def _between(batch: DataBatch, start: int, end: int) -> PartBatch:
-    """The records of the batch from offset ``start`` to before ``end``; most batches lie between them."""
-    base, epoch, records = batch
-    if records and start <= records[0][0] and records[-1][0] < end:
-        return PartBatch(base, epoch, records)
-    return PartBatch(base, epoch, [record for record in records if start <= record[0] < end])
+        for columns in log_columns(_read(path, at, to), rows):
+            found = columns.between(start.offset, end.offset)
+            if len(found.offset):
+                yield found
 
 
 def _is_there(start: ShippedPosition, end: ShippedPosition, segments: LogFiles) -> bool:
@@ -107,14 +90,13 @@ def _begun_again(
         return ShippedPosition(end.generation, began=end.offset, offset=end.offset)
 
 
-def _beginning(directory: Path, start: ShippedPosition) -> Iterator[tuple[int, PartBatch]]:
-    yield IN_SNAPSHOT, PartBatch(start.began, 0, [(start.began, start.time_ms, None)])
+def _beginning(directory: Path, start: ShippedPosition, rows: int) -> Iterator[LogColumns]:
+    yield columns_of([(start.began, start.time_ms, IN_SNAPSHOT, 0, None)])
     if start.snapshot:
-        for batch in _batches(directory / start.snapshot, 0, None):
-            yield IN_SNAPSHOT, PartBatch(*batch)
+        for columns in log_columns(_read(directory / start.snapshot, 0, None), rows):
+            yield columns._replace(batch=np.full(len(columns.batch), IN_SNAPSHOT))
 
 
-def _batches(path: Path, start: int, end: int | None) -> Iterator[DataBatch]:
+def _read(path: Path, start: int, end: int | None) -> bytes:
     with SegmentFile(path) as file:
-        data = file.read(start, (file.size if end is None else end) - start)
-    yield from BatchReader(data).data_batches()
+        return file.read(start, (file.size if end is None else end) - start)

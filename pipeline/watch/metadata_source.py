@@ -18,9 +18,9 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from backends.metadata_log.directory import MetadataDirError
-from pipeline.watch.log_part import ShippedPart, part_batches, read_part
+from pipeline.watch.log_part import ShippedPart, part_columns, read_part
 from pipeline.watch.log_position import ShippedPosition, StreamOffset, from_json, to_json
-from pipeline.watch.packed_records import PACKED, packed
+from pipeline.watch.packed_records import PACKED, ROWS, packed
 from pipeline.watch.record_columns import spark_schema
 from pipeline.watch.shipped_log import MARK, ShippedLog, cluster_directories
 
@@ -100,7 +100,7 @@ class ShippedLogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         part = partition.value
         if self._names == PACKED.names:
-            return packed(part.cluster, ((number, batch.records) for number, batch in part_batches(part)))
+            return packed(part.cluster, part_columns(part, ROWS))
         return read_part(part, self._names)
 
 

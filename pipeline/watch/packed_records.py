@@ -5,14 +5,14 @@ A row for each record would pass through Java and two Python workers by itself, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pipeline.watch.record_columns import shown_records, topic_ids_of
+from pipeline.watch.log_columns import LogColumns
+from pipeline.watch.record_columns import may_be_shown, record_types, topics_of
 from pipeline.watch.topic_shards import SHARDS, shard_of
 
 PACKED = pa.schema([("cluster", pa.string()), ("shard", pa.int32()), ("records", pa.binary())])
@@ -29,25 +29,20 @@ ROWS = 200_000
 _EVERY = -1
 """In place of a shard: records about brokers, configurations and transactions go to each."""
 
-Records = Sequence[tuple[int, int, bytes | None]]
 
-
-def packed(cluster: str, batches: Iterable[tuple[int, Records]]) -> Iterator[pa.RecordBatch]:
-    """Packs record batches, each its number and its records. Records that no incident needs, or whose content may
-    be a secret, are left out.
+def packed(cluster: str, parts: Iterable[LogColumns]) -> Iterator[pa.RecordBatch]:
+    """Packs the records of each part. Records that no incident needs, or whose content may be a secret, are left
+    out.
     """
-    numbers: list[int] = []
-    counts: list[int] = []
-    waiting: list[tuple[int, int, bytes | None]] = []
-    for number, records in batches:
-        numbers.append(number)
-        counts.append(len(records))
-        waiting += records
-        if len(waiting) >= ROWS:
-            yield _packed(cluster, np.repeat(numbers, counts), waiting)
-            numbers, counts, waiting = [], [], []
-    if waiting:
-        yield _packed(cluster, np.repeat(numbers, counts), waiting)
+    for part in parts:
+        numbers = [pa.array(column) for column in (part.offset, part.time_ms, part.batch)]
+        records = pa.record_batch([*numbers, part.value], schema=RECORDS)
+        types = record_types(part.value)
+        needed = may_be_shown(part.value, types) | part.value.is_null().to_numpy(zero_copy_only=False)
+        shards = _shards(part.value, types)
+        places = (needed & ((shards == shard) | (shards == _EVERY)) for shard in range(SHARDS))
+        cells = [_stream(records.take(pa.array(np.flatnonzero(mine)))) for mine in places]
+        yield pa.record_batch([[cluster] * SHARDS, range(SHARDS), cells], schema=PACKED)
 
 
 def unpacked(streams: Iterable[bytes]) -> pa.Table:
@@ -57,33 +52,15 @@ def unpacked(streams: Iterable[bytes]) -> pa.Table:
     ).combine_chunks()
 
 
-def _packed(cluster: str, batches: Any, waiting: Records) -> pa.RecordBatch:
-    offsets, times, values = ([record[place] for record in waiting] for place in range(3))
-    records = pa.array(values, pa.binary())
-    allowed = shown_records(records)
-    needed = pc.or_(pc.is_valid(allowed), pc.is_null(records))
-    table = pa.table([pa.array(offsets), pa.array(times), pa.array(batches), allowed], schema=RECORDS)
-    shards = _shards(records)
-    cells = []
-    for shard in range(SHARDS):
-        mine = pa.array((shards == shard) | (shards == _EVERY))
-        cells.append(_stream(table.filter(pc.and_(mine, needed))))
-    return pa.RecordBatch.from_arrays(
-        [pa.array([cluster] * SHARDS), pa.array(range(SHARDS), pa.int32()), pa.array(cells, pa.binary())],
-        schema=PACKED,
-    )
-
-
-def _shards(records: Any) -> Any:
+def _shards(records: Any, types: Any) -> Any:
     """The shard of each record."""
-    coded = topic_ids_of(records).dictionary_encode()
-    shards = [shard_of(topic_id) for topic_id in coded.dictionary.to_pylist()]
-    # A null has the index -1, which reads the last place.
-    return np.array([*shards, _EVERY])[pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)]
+    topics, places = topics_of(records, types)
+    shards = [_EVERY if topic_id is None else shard_of(topic_id) for topic_id in topics]
+    return np.array(shards, np.int8)[places]
 
 
-def _stream(table: pa.Table) -> bytes:
+def _stream(records: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+    with pa.ipc.new_stream(sink, records.schema) as writer:
+        writer.write_batch(records)
     return bytes(sink.getvalue())

@@ -6,11 +6,14 @@ A null means that the record does not set the field; of a PartitionChangeRecord,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.watch.log_columns import LogColumns
+from recovery.metadata_log.change_reader import CHANGE_AT, SUBJECT_AT
 from recovery.metadata_log.field_reader import MalformedRecordError, uuid_text
 from recovery.metadata_log.record_codec import decode
 from recovery.metadata_log.records import (
@@ -31,6 +34,12 @@ BEGINS = "LogBegins"
 """The kind of the row with which a log begins, and begins again after a gap. Its offset is where the records
 go on after the snapshot; the snapshot's records come next.
 """
+
+_NO_TYPE = -1
+_TYPE_AT = 1
+"""Behind the frame's version."""
+_PARTITION_BYTES = 4
+"""Before the topic id in a record about a partition."""
 
 _BROKERS = pa.list_(pa.int32())
 SCHEMA = pa.schema(
@@ -82,29 +91,18 @@ def spark_schema(schema: Any = SCHEMA) -> str:
     return ", ".join(f"{field.name} {SPARK_TYPES[field.type]}" for field in schema)
 
 
-class RecordRow(NamedTuple):
-    """``value`` None: the row with which the log begins."""
-
-    offset: int
-    time_ms: int
-    batch: int
-    value: bytes | None
-    epoch: int
-
-
-def record_batch(cluster: str, rows: Sequence[RecordRow], names: Sequence[str]) -> Any:
-    """The columns ``names`` of these rows. Only what they need is decoded."""
-    offsets, times, batches, values, epochs = zip(*rows, strict=True)
-    records = pa.array(values, pa.binary())
+def record_batch(cluster: str, records: LogColumns, names: Sequence[str]) -> Any:
+    """The columns ``names`` of these records. Only what they need is decoded."""
+    values = records.value
     columns: dict[str, Callable[[], Any]] = {
-        "cluster": lambda: pa.array([cluster]).take(pa.array([0] * len(rows))),
-        "offset": lambda: pa.array(offsets, pa.int64()),
-        "epoch": lambda: pa.array(epochs, pa.int32()),
-        "at": lambda: pc.multiply(pa.array(times, pa.int64()), 1000).cast(pa.timestamp("us", "UTC")),
-        "batch": lambda: pa.array(batches, pa.int64()),
-        "kind": lambda: _translated(pc.binary_slice(records, 1, 2), _kind, BEGINS),
-        "topic_id": lambda: topic_ids_of(records),
-        "record": lambda: shown_records(records),
+        "cluster": lambda: pa.array([cluster]).take(pa.array([0] * len(values))),
+        "offset": lambda: pa.array(records.offset, pa.int64()),
+        "epoch": lambda: pa.array(records.epoch, pa.int32()),
+        "at": lambda: pc.multiply(pa.array(records.time_ms), 1000).cast(pa.timestamp("us", "UTC")),
+        "batch": lambda: pa.array(records.batch, pa.int64()),
+        "kind": lambda: _translated(pc.binary_slice(values, 1, 2), _kind, BEGINS),
+        "topic_id": lambda: _topic_ids(values),
+        "record": lambda: _shown_records(values),
     }
     decoded: list[dict[str, Any]] | None = None
     found = []
@@ -114,7 +112,7 @@ def record_batch(cluster: str, rows: Sequence[RecordRow], names: Sequence[str]) 
             found.append(make())
             continue
         if decoded is None:
-            decoded = [_fields(value) for value in values]
+            decoded = [_fields(value) for value in values.to_pylist()]
         found.append(pa.array([fields.get(name) for fields in decoded], SCHEMA.field(name).type))
     return pa.RecordBatch.from_arrays(found, names=list(names))
 
@@ -126,9 +124,14 @@ def _translated(data: Any, translate: Callable[[bytes], str], null: str | None =
     return pa.array(texts, pa.string()).take(encoded.indices)
 
 
-def _of_types(records: Any, *kinds: RecordType) -> Any:
-    heads = pa.array([bytes((kind,)) for kind in kinds], pa.binary())
-    return pc.is_in(pc.binary_slice(records, 1, 2), value_set=heads)
+def record_types(records: Any) -> Any:
+    """The type of each record, as a number; _NO_TYPE for a null, and for a value that is too short for one."""
+    bounds = np.frombuffer(records.buffers()[1], np.int32)[records.offset :][: len(records) + 1]
+    found = np.full(len(records), _NO_TYPE)
+    whole = bounds[1:] - bounds[:-1] > _TYPE_AT
+    if whole.any():
+        found[whole] = np.frombuffer(records.buffers()[2], np.uint8)[bounds[:-1][whole] + _TYPE_AT]
+    return found
 
 
 def _kind(head: bytes) -> str:
@@ -139,28 +142,35 @@ def _kind(head: bytes) -> str:
         return f"Type{head[0]}" if head else "Empty"
 
 
-def topic_ids_of(records: Any) -> Any:
+def topics_of(records: Any, types: Any) -> tuple[list[str | None], Any]:
+    """Topic ids as text, the last one None; and for each record of those types the place of its topic's there."""
+    coded = pc.dictionary_encode(pc.binary_slice(records, SUBJECT_AT + _PARTITION_BYTES, CHANGE_AT))
+    texts: list[str | None] = [uuid_text(topic_id) for topic_id in coded.dictionary.to_pylist()]
+    of_partition = np.isin(types, (RecordType.PARTITION, RecordType.PARTITION_CHANGE))
+    places = np.where(of_partition, pc.fill_null(coded.indices, -1).to_numpy(), -1)
+    for at in np.flatnonzero(np.isin(types, (RecordType.TOPIC, RecordType.REMOVE_TOPIC))).tolist():
+        places[at] = len(texts)
+        texts.append(_fields(records[at].as_py()).get("topic_id"))
+    return [*texts, None], np.where(places < 0, len(texts), places)
+
+
+def may_be_shown(records: Any, types: Any) -> Any:
+    """Whether each record of those types may be shown."""
+    shown = np.isin(types, _HARMLESS)
+    for at in np.flatnonzero(types == RecordType.CONFIG).tolist():
+        shown[at] = _fields(records[at].as_py()).get("config_key") == MIN_ISR
+    return shown
+
+
+def _topic_ids(records: Any) -> Any:
     """The topic id of each record about a topic or a partition as text; null for the others."""
-    of_partition = _of_types(records, RecordType.PARTITION, RecordType.PARTITION_CHANGE)
-    found = _translated(pc.if_else(of_partition, pc.binary_slice(records, 7, 23), None), uuid_text)
-    of_topic = pc.indices_nonzero(_of_types(records, RecordType.TOPIC, RecordType.REMOVE_TOPIC)).to_pylist()
-    if not of_topic:
-        return found
-    texts = found.to_pylist()
-    for at in of_topic:
-        texts[at] = _fields(records[at].as_py()).get("topic_id")
-    return pa.array(texts, pa.string())
+    texts, places = topics_of(records, record_types(records))
+    return pa.array(texts, pa.string()).take(pa.array(places))
 
 
-def shown_records(records: Any) -> Any:
+def _shown_records(records: Any) -> Any:
     """The records that may be shown; null for the others."""
-    shown = _of_types(records, *_HARMLESS)
-    configs = pc.indices_nonzero(_of_types(records, RecordType.CONFIG)).to_pylist()
-    if configs:
-        flags = shown.to_pylist()
-        for at in configs:
-            flags[at] = _fields(records[at].as_py()).get("config_key") == MIN_ISR
-        shown = pa.array(flags)
+    shown = pa.array(may_be_shown(records, record_types(records)))
     return pc.if_else(shown, records, pa.scalar(None, pa.binary()))
 
 

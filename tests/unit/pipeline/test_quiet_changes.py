@@ -45,6 +45,8 @@ class RandomLog:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.offset = 0
+        self.older = float(self.rng.choice((0, 0, 1, 0.01)))
+        """How many of the changes have the version before the newest."""
 
     def batch(self) -> Batch:
         kind = self.rng.choices(
@@ -58,10 +60,16 @@ class RandomLog:
         self.offset += len(values)
         return [
             MetadataLogRecord(
-                first + at, first * 10, first, value if isinstance(value, bytes) else encode(value)
+                first + at, first * 10, first, value if isinstance(value, bytes) else self._encoded(value)
             )
             for at, value in enumerate(values)
         ]
+
+    def _encoded(self, record: MetadataRecord) -> bytes:
+        value = bytearray(encode(record))
+        if isinstance(record, PartitionChangeRecord) and self.rng.random() < self.older:
+            value[2] -= 1
+        return bytes(value)
 
     def created(self) -> Iterator[MetadataRecord]:
         for number, topic_id in enumerate(TOPIC_IDS):
@@ -102,8 +110,9 @@ class RandomLog:
                 PartitionChange(replicas=some[2] or None, adding=some[3], removing=some[4]),
                 PartitionChange(directories=DIRECTORIES),
                 PartitionChange(),
+                PartitionChange(isr=tuple(range(1, rng.choice((13, 17, 41))))),
             ),
-            (20, 6, 4, 4, 0.5, 0.3, 1, 2, 1, 1),
+            (20, 6, 4, 4, 0.5, 0.3, 1, 2, 1, 1, 0.5),
         )[0]
 
     def _created(self) -> Iterator[MetadataRecord]:
@@ -163,7 +172,7 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("sizes")
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_log_as_columns_has_the_incidents_of_every_record(seed: int) -> None:
     log = RandomLog(seed)
     parts = [[*log.records(list(log.created()))]]
