@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from benchmarks.pipeline.rolling_restarts import write_restarts
 from pipeline.storage import StoragePath, storage_path
-from pipeline.watch.fold_records import fold_records, in_order
+from pipeline.watch.fold_records import collecting_afterwards, fold_records, in_order
 from pipeline.watch.fold_state import dump_state, load_state
 from pipeline.watch.incident_rows import event_rows, incident_rows
 from pipeline.watch.log_part import ShippedPart, part_columns
@@ -64,10 +64,11 @@ def stages(folder: Path, records: int) -> dict[str, float]:
     for shard in range(SHARDS):
         streams = rows.filter(pc.equal(rows["shard"], shard))["records"].to_pylist()
         fold = IncidentFold(FoldState())
-        ordered = timed("unpack", partial(_unpacked, streams))
-        timed("fold", partial(fold_records, fold, ordered))
-        timed("state", partial(_stored, fold))
-        timed("rows of the tables", partial(_rows, fold))
+        with collecting_afterwards():
+            ordered = timed("unpack", partial(_unpacked, streams))
+            timed("fold", partial(fold_records, fold, ordered))
+            timed("state", partial(_stored, fold))
+            timed("rows of the tables", partial(_rows, fold))
     return spent
 
 

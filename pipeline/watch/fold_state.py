@@ -7,10 +7,12 @@ before that one are removed.
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
+
+import orjson
 
 from pipeline.errors import PipelineError
 from pipeline.storage import StoragePath
@@ -62,7 +64,7 @@ def dump_state(state: FoldState) -> bytes:
         "uncertain": state.uncertain,
         "goes_on": state.goes_on,
         "topics": state.topics,
-        "shapes": [shape for _, shape in shapes.values()],
+        "shapes": [list(shape) for _, shape in shapes.values()],
         "partitions": partitions,
         "min_isr": [[*level, value] for level, value in state.min_isr.items()],
         "incidents": [_incident_fields(open_) for open_ in state.incidents.values()],
@@ -70,12 +72,12 @@ def dump_state(state: FoldState) -> bytes:
         if state.transaction is None
         else [[*record[:3], base64.b64encode(record.value).decode()] for record in state.transaction],
     }
-    return zlib.compress(json.dumps(fields, separators=(",", ":")).encode(), _FAST)
+    return zlib.compress(orjson.dumps(fields), _FAST)
 
 
 def load_state(data: bytes) -> FoldState:
     """Raises PipelineError for a state of a later version of ktriage."""
-    fields = json.loads(zlib.decompress(data))
+    fields = orjson.loads(zlib.decompress(data))
     if fields["version"] > VERSION:
         raise PipelineError(
             f"the checkpoint has a state of version {fields['version']}; this version of ktriage reads {VERSION}"
@@ -103,18 +105,30 @@ def _partitions(
     fields: dict[str, list[int]], shapes: list[Registration]
 ) -> Iterator[tuple[PartitionSubject, EpochState]]:
     for topic_id, numbers in fields.items():
-        columns = (numbers[column::4] for column in range(4))
-        for partition, shape, leader_epoch, partition_epoch in zip(*columns, strict=True):
-            yield (
-                PartitionSubject(topic_id, partition),
-                EpochState(shapes[shape], leader_epoch, partition_epoch),
-            )
+        partitions, shape_of, leader_epochs, partition_epochs = (numbers[column::4] for column in range(4))
+        subjects = map(PartitionSubject, repeat(topic_id), partitions)
+        states = map(EpochState, map(shapes.__getitem__, shape_of), leader_epochs, partition_epochs)
+        yield from zip(subjects, states, strict=True)
 
 
 def _registration(values: list[Any]) -> Registration:
-    fields = [tuple(value) if isinstance(value, list) else value for value in values]
-    found = Registration._make(fields)
-    return found._replace(leader_recovery_state=LeaderRecoveryState(found.leader_recovery_state))
+    replicas, isr, leader, leader_epoch, partition_epoch, elr, last_known, recovery, *moves, directories = (
+        values
+    )
+    removing, adding = moves
+    return Registration(
+        tuple(replicas),
+        tuple(isr),
+        leader,
+        leader_epoch,
+        partition_epoch,
+        tuple(elr),
+        tuple(last_known),
+        LeaderRecoveryState(recovery),
+        tuple(removing),
+        tuple(adding),
+        tuple(directories),
+    )
 
 
 def _incident_fields(open_: OpenIncident) -> list[Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from struct import Struct, error
 
 from recovery.controller.registration import PartitionChange, Registration
 from recovery.metadata_log.change_decoder import decode_small_change
-from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
+from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError, uuid_text
 from recovery.metadata_log.log_changes import (
     BrokerSubject,
     Change,
@@ -204,9 +206,11 @@ class ChangeReader:
         """The partition in a record's bytes from SUBJECT_AT to CHANGE_AT. Raises MalformedRecordError."""
         subject = self._subjects.get(where)
         if subject is None:
-            reader = FieldReader(where)
-            partition = reader.int32()
-            subject = self._subjects[where] = self._partition(reader.uuid(), partition)
+            try:
+                partition, topic_id = _WHERE.unpack(where)
+            except error:
+                raise MalformedRecordError(f"{len(where)} bytes of partition and topic id") from None
+            subject = self._subjects[where] = self._partition(_topic_id(topic_id), partition)
         return subject
 
     def partition_fields(self, rest: bytes) -> Registration | PartitionChange:
@@ -224,6 +228,9 @@ class ChangeReader:
         return change
 
 
+_WHERE = Struct(">i16s")
+"""The partition and the topic id of a record."""
+_topic_id = lru_cache(maxsize=10_000)(uuid_text)
 _NO_OP = bytes((FRAME_VERSION, RecordType.NO_OP, 0, 0))
 _OF_PARTITION = {
     bytes((FRAME_VERSION, kind, version)): (kind, version)
