@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipeline.history.earlier_run import TABLES
 from pipeline.history.history_sources import HistorySources
 from pipeline.history.history_summary import quarantined_of, shard_summary, whole_summary
-from pipeline.history.history_tasks import Found, answers
+from pipeline.history.history_tasks import Found, answers_of_shards
 from pipeline.history.incidents import Action
 from pipeline.history.packed_rows import without_run
 from pipeline.results import JobOutput, RunTarget
@@ -42,7 +42,7 @@ def history(
 ) -> Any:
     """The rows of one table of the result, as a DataFrame without the column of the run."""
     name, schema = definition.name, without_run(definition)
-    return answers(spark, sources, actions, lambda found: found[name], ddl(schema))
+    return answers_of_shards(spark, sources, actions, lambda found: found[name], ddl(schema))
 
 
 def outcome(spark: Any, sources: HistorySources, actions: Sequence[Action], target: RunTarget) -> JobOutput:
@@ -66,7 +66,7 @@ def run(spark: Any, sources: HistorySources, actions: Sequence[Action], target: 
     def written(found: Found) -> pa.Table:
         return pa.table({"answer": [json.dumps(_written(found, root, run_id))]})
 
-    rows = answers(spark, sources, actions, written, "answer string").collect()
+    rows = answers_of_shards(spark, sources, actions, written, "answer string").collect()
     parts = [json.loads(row["answer"]) for row in rows]
     counts = {}
     for definition in _BY_TASKS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -94,11 +93,9 @@ class SplitReader:
         numbers = {name: number for number, name in enumerate(moments.clusters)}
         self._continued = {name: numbers[name] for name in continued}
 
-    def read(self, splits: str) -> Iterator[pa.RecordBatch]:
-        """The packed rows of those splits, which are JSON. Raises PipelineError with the file's name if one
-        cannot be read.
-        """
-        for split in (HistorySplit(*fields) for fields in json.loads(splits)):
+    def read(self, splits: Sequence[HistorySplit]) -> Iterator[pa.RecordBatch]:
+        """The packed rows of those splits. Raises PipelineError with the file's name if one cannot be read."""
+        for split in splits:
             yield from _READERS[split.table](self, split)
         yield from self._packer.rest()
 

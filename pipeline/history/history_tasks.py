@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import pyarrow as pa
 from pipeline.history.earlier_run import RULES
 from pipeline.history.events import FactChanges
 from pipeline.history.history_sources import HistorySources
-from pipeline.history.history_splits import SplitReader, shards_of, splits_of
+from pipeline.history.history_splits import HistorySplit, SplitReader, shards_of, splits_of
 from pipeline.history.incidents import Action, incidents, over_already, states_to_carry, with_actors
 from pipeline.history.islands import islands, rows_of_kind, state_rows
 from pipeline.history.moment_columns import MomentColumns, moment_columns
@@ -32,10 +31,7 @@ from pipeline.history.state_rows import FLAWS, KINDS
 from pipeline.snapshot.input_splits import pack
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
 from pipeline.tables.schemas import QUARANTINED_ROWS
-from pipeline.tables.spark_tables import local_rows
 from recovery.arrays.nested_arrays import Array
-
-_TASKS = pa.schema([("splits", pa.string())])
 
 Found = Mapping[str, pa.Table]
 """The rows of each table of a result, by its name, without the run."""
@@ -61,17 +57,13 @@ class HistoryTasks:
     marks: Mapping[str, ClusterMark]
     actions: tuple[Action, ...]
 
-    def read(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The packed rows of the splits in the only column."""
-        reader = SplitReader(self.shards, self.continued, self.moments)
-        for batch in batches:
-            for splits in batch["splits"].to_pylist():
-                # Without splits: each shard gets a row, because it has marks also if nothing is read.
-                yield from reader.read(splits) if splits else self._nothing()
-
-    def _nothing(self) -> Iterator[Any]:
-        for shard in range(self.shards):
-            yield packed_row(shard, "", b"")
+    def read(self, splits: Sequence[HistorySplit]) -> Iterator[pa.RecordBatch]:
+        """The packed rows of those splits. Without splits: a row for each shard, which has marks also if nothing is
+        read.
+        """
+        if not splits:
+            return (packed_row(shard, "", b"") for shard in range(self.shards))
+        return SplitReader(self.shards, self.continued, self.moments).read(splits)
 
     def found(self, packed: pa.Table) -> Found:
         """The rows of every table for one shard."""
@@ -138,7 +130,7 @@ def history_tasks(sources: HistorySources, actions: Sequence[Action]) -> History
     return HistoryTasks(shards_of(sources), continued, moment_columns(lines), marks, tuple(actions))
 
 
-def answers(
+def answers_of_shards(
     spark: Any,
     sources: HistorySources,
     actions: Sequence[Action],
@@ -146,14 +138,14 @@ def answers(
     schema: str,
 ) -> Any:
     """What ``answer`` makes of the rows of each shard, as a DataFrame with that schema."""
-    from pipeline.spark_tasks import parallelism  # noqa: PLC0415  # needs an extra
+    from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415  # needs an extra
 
     tasks = history_tasks(sources, actions)
     cores = parallelism(spark)
     packs = pack(splits_of(sources, tasks.moments, cores), cores)
-    listed = local_rows(spark, [("",), *((json.dumps(splits),) for splits in packs)], _TASKS)
 
     def answered(packed: pa.Table) -> pa.Table:
         return answer(tasks.found(packed))
 
-    return listed.mapInArrow(tasks.read, PACKED).groupBy("shard").applyInArrow(answered, schema)
+    read = answers(spark, [(), *packs], tasks.read, PACKED)
+    return read.groupBy("shard").applyInArrow(answered, schema)

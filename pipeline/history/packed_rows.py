@@ -19,7 +19,7 @@ from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
 from recovery.arrays.nested_arrays import Array, numbers
 from recovery.arrays.survey_batch import BROKERS
 
-PACKED = "shard int, what string, rows binary"
+PACKED = pa.schema([("shard", pa.int32()), ("what", pa.string()), ("rows", pa.binary())])
 """``rows``: an Arrow stream with the schema of ``what``, one of :data:`SCHEMAS`."""
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -96,8 +96,8 @@ def _packed(what: str, rows: pa.Table, shards: Array) -> Iterator[pa.RecordBatch
 
 def packed_row(shard: int, what: str, content: bytes) -> pa.RecordBatch:
     """One row of Spark."""
-    columns = [pa.array([shard], pa.int32()), pa.array([what]), pa.array([content], pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, names=["shard", "what", "rows"])
+    row = {"shard": shard, "what": what, "rows": content}
+    return pa.RecordBatch.from_pylist([row], PACKED)
 
 
 def _stream(rows: pa.Table) -> bytes:

@@ -30,10 +30,8 @@ from tests.pipeline.scalar_history import scalar_incidents
 
 def packed_of(sources: HistorySources, tasks: HistoryTasks) -> list[pa.Table]:
     """The rows of each shard; every split is read by a task of its own."""
-    splits = ["", *(json.dumps([split]) for split in splits_of(sources, tasks.moments, 1))]
-    batches = [
-        batch for split in splits for batch in tasks.read(iter(pa.table({"splits": [split]}).to_batches()))
-    ]
+    splits = [(), *((split,) for split in splits_of(sources, tasks.moments, 1))]
+    batches = [batch for one in splits for batch in tasks.read(one)]
     rows = pa.Table.from_batches(batches)
     return [rows.filter(pc.equal(rows["shard"], shard)) for shard in range(tasks.shards)]
 
