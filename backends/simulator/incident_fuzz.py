@@ -27,9 +27,7 @@ def fuzz_incident(seed: int, seconds: int = INCIDENT_SECONDS) -> FuzzResult:
 
 
 def incident_topology(seed: int) -> Topology:
-    """As the fuzzer's, with the ELR off in half of them. In a quarter the high watermark rises below min ISR too,
-    as in older releases.
-    """
+    """As the fuzzer's, with the ELR off in half of them."""
     drawn = fuzz.topology(seed)
     random = Random(f"incident {seed}")  # noqa: S311
     elr = random.random() < 0.5
@@ -38,7 +36,6 @@ def incident_topology(seed: int) -> Topology:
     config = replace(
         drawn.config,
         rules=rules,
-        high_watermark_needs_min_isr=elr or random.random() < 0.5,
         flush_interval=random.choice((1, 3, 10, 600)) * SECOND,
     )
     acks = random.choice((-1, -1, 1))

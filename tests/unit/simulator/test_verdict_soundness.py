@@ -40,6 +40,13 @@ def test_no_verdict_of_random_incidents_is_wrong(shard: int) -> None:
     assert counts.within_transaction
 
 
+def test_no_cluster_lets_the_high_watermark_rise_below_min_isr() -> None:
+    """No feature guards that rule of KIP-966: 3.9.1 and clusters without the ELR have it too."""
+    drawn = [incident_topology(seed).config for seed in range(50)]
+    assert {config.rules.elr for config in drawn} == {True, False}
+    assert all(config.high_watermark_needs_min_isr for config in drawn)
+
+
 def test_a_rule_that_ignores_an_isr_without_the_candidate_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """An ISR of min ISR that the candidate is not in is taken to have acknowledged nothing."""
     monkeypatch.setattr(InSyncHistory, "acknowledges", lambda *_: False)
