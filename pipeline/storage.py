@@ -21,6 +21,7 @@ from pyarrow import fs
 
 from pipeline.errors import PipelineError, one_line
 
+_HERE = fs.LocalFileSystem()
 _GLOBS = frozenset("*?{}[]")
 _PLAIN = "/:@&=+,;~!$'()"
 _HADOOP_SCHEMES = {"s3": "s3a", "gcs": "gs"}
@@ -173,7 +174,7 @@ def storage_path(text: str) -> StoragePath:
     scheme, sign, rest = text.partition("://")
     if not sign or scheme == "file":
         path = str(Path(_local(text)).absolute()).rstrip("/")
-        return StoragePath(fs.LocalFileSystem(), path, f"file://{path}", "file")
+        return StoragePath(_HERE, path, f"file://{path}", "file")
     try:
         # Hadoop reads "%" and blanks literally; Arrow would read them as escapes.
         files, path = fs.FileSystem.from_uri(

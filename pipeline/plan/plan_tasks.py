@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import pyarrow as pa
+
+from pipeline.plan import plan_summary
 from pipeline.plan.decide_rows import DecisionRules
+from pipeline.plan.duplicate_rows import quarantined_rows
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks
 from pipeline.snapshot.input_splits import Reading
-from pipeline.tables.schemas import PLANNED
+from pipeline.tables.schemas import PLANNED, PLANS
+from pipeline.tables.task_files import TaskFile, write_file
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -32,3 +38,46 @@ class PlanTasks(RowTasks):
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         rules = DecisionRules(Ranking(self.options["ranking"]), Strategy(self.options["strategy"]))
         return rules.planned(batches)
+
+
+TOLD = pa.schema([("told", pa.string())])
+"""JSON. ``files``: what was written, as :class:`~pipeline.tables.task_files.TaskFile`; ``parts``: a
+:data:`~pipeline.plan.plan_summary.Part` of each batch.
+"""
+
+FILE_ROWS = 250_000
+"""Rows of a file; this bounds a task's memory."""
+
+
+class PlanFiles(PlanTasks):
+    """Plans rows and writes the plan. Also takes the options ``root``, the URI of the results, and ``run_id``."""
+
+    @property
+    def computed_schema(self) -> Any:
+        return TOLD
+
+    def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
+        return self._written(super().computed(batches))
+
+    def quarantined(self, duplicates: Iterable[Any]) -> Iterator[Any]:
+        """Writes the rows of duplicate partitions (:func:`pipeline.plan.duplicate_rows.quarantined_rows`)."""
+        return self._written(quarantined_rows(duplicates))
+
+    def _written(self, planned: Iterable[Any]) -> Iterator[Any]:
+        waiting: list[Any] = []
+        files: list[TaskFile] = []
+        parts: list[plan_summary.Part] = []
+        for batch in planned:
+            parts.append(plan_summary.told_of(batch))
+            waiting.append(batch)
+            if sum(one.num_rows for one in waiting) >= FILE_ROWS:
+                files += self._file(waiting)
+                waiting = []
+        files += self._file(waiting)
+        yield pa.RecordBatch.from_pydict({"told": [json.dumps({"files": files, "parts": parts})]}, TOLD)
+
+    def _file(self, batches: list[Any]) -> list[TaskFile]:
+        rows = pa.Table.from_batches(batches, PLANNED)
+        return (
+            [write_file(self.options["root"], PLANS, self.options["run_id"], rows)] if rows.num_rows else []
+        )

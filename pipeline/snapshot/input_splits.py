@@ -32,7 +32,7 @@ LARGEST, SMALLEST = 64 * 2**20, 2**20
 A_CORE = 4
 """Splits per core: a core that is done early takes another."""
 
-OPENING = 2**20
+OPENING = 2**17
 """The cost of opening a file, in bytes that are read in the same time."""
 
 ROWS = 50_000
@@ -54,22 +54,27 @@ class Reading(NamedTuple):
     @property
     def schema(self) -> pa.Schema:
         """The columns of :data:`~pipeline.tables.schemas.PARTITIONS` that are read."""
-        replica = [
-            field for field in PARTITIONS.field("replicas").type.value_type if field.name not in self.unread
-        ]
-        replicas = pa.field("replicas", pa.list_(pa.struct(replica)))
-        return pa.schema(
-            [
-                replicas if field.name == "replicas" else field
-                for field in PARTITIONS
-                if field.name in self.columns
-            ]
-        )
+        return _schema(self)
 
     @property
     def named(self) -> pa.Schema:
         """The same with the cluster and the snapshot of each row."""
         return pa.schema([*self.schema, *_NAMED])
+
+
+@lru_cache
+def _schema(reading: Reading) -> pa.Schema:
+    replica = [
+        field for field in PARTITIONS.field("replicas").type.value_type if field.name not in reading.unread
+    ]
+    replicas = pa.field("replicas", pa.list_(pa.struct(replica)))
+    return pa.schema(
+        [
+            replicas if field.name == "replicas" else field
+            for field in PARTITIONS
+            if field.name in reading.columns
+        ]
+    )
 
 
 class ClusterFiles(NamedTuple):

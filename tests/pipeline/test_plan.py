@@ -35,6 +35,21 @@ def test_the_plan_job_writes_what_is_planned_for_each_row(spark: Any, tmp_path: 
                 assert have[name, row["topic"], row["partition"]] == row | {"cluster_id": name}
 
 
+def test_the_plan_is_a_dataframe_for_other_programs(spark: Any, tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    for seed, name in enumerate(("one", "twice")):
+        told = surveys(seed, 100)
+        write(root, name, told if name == "one" else [*told, told[0]])
+    target = RunTarget(root / "out", "run")
+    asked = Ranking.SPECIFICATION, Strategy.AGGRESSIVE
+    plan_job.outcome(spark, find([root]), *asked, target, everything=False)
+    written = rows_of_run(spark, target.root, PLANS, "run").drop("run_id")
+    rows = plan_job.planned_rows(spark, find([root]), *asked, everything=False)
+    assert rows.schema == written.schema
+    key = ("cluster_id", "topic", "partition")
+    assert rows.orderBy(*key).collect() == written.orderBy(*key).collect() != []
+
+
 def test_a_part_of_the_lake_is_read_where_a_part_is_asked_for(spark: Any, tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
     for number, cluster_id in enumerate(("one", "two")):
