@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,25 +17,37 @@ from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import read_result
 from pipeline.storage import storage_path
 from tests.built_wheel import built_wheel, python_without_ktriage
+from tests.pipeline import submitted_commands
+from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.pipeline.partition_histories import partition
 from tests.pipeline.survey_strategies import NOON, write
 from tests.pipeline.test_fixes import in_one_rack
 from tests.pipeline.watched_logs import expected_rows, written_logs, written_rows
+from tests.repetitions import soaking
 from tests.shipped_metadata_logs import LogWriter
 
 ROOT = Path(__file__).parents[2]
 
-# A cluster of three Java processes is started for each job but the second history and the fixes, whose tasks reach
-# the workers as those of exposure do.
+# A cluster of three Java processes is started.
 pytestmark = pytest.mark.timeout(1800)
 
-
 WORKERS = "local-cluster[2,1,1024]"
+SCRIPT = ROOT / "console" / "spark_submit" / "ktriage_submit.py"
+COMMANDS = (
+    ("exposure", "--in", "lake", "--out", "results"),
+    ("fixes", "--in", "racks", "--out", "results"),
+    ("history", "--in", "lake", "--out", "results"),
+    ("history", "--in", "lake", "--out", "results"),
+    ("drill", "--seeds", "1", "--out", "results"),
+    ("watch", "--in", "shipped", "--out", "out", "--every", "1s", "--once"),
+)
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Each job has run in the driver's directory."""
+    """Each job has run in the driver's directory: the plan by the script that is submitted, and the others, which
+    reach the workers in the same way, with one start of Java.
+    """
     home = tmp_path_factory.mktemp("submit")
     lake = storage_path(str(home / "lake"))
     write(lake, "c", [partition(n, leader=-1, isr=()) for n in range(50)])
@@ -43,13 +56,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     logs = written_logs(home, 200)
     submit = Submit(home, built_wheel(home / "dist"), python_without_ktriage(home / "python"))
     asked = ("--in", "lake", "--at", "2026-01-31T12:30:00Z", "--strategy", "aggressive")
-    submit(WORKERS, "plan", *asked, "--out", "results")
-    submit(WORKERS, "exposure", "--in", "lake", "--out", "results")
-    submit("local[2]", "fixes", "--in", "racks", "--out", "results")
-    submit(WORKERS, "history", "--in", "lake", "--out", "results")
-    submit("local[2]", "history", "--in", "lake", "--out", "results")
-    submit(WORKERS, "drill", "--seeds", "1", "--out", "results")
-    submit(WORKERS, "watch", "--in", "shipped", "--out", "out", "--every", "1s", "--once")
+    submit(SCRIPT, "pipeline", "plan", *asked, "--out", "results")
+    if soaking():
+        for words in COMMANDS:
+            submit(SCRIPT, "pipeline", *words)
+    else:
+        submit(Path(submitted_commands.__file__), json.dumps([("pipeline", *words) for words in COMMANDS]))
     return Ran(home, logs)
 
 
@@ -72,7 +84,7 @@ class Submit(NamedTuple):
     wheel: Path
     python: str
 
-    def __call__(self, master: str, *words: str) -> None:
+    def __call__(self, script: Path, *words: str) -> None:
         environment = os.environ | {
             "PYSPARK_PYTHON": self.python,
             "PYSPARK_DRIVER_PYTHON": self.python,
@@ -82,18 +94,19 @@ class Submit(NamedTuple):
         ended = subprocess.run(
             [
                 str(Path(sys.executable).with_name("spark-submit")),
-                *("--master", master, "--driver-memory", "1g", "--py-files", str(self.wheel)),
+                *("--master", WORKERS, "--driver-memory", "1g", "--py-files", str(self.wheel)),
                 *("--jars", ",".join(map(str, delta_jars()))),
                 *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1"),
                 *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
-                str(ROOT / "console" / "spark_submit" / "ktriage_submit.py"),
-                *("pipeline", *words),
+                *("--driver-java-options", BRIEF_JAVA),
+                *("--conf", f"spark.executor.extraJavaOptions={BRIEF_JAVA}"),
+                *(str(script), *words),
             ],
             cwd=self.home,
             env=environment,
             capture_output=True,
             text=True,
-            timeout=560,
+            timeout=1500,
             check=False,
         )
         assert ended.returncode == 0, ended.stderr[-3000:]
