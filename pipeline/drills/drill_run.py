@@ -58,7 +58,7 @@ def run_arms(name: str, arms: Sequence[str], min_isr: int | None, seed: int) -> 
     return [rows[case] for case in cases]
 
 
-class _Choice(NamedTuple):
+class _ArmChoice(NamedTuple):
     """The decision for one partition, with what the replicas said."""
 
     survey: Survey
@@ -67,19 +67,19 @@ class _Choice(NamedTuple):
 
 @dataclass(slots=True)
 class _ArmRun:
-    """``offline``: partitions without a leader when the operator started. ``choices`` are those of the last look,
+    """``offline``: partitions without a leader when the operator started. ``choices`` are those of the last survey,
     ``verdicts`` counts all.
     """
 
     case: DrillCase
     setup: ArmSetup
     offline: int = 0
-    choices: tuple[_Choice, ...] = ()
+    choices: tuple[_ArmChoice, ...] = ()
     verdicts: Counter[str] = field(default_factory=Counter)
 
     @property
-    def elected(self) -> list[_Choice]:
-        """The choices of the last look that elect."""
+    def elected(self) -> list[_ArmChoice]:
+        """The choices of the last survey that elect."""
         return [choice for choice in self.choices if choice.decision.verdict is DecisionKind.ELECT]
 
 
@@ -117,15 +117,15 @@ class _Player:
 
     def __init__(self, incident: Scenario, *, drawn: bool) -> None:
         again = (round(OPERATOR_AGAIN_AT * SECOND),) if drawn else ()
-        self._looks = (incident.operator_at, *again)
+        self._survey_times = (incident.operator_at, *again)
         self._end = round(END * SECOND) if drawn else incident.operator_at + SETTLE
         self.rows: dict[DrillCase, DrillRow] = {}
 
-    async def play(self, shared: _SharedRun, arms: Sequence[_ArmRun], look: int) -> None:
-        """Goes on to the end. The operator's next look is number ``look``. Never raises."""
+    async def play(self, shared: _SharedRun, arms: Sequence[_ArmRun], number: int) -> None:
+        """Goes on to the end. ``number``: of the operator's next survey, from 0. Never raises."""
         try:
-            if look < len(self._looks):
-                await self._look(shared, arms, look)
+            if number < len(self._survey_times):
+                await self._survey(shared, arms, number)
             else:
                 shared.simulation.advance_to(self._end)
                 self.rows.update((arm.case, _row(shared, arm)) for arm in arms)
@@ -133,10 +133,10 @@ class _Player:
             for arm in arms:
                 self.rows.setdefault(arm.case, DrillRow.failed(arm.case, error))
 
-    async def _look(self, shared: _SharedRun, arms: Sequence[_ArmRun], look: int) -> None:
-        shared.simulation.advance_to(self._looks[look])
+    async def _survey(self, shared: _SharedRun, arms: Sequence[_ArmRun], number: int) -> None:
+        shared.simulation.advance_to(self._survey_times[number])
         offline = len(shared.simulation.offline())
-        if look == 0:
+        if number == 0:
             for arm in arms:
                 arm.offline = offline
         acting = [arm for arm in arms if offline and arm.setup.person]
@@ -147,19 +147,19 @@ class _Player:
         for group, own in zip(groups, shared.copies(len(groups)), strict=True):
             if group is blind:
                 await _elect_uncleanly(own, group)
-                await self.play(own, group, look + 1)
+                await self.play(own, group, number + 1)
             elif group is asking:
-                await self._ask(own, group, look)
+                await self._ask(own, group, number)
             else:
-                await self.play(own, group, look + 1)
+                await self.play(own, group, number + 1)
 
-    async def _ask(self, own: _SharedRun, arms: Sequence[_ArmRun], look: int) -> None:
+    async def _ask(self, own: _SharedRun, arms: Sequence[_ArmRun], number: int) -> None:
         """Each arm decides by the same answers. Those that elect the same by the same ranking go on together."""
         try:
             await _decide(SimulatorBackend.at(own.simulation), arms)
         except BackendError:
             _note_silence(own, arms)
-            await self.play(own, arms, look + 1)
+            await self.play(own, arms, number + 1)
             return
         alike: dict[object, list[_ArmRun]] = {}
         for arm in arms:
@@ -167,7 +167,7 @@ class _Player:
             alike.setdefault((arm.setup.ranking, orders), []).append(arm)
         for group, run_of_group in zip(alike.values(), own.copies(len(alike)), strict=True):
             await _designate(run_of_group, group)
-            await self.play(run_of_group, group, look + 1)
+            await self.play(run_of_group, group, number + 1)
 
 
 async def _elect_uncleanly(own: _SharedRun, arms: Sequence[_ArmRun]) -> None:
@@ -193,7 +193,7 @@ async def _decide(backend: SimulatorBackend, arms: Sequence[_ArmRun]) -> None:
         ranking, strategy = arm.setup.ranking, arm.setup.strategy
         assert ranking is not None and strategy is not None  # who asks the replicas has both
         arm.choices = tuple(
-            _Choice(survey, decide(survey, ranking, strategy, reported.verdicts.get(survey.tp)))
+            _ArmChoice(survey, decide(survey, ranking, strategy, reported.verdicts.get(survey.tp)))
             for survey in surveyed.surveys
         )
 

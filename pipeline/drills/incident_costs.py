@@ -14,7 +14,7 @@ from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import RescueBranch
 
 
-class LostRecords(NamedTuple):
+class IncidentLoss(NamedTuple):
     """``rescuable`` of the ``records`` were read before the election that cut them off."""
 
     records: int
@@ -61,16 +61,16 @@ class IncidentCosts:
         for branch in branches:
             self._rescued.setdefault(branch.tp, []).extend(branch.spans)
 
-    def lost(self, simulation: Simulation) -> LostRecords:
+    def lost(self, simulation: Simulation) -> IncidentLoss:
         """Offsets that were written and that the final leader does not have; none where there is no leader."""
-        world, found = simulation.world, LostRecords(0, 0)
+        world, found = simulation.world, IncidentLoss(0, 0)
         for (tp, _), span in self._written.items():
             leader = world.image.partitions[tp].leader
             log = world.disks[leader].logs.get(tp) if leader >= 0 else None
             if log is not None and span.end > log.start:
                 lost = without([span._replace(start=max(span.start, log.start))], log.spans)
                 for_good = without(lost, self._rescued.get(tp, ()))
-                found = LostRecords(
+                found = IncidentLoss(
                     found.records + count(lost), found.rescuable + count(lost) - count(for_good)
                 )
         return found

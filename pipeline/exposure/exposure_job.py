@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.exposure.cluster_brokers import brokers_of
-from pipeline.exposure.count_merging import MERGED, merged
 from pipeline.exposure.exposure_summary import SummaryRows, quarantined
 from pipeline.exposure.failure_counts import TOPIC
 from pipeline.exposure.fleet import DETAILED, fleet_rows
+from pipeline.exposure.merged_counts import MERGED, merged
 from pipeline.exposure.what_if import NOTHING_ASKED, WhatIf, check_names
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobOutput, RunTarget

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipeline.exposure.count_merging import WORST
 from pipeline.exposure.failure_counts import TOPIC
 from pipeline.exposure.fleet import COUNTED, DETAILED
+from pipeline.exposure.merged_counts import WORST
 from pipeline.exposure.what_if import WHAT_IF, WhatIf
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.tables.schemas import EFFECTS
@@ -18,7 +18,7 @@ _ORDER = ("acknowledged_at_risk", "offline", "under_min_isr", "partitions")
 
 
 class SummaryRows(NamedTuple):
-    """Rows of :data:`~pipeline.exposure.count_merging.MERGED`; ``single``: each cluster's worst single failure.
+    """Rows of :data:`~pipeline.exposure.merged_counts.MERGED`; ``single``: each cluster's worst single failure.
     ``listed``: those with a place, None: of more clusters than are detailed.
     """
 
@@ -58,7 +58,7 @@ class SummaryRows(NamedTuple):
                 total.where("place IS NOT NULL").where(f.col("cluster_id").isin(list(clusters)))
             )
         failures: list[_Row] = [
-            _told(row, "kind", "failed") | {"together": len(row["failed"]), "place": row["place"]}
+            _values(row, "kind", "failed") | {"together": len(row["failed"]), "place": row["place"]}
             for row in rows
             if row["kind"] != TOPIC
         ]
@@ -70,7 +70,7 @@ class SummaryRows(NamedTuple):
         lost.
         """
         found = {
-            (row["cluster_id"], row["failed"][0]): _told(row, "kind", "failed") | {"together": 1}
+            (row["cluster_id"], row["failed"][0]): _values(row, "kind", "failed") | {"together": 1}
             for row in self.answers
         }
         nothing = {"kind": WHAT_IF, "together": 1} | dict.fromkeys(EFFECTS, 0)
@@ -102,7 +102,7 @@ def _worst_topics(rows: Sequence[_Row]) -> list[_Row]:
     for row in sorted(rows, key=_rank):
         place = taken[row["cluster_id"]] = taken.get(row["cluster_id"], 0) + 1
         if place <= WORST:
-            found.append(_told(row, "topic", "broker") | {"place": place})
+            found.append(_values(row, "topic", "broker") | {"place": place})
     return found
 
 
@@ -110,7 +110,7 @@ def _rank(row: _Row) -> tuple[Any, ...]:
     return (row["cluster_id"], *(-row[name] for name in _ORDER), row["topic"], row["broker"])
 
 
-def _told(row: _Row, *names: str) -> dict[str, Any]:
+def _values(row: _Row, *names: str) -> dict[str, Any]:
     return {name: row[name] for name in ("cluster_id", *names, *EFFECTS)}
 
 

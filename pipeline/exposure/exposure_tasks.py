@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipeline.exposure.count_merging import PACKED, packed
 from pipeline.exposure.failure_counts import FailureCounts
 from pipeline.exposure.fix_candidates import CANDIDATES, FixCandidates, Goal
+from pipeline.exposure.merged_counts import PACKED, packed
 from pipeline.exposure.what_if import what_if_from
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks

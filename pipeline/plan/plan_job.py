@@ -57,7 +57,7 @@ def outcome(
     if no cluster can be read.
     """
     options = _options(ranking, strategy, everything=everything)
-    sources, told = leaving_out_undecodable(
+    sources, summary_of_run = leaving_out_undecodable(
         spark, sources, target.discard, lambda found: write_plans(spark, found, options, target)
     )
     newest = {chain.full.cluster_id: chain.newest for chain in sources.chains}
@@ -66,7 +66,7 @@ def outcome(
         "strategy": strategy.value,
         "taken_at": {name: one.taken_at.isoformat() for name, one in newest.items()},
     }
-    done = told | {
+    done = summary_of_run | {
         "refused": [refused._asdict() for refused in sources.refused],
         "partitions": {name: one.partitions for name, one in newest.items()},
         "silent": {name: list(one.silent) for name, one in newest.items()},
@@ -77,8 +77,8 @@ def outcome(
 def write_plans(
     spark: Any, sources: Sources, options: Mapping[str, str], target: RunTarget
 ) -> dict[str, Any]:
-    """Writes the rows of the run in one commit; returns what is told of them. The tasks write the rows themselves:
-    nothing but what they tell comes to the driver.
+    """Writes the rows of the run in one commit; returns their summary. The tasks write the rows themselves:
+    nothing but file names and summaries comes to the driver.
     """
     from pipeline.plan.plan_tasks import PlanFiles  # noqa: PLC0415  # needs an extra
     from pipeline.repeated_partitions import duplicates_of  # noqa: PLC0415
@@ -91,7 +91,7 @@ def write_plans(
     if twice is not None:
         work = PlanFiles(options)
         rows = rows.unionByName(twice.mapInArrow(work.quarantined, ddl(work.computed_schema)))
-    told = [json.loads(row["told"]) for row in rows.collect()]
-    files = [TaskFile(*file) for one in told for file in one["files"]]
+    answers = [json.loads(row["answer"]) for row in rows.collect()]
+    files = [TaskFile(*file) for one in answers for file in one["files"]]
     commit_files(target.root, PLANS, target.run_id, files)
-    return summary([part for one in told for part in one["parts"]])
+    return summary([part for one in answers for part in one["parts"]])

@@ -1,4 +1,4 @@
-"""What is told of a plan: each task tells it of its rows, and the driver adds these parts."""
+"""The summary of a plan: each task summarises its rows, and the driver adds these parts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from recovery.arrays.nested_arrays import fields, items, numbers
 from recovery.strategy import DecisionKind
 
 WORST = 100
-"""How many of the rows that lose most are told."""
+"""How many of the rows that lose most are named."""
 
 FLAWS = 1000
-"""How many pairs of a cluster and a reason for quarantine are told."""
+"""How many pairs of a cluster and a reason for quarantine are named."""
 
 _WORST = ("cluster_id", "topic", "partition", "chosen", "at_least", "at_most", "reason")
 _ORDER = [
@@ -31,12 +31,12 @@ _SUM = pa.decimal128(38)
 """The sum of many offsets may not fit into 64 bits."""
 
 Part = dict[str, list[list[Any]]]
-"""What a task tells, for JSON. ``verdicts``, ``losses`` and ``quarantined``: counts after their keys. ``worst``:
+"""What a task answers, for JSON. ``verdicts``, ``losses`` and ``quarantined``: counts after their keys. ``worst``:
 the rows that lose most.
 """
 
 
-def told_of(batch: Any) -> Part:
+def summarised(batch: Any) -> Part:
     """Of a batch of :data:`~pipeline.tables.schemas.PLANNED`."""
     chosen = _chosen(batch.filter(pc.equal(batch["verdict"], DecisionKind.ELECT.value)))
     broken = pa.table(batch.filter(pc.equal(batch["verdict"], QUARANTINED)))
@@ -51,17 +51,17 @@ def told_of(batch: Any) -> Part:
 
 
 def _chosen(elected: Any) -> pa.Table:
-    """What is told of the rows in which somebody is elected, with the loss of the chosen one."""
+    """The columns of the rows in which somebody is elected, with the loss of the chosen one."""
     candidates = items(elected["candidates"])
     columns = fields(candidates.values)
     mine = np.flatnonzero(numbers(columns["broker"], -1) == numbers(elected["chosen"], -1)[candidates.owner])
     place = np.full(elected.num_rows, -1)
     place[candidates.owner[mine]] = mine
     loss = fields(columns["loss"].take(pa.array(place, mask=place < 0)))
-    told = {name: elected[name] for name in ("cluster_id", "topic", "partition", "chosen", "reason")}
+    columns = {name: elected[name] for name in ("cluster_id", "topic", "partition", "chosen", "reason")}
     other = elected["other_ranking_leader"]
     return pa.table(
-        told | {"at_least": loss["at_least"], "at_most": loss["at_most"], "disagree": pc.is_valid(other)}
+        columns | {"at_least": loss["at_least"], "at_most": loss["at_most"], "disagree": pc.is_valid(other)}
     )
 
 

@@ -40,7 +40,7 @@ class PlanTasks(RowTasks):
         return rules.planned(batches)
 
 
-TOLD = pa.schema([("told", pa.string())])
+ANSWER = pa.schema([("answer", pa.string())])
 """JSON. ``files``: what was written, as :class:`~pipeline.tables.task_files.TaskFile`; ``parts``: a
 :data:`~pipeline.plan.plan_summary.Part` of each batch.
 """
@@ -54,7 +54,7 @@ class PlanFiles(PlanTasks):
 
     @property
     def computed_schema(self) -> Any:
-        return TOLD
+        return ANSWER
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         return self._written(super().computed(batches))
@@ -68,13 +68,13 @@ class PlanFiles(PlanTasks):
         files: list[TaskFile] = []
         parts: list[plan_summary.Part] = []
         for batch in planned:
-            parts.append(plan_summary.told_of(batch))
+            parts.append(plan_summary.summarised(batch))
             waiting.append(batch)
             if sum(one.num_rows for one in waiting) >= FILE_ROWS:
                 files += self._file(waiting)
                 waiting = []
         files += self._file(waiting)
-        yield pa.RecordBatch.from_pydict({"told": [json.dumps({"files": files, "parts": parts})]}, TOLD)
+        yield pa.RecordBatch.from_pydict({"answer": [json.dumps({"files": files, "parts": parts})]}, ANSWER)
 
     def _file(self, batches: list[Any]) -> list[TaskFile]:
         rows = pa.Table.from_batches(batches, PLANNED)

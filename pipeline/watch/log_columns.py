@@ -24,7 +24,7 @@ _NULL = -1
 """The length of a key that is null."""
 
 
-class LogColumns(NamedTuple):
+class MetadataLogColumns(NamedTuple):
     """Records in the order of the log. ``value`` is an Arrow array of bytes, the others are arrays of numpy.
     ``batch`` is the number of the record batch, which is its first offset, and ``epoch`` its leader epoch.
     """
@@ -35,18 +35,18 @@ class LogColumns(NamedTuple):
     epoch: Any
     value: Any
 
-    def between(self, start: int, end: int) -> LogColumns:
+    def between(self, start: int, end: int) -> MetadataLogColumns:
         """Those from offset ``start`` to before ``end``."""
         inside = (self.offset >= start) & (self.offset < end)
         if inside.all():
             return self
-        kept = self.value.filter(pa.array(inside))
-        return LogColumns._make((*(column[inside] for column in self[:-1]), kept))
+        values = self.value.filter(pa.array(inside))
+        return MetadataLogColumns._make((*(column[inside] for column in self[:-1]), values))
 
 
-def gathered(parts: Iterable[LogColumns], rows: int) -> Iterator[LogColumns]:
+def gathered(parts: Iterable[MetadataLogColumns], rows: int) -> Iterator[MetadataLogColumns]:
     """The same records, at least ``rows`` at once, and the rest."""
-    waiting: list[LogColumns] = []
+    waiting: list[MetadataLogColumns] = []
     for part in parts:
         waiting.append(part)
         if sum(len(one.offset) for one in waiting) >= rows:
@@ -56,25 +56,25 @@ def gathered(parts: Iterable[LogColumns], rows: int) -> Iterator[LogColumns]:
         yield _joined(waiting)
 
 
-def _joined(parts: Sequence[LogColumns]) -> LogColumns:
+def _joined(parts: Sequence[MetadataLogColumns]) -> MetadataLogColumns:
     if len(parts) == 1:
         return parts[0]
     *numbers, values = zip(*parts, strict=True)
-    return LogColumns._make((*map(np.concatenate, numbers), pa.concat_arrays(values)))
+    return MetadataLogColumns._make((*map(np.concatenate, numbers), pa.concat_arrays(values)))
 
 
 class _NotPlain(Exception):
     """BatchReader has to read these batches."""
 
 
-def columns_of(rows: Sequence[tuple[int, int, int, int, bytes | None]]) -> LogColumns:
+def columns_of(rows: Sequence[tuple[int, int, int, int, bytes | None]]) -> MetadataLogColumns:
     """Of rows with the same fields."""
     *numbers, values = zip(*rows, strict=True)
     columns = (np.array(column, np.int64) for column in numbers)
-    return LogColumns._make((*columns, pa.array(values, pa.binary())))
+    return MetadataLogColumns._make((*columns, pa.array(values, pa.binary())))
 
 
-def log_columns(data: bytes, rows: int) -> Iterator[LogColumns]:
+def log_columns(data: bytes, rows: int) -> Iterator[MetadataLogColumns]:
     """Every data record, up to the first batch that is cut, damaged or compressed; at least ``rows`` at once, and
     the rest.
     """
@@ -97,7 +97,7 @@ def log_columns(data: bytes, rows: int) -> Iterator[LogColumns]:
         yield from _columns(data, batches)[0]
 
 
-def _columns(data: bytes, batches: Sequence[Batch]) -> tuple[list[LogColumns], bool]:
+def _columns(data: bytes, batches: Sequence[Batch]) -> tuple[list[MetadataLogColumns], bool]:
     """The records of the batches, and whether all of these could be read."""
     try:
         return [_plain_columns(data, batches)], True
@@ -112,7 +112,7 @@ def _columns(data: bytes, batches: Sequence[Batch]) -> tuple[list[LogColumns], b
     return [columns_of(found)] if found else [], reader.problem is None
 
 
-def _plain_columns(data: bytes, batches: Sequence[Batch]) -> LogColumns:
+def _plain_columns(data: bytes, batches: Sequence[Batch]) -> MetadataLogColumns:
     """Raises _NotPlain and IndexError if a batch has anything else than such records."""
     headers = [batch.header for batch in batches]
     if any(header.is_log_append_time for header in headers):
@@ -136,7 +136,7 @@ def _plain_columns(data: bytes, batches: Sequence[Batch]) -> LogColumns:
     counts = [header.record_count for header in headers]
     of_batch = [(header.base_offset, header.base_timestamp, header.leader_epoch) for header in headers]
     base, base_ms, epoch = np.repeat(np.array(of_batch, np.int64), counts, axis=0).T
-    return LogColumns(base + later, base_ms + later_ms, base, epoch, _values(data, first, at, end))
+    return MetadataLogColumns(base + later, base_ms + later_ms, base, epoch, _values(data, first, at, end))
 
 
 def _record_places(data: bytes, batches: Iterable[Batch]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from backends.log_segments.segment_source import SegmentError, SegmentFile
 from backends.metadata_log.directory import MetadataDirError, log_files
-from pipeline.watch.log_columns import LogColumns, columns_of, gathered, log_columns
+from pipeline.watch.log_columns import MetadataLogColumns, columns_of, gathered, log_columns
 from pipeline.watch.log_position import NO_SEGMENT, ShippedPosition
 from pipeline.watch.record_columns import record_batch
 from pipeline.watch.shipped_log import LogFiles, begun, log_directory
@@ -40,14 +40,14 @@ def read_part(part: ShippedPart, names: list[str]) -> Iterator[Any]:
         yield record_batch(part.cluster, columns, names)
 
 
-def part_columns(part: ShippedPart, rows: int) -> Iterator[LogColumns]:
+def part_columns(part: ShippedPart, rows: int) -> Iterator[MetadataLogColumns]:
     """The records of the part, at least ``rows`` at once, and the rest. The number of a record batch is
     IN_SNAPSHOT in a snapshot. A null value is the row with which the log begins.
     """
     return gathered(_columns_of_files(part, rows), rows)
 
 
-def _columns_of_files(part: ShippedPart, rows: int) -> Iterator[LogColumns]:
+def _columns_of_files(part: ShippedPart, rows: int) -> Iterator[MetadataLogColumns]:
     directory = log_directory(part.path)
     start, end = part.start, part.end
     try:
@@ -90,7 +90,7 @@ def _begun_again(
         return ShippedPosition(end.generation, began=end.offset, offset=end.offset)
 
 
-def _beginning(directory: Path, start: ShippedPosition, rows: int) -> Iterator[LogColumns]:
+def _beginning(directory: Path, start: ShippedPosition, rows: int) -> Iterator[MetadataLogColumns]:
     yield columns_of([(start.began, start.time_ms, IN_SNAPSHOT, 0, None)])
     if start.snapshot:
         for columns in log_columns(_read(directory / start.snapshot, 0, None), rows):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.watch.log_columns import LogColumns
+from pipeline.watch.log_columns import MetadataLogColumns
 from pipeline.watch.record_columns import may_be_shown, record_types, topics_of
 from pipeline.watch.topic_shards import SHARDS, shard_of
 
@@ -30,7 +30,7 @@ _EVERY = -1
 """In place of a shard: records about brokers, configurations and transactions go to each."""
 
 
-def packed(cluster: str, parts: Iterable[LogColumns]) -> Iterator[pa.RecordBatch]:
+def packed(cluster: str, parts: Iterable[MetadataLogColumns]) -> Iterator[pa.RecordBatch]:
     """Packs the records of each part. Records that no incident needs, or whose content may be a secret, are left
     out.
     """

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.watch.log_columns import LogColumns
+from pipeline.watch.log_columns import MetadataLogColumns
 from recovery.metadata_log.change_reader import CHANGE_AT, SUBJECT_AT
 from recovery.metadata_log.field_reader import MalformedRecordError, uuid_text
 from recovery.metadata_log.record_codec import decode
@@ -91,7 +91,7 @@ def spark_schema(schema: Any = SCHEMA) -> str:
     return ", ".join(f"{field.name} {SPARK_TYPES[field.type]}" for field in schema)
 
 
-def record_batch(cluster: str, records: LogColumns, names: Sequence[str]) -> Any:
+def record_batch(cluster: str, records: MetadataLogColumns, names: Sequence[str]) -> Any:
     """The columns ``names`` of these records. Only what they need is decoded."""
     values = records.value
     columns: dict[str, Callable[[], Any]] = {

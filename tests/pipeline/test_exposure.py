@@ -16,7 +16,7 @@ from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
 from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.exposure import exposure_job
-from pipeline.exposure.count_merging import WORST
+from pipeline.exposure.merged_counts import WORST
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
 from pipeline.results import RunTarget
 from pipeline.snapshot.observation import SnapshotKind

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.plan.decide_rows import planned, quarantined
-from pipeline.plan.plan_summary import FLAWS, WORST, summary, told_of
+from pipeline.plan.plan_summary import FLAWS, WORST, summarised, summary
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.tables.schemas import PLANNED
@@ -33,7 +33,7 @@ def plan(seed: int, count: int, cluster_id: str) -> pa.Table:
 
 
 def told(rows: pa.Table, size: int) -> dict[str, Any]:
-    parts = [told_of(batch) for batch in rows.combine_chunks().to_batches(size)]
+    parts = [summarised(batch) for batch in rows.combine_chunks().to_batches(size)]
     return summary(json.loads(json.dumps(parts)))
 
 

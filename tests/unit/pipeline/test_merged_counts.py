@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.exposure.count_merging import MERGED, PACKED, WORST, merged, packed
 from pipeline.exposure.failure_counts import TOPIC, FailureCounts
+from pipeline.exposure.merged_counts import MERGED, PACKED, WORST, merged, packed
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.snapshot.survey_columns import batch_of
