@@ -67,7 +67,7 @@ class BatchReader:
                     self.problem = f"the batch at offset {base} is damaged: its checksum is wrong"
                     return
                 if found.header.compression != "none":
-                    self.problem = f"the batch at offset {base} is compressed; a metadata log never is"
+                    self.problem = compressed_batch(base)
                     return
                 self.next_offset = found.header.next_offset
                 if found.header.is_control:
@@ -90,3 +90,8 @@ def missing_offsets(expected: int, found: int) -> str:
     if found < expected:
         return f"a batch at offset {found} stands where offset {expected} should"
     return f"offsets {expected} to {found - 1} are missing before the batch at offset {found}"
+
+
+def compressed_batch(base: int) -> str:
+    """The problem that the batch at offset ``base`` is compressed."""
+    return f"the batch at offset {base} is compressed; a metadata log never is"

@@ -13,7 +13,7 @@ from pathlib import Path
 from backends.log_segments.batch_header import HEADER_SIZE, parse_header
 from backends.log_segments.segment_reader import Batch, DefectKind, SegmentDefect, SegmentReader
 from backends.log_segments.segment_source import SegmentError, SegmentFile
-from backends.metadata_log.batches import missing_offsets
+from backends.metadata_log.batches import compressed_batch, missing_offsets
 from backends.metadata_log.directory import (
     DIRECTORY,
     FIRST_DATA_OFFSET,
@@ -117,6 +117,10 @@ class ShippedLog:
                 if header.base_offset > expected:
                     text = missing_offsets(expected, header.base_offset)
                     defect = SegmentDefect(DefectKind.OUT_OF_ORDER, at.position + behind, text)
+                    return at if newest is None else _after(at, newest), defect
+                if header.compression != "none":
+                    text = compressed_batch(header.base_offset)
+                    defect = SegmentDefect(DefectKind.UNREADABLE, at.position + behind, text)
                     return at if newest is None else _after(at, newest), defect
                 newest = batch
                 end = at.position + behind + header.size

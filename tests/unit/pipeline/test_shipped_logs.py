@@ -23,9 +23,11 @@ from tests.shipped_metadata_logs import (
     change,
     topics,
 )
+from tests.unit.log_segments.segments import batch
 
 NAMES = ["offset", "batch", "kind", "record"]
 MOST = 1 << 30
+GZIP = 1
 
 
 class Reader:
@@ -118,6 +120,18 @@ def test_a_damaged_batch_is_not_passed_and_is_named(log: LogWriter) -> None:
     path.write_bytes(bytes(data[:-5]) + bytes([data[-5] ^ 1]) + bytes(data[-4:]))
     assert offsets(reader.read())[-1] == log.offset - 1
     assert reader.problem == ""
+
+
+def test_a_compressed_batch_is_not_passed_and_is_named(log: LogWriter) -> None:
+    """Which no controller writes: what is in it would be left out without a word."""
+    log.write()
+    path = next(log.directory.glob("*.log"))
+    end = log.offset
+    with path.open("ab") as file:
+        file.write(batch(end, attributes=GZIP, payload=b"records"))
+    reader = Reader(log.directory)
+    assert offsets(reader.read()) == list(range(end))
+    assert f"the batch at offset {end} is compressed" in reader.problem
 
 
 def test_a_missing_segment_is_waited_for(log: LogWriter) -> None:
