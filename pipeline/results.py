@@ -5,7 +5,8 @@ makes it exist.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -74,6 +75,27 @@ class RunTarget(NamedTuple):
             if any(file.partition["run_id"] == self.run_id for file in files):
                 delete_partitions(self.root, definition, [f"run_id = '{self.run_id}'"])
         self.place.remove()
+
+
+def append_rows(target: RunTarget, definition: TableDefinition, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Appends rows of the driver to a table of the run, without Spark, which takes seconds for any commit. Raises
+    PipelineError.
+    """
+    written = pa.Table.from_pylist([dict(row) | {"run_id": target.run_id} for row in rows], definition.schema)
+    append(target.root, definition, lambda: written)
+
+
+def quarantined_counts(broken: Iterable[tuple[str, str, int]]) -> list[dict[str, Any]]:
+    """How many rows of each cluster are broken, by reason, as rows of :data:`QUARANTINED_ROWS`. ``broken``:
+    (cluster, reason, rows).
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    for cluster_id, reason, rows in broken:
+        counts[cluster_id, reason] += rows
+    return [
+        {"cluster_id": cluster_id, "reason": reason, "rows": rows}
+        for (cluster_id, reason), rows in sorted(counts.items())
+    ]
 
 
 class JobOutput(NamedTuple):

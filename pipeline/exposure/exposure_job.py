@@ -7,10 +7,7 @@ one aggregation adds the counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any
-
-import pyarrow as pa
 
 from pipeline.exposure.cluster_brokers import brokers_of
 from pipeline.exposure.exposure_summary import SummaryRows, quarantined
@@ -19,16 +16,14 @@ from pipeline.exposure.fleet import DETAILED, fleet_rows
 from pipeline.exposure.merged_counts import MERGED, merged
 from pipeline.exposure.what_if import NOTHING_ASKED, WhatIf, check_names
 from pipeline.plan.row_checks import QUARANTINED
-from pipeline.results import JobOutput, RunTarget
+from pipeline.results import JobOutput, RunTarget, append_rows
 from pipeline.snapshot.state_sources import Sources
-from pipeline.tables.delta_table import append
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import (
     EXPOSED_TOPICS,
     EXPOSURES,
     FLEET,
     QUARANTINED_ROWS,
-    TableDefinition,
 )
 from pipeline.tables.spark_tables import write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
@@ -87,7 +82,6 @@ def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHI
         found = SummaryRows.of(total, len(sources.chains))
         broken = [(row["cluster_id"], row["failed"][0], row["partitions"]) for row in found.broken]
         flaws = quarantined(broken, twice)
-        # The few rows of the driver are written without Spark, which takes seconds for any commit.
         append_rows(target, QUARANTINED_ROWS, flaws)
         fleet = fleet_rows(sources, found.worst_of_clusters)
         append_rows(target, FLEET, fleet)
@@ -100,9 +94,3 @@ def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHI
         }
     finally:
         total.unpersist()
-
-
-def append_rows(target: RunTarget, definition: TableDefinition, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Appends rows of the driver to a table of the run. Raises PipelineError."""
-    written = pa.Table.from_pylist([dict(row) | {"run_id": target.run_id} for row in rows], definition.schema)
-    append(target.root, definition, lambda: written)

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 from pipeline.exposure.failure_counts import TOPIC
 from pipeline.exposure.fleet import COUNTED, DETAILED
-from pipeline.exposure.merged_counts import WORST
+from pipeline.exposure.merged_counts import WORST, WORST_FIRST
 from pipeline.exposure.what_if import WHAT_IF, WhatIf
 from pipeline.plan.row_checks import QUARANTINED
+from pipeline.results import quarantined_counts
 from pipeline.tables.schemas import EFFECTS
 
 _Row = Mapping[str, Any]
-
-_ORDER = ("acknowledged_at_risk", "offline", "under_min_isr", "partitions")
 
 
 class SummaryRows(NamedTuple):
@@ -81,18 +80,12 @@ class SummaryRows(NamedTuple):
         ]
 
 
-def quarantined(broken: Sequence[tuple[str, str, int]], twice: Any | None) -> list[_Row]:
+def quarantined(broken: Sequence[tuple[str, str, int]], twice: Any | None) -> list[dict[str, Any]]:
     """How many rows of each cluster are broken and not counted, by reason. ``broken``: (cluster, reason, rows);
     ``twice``: rows of duplicate partitions.
     """
-    found: dict[tuple[str, str], int] = {}
     copies = [] if twice is None else twice.groupBy("cluster_id", "reason").agg({"copies": "sum"}).collect()
-    for cluster_id, reason, rows in (*broken, *map(tuple, copies)):
-        found[cluster_id, reason] = found.get((cluster_id, reason), 0) + rows
-    return [
-        {"cluster_id": cluster_id, "reason": reason, "rows": rows}
-        for (cluster_id, reason), rows in sorted(found.items())
-    ]
+    return quarantined_counts((*broken, *map(tuple, copies)))
 
 
 def _worst_topics(rows: Sequence[_Row]) -> list[_Row]:
@@ -107,7 +100,7 @@ def _worst_topics(rows: Sequence[_Row]) -> list[_Row]:
 
 
 def _rank(row: _Row) -> tuple[Any, ...]:
-    return (row["cluster_id"], *(-row[name] for name in _ORDER), row["topic"], row["broker"])
+    return (row["cluster_id"], *(-row[name] for name in WORST_FIRST), row["topic"], row["broker"])
 
 
 def _values(row: _Row, *names: str) -> dict[str, Any]:

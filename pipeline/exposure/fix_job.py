@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.exposure.cluster_brokers import brokers_of
-from pipeline.exposure.exposure_job import append_rows
 from pipeline.exposure.exposure_summary import quarantined
 from pipeline.exposure.fix_choice import MIN_ISR, NOT_FIXED, FixLimits, fixes_of_cluster
 from pipeline.plan.row_checks import QUARANTINED
-from pipeline.results import JobOutput, RunTarget
+from pipeline.results import JobOutput, RunTarget, append_rows
 from pipeline.snapshot.state_sources import Sources
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import FIX, FIXES, QUARANTINED_ROWS
@@ -31,7 +30,7 @@ def outcome(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) 
     return JobOutput(sources.asked | {"fixes": limits.asked}, summarise(spark, sources, target, flaws))
 
 
-def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> list[Mapping[str, Any]]:
+def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> list[dict[str, Any]]:
     """Writes every fix, every partition that stays exposed with the reason, and the broken rows; returns these."""
     from pipeline.exposure.exposure_tasks import FixTasks  # noqa: PLC0415  # needs an extra
     from pipeline.repeated_partitions import duplicates_of  # noqa: PLC0415

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.arrow_streams import read_stream, stream_of
 from pipeline.exposure.failure_counts import TOPIC
 from pipeline.exposure.fleet import COUNTED
 from pipeline.exposure.what_if import WHAT_IF
@@ -23,6 +24,9 @@ from recovery.arrays.nested_arrays import Array, bounds, numbers, valid
 
 WORST = 10
 """How many failures of a kind, and topics, the summary has of a cluster."""
+
+WORST_FIRST = ("acknowledged_at_risk", "offline", "under_min_isr", "partitions")
+"""The effects by which failures and topics are ranked, the most important first; more is worse."""
 
 PACKED = pa.schema([("part", pa.int32()), ("counts", pa.binary())])
 
@@ -42,7 +46,7 @@ MERGED = pa.schema(
 """The sums, each key once. The places of topics are those within a part."""
 
 _KEY = ["cluster_id", "kind", "topic", "first", "second"]
-_ORDER = [(name, "descending") for name in ("acknowledged_at_risk", "offline", "under_min_isr", "partitions")]
+_ORDER = [(name, "descending") for name in WORST_FIRST]
 _ROWS = 50_000
 
 
@@ -59,14 +63,14 @@ def packed(batches: Iterable[Any], parts: int) -> Iterator[Any]:
     ordered, of_rows = whole.take(pa.array(order)), part[order]
     found, first = np.unique(of_rows, return_index=True)
     ends = np.append(first[1:], len(part))
-    content = [_written(ordered.slice(*at)) for at in zip(first, ends - first, strict=True)]
+    content = [stream_of(ordered.slice(*at), "lz4") for at in zip(first, ends - first, strict=True)]
     columns = [pa.array(found, pa.int32()), pa.array(content, pa.binary())]
     yield pa.RecordBatch.from_arrays(columns, schema=PACKED)
 
 
 def merged(batches: Iterable[Any]) -> Iterator[Any]:
     """Turns batches of :data:`PACKED`, with every row of their parts, into batches of :data:`MERGED`."""
-    tables = [_read(content) for batch in batches for content in batch["counts"].to_pylist()]
+    tables = [read_stream(content) for batch in batches for content in batch["counts"].to_pylist()]
     if not tables:
         return
     whole = _added(pa.concat_tables(tables))
@@ -100,19 +104,6 @@ def _parts(table: pa.Table, parts: int) -> Array:
     return found
 
 
-def _written(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def _read(content: bytes) -> pa.Table:
-    with pa.ipc.open_stream(content) as reader:
-        return reader.read_all()
-
-
 def _added(table: pa.Table) -> pa.Table:
     found = table.group_by(_KEY, use_threads=False).aggregate([(name, "sum") for name in EFFECTS])
     sums = {name: pc.fill_null(found[f"{name}_sum"], 0) for name in EFFECTS}
@@ -123,7 +114,6 @@ def _failures(table: pa.Table) -> pa.Table:
     """With the places, and the counts of each cluster at its worst single failure."""
     together = pc.add(1, pc.is_valid(table["second"]).cast(pa.int8()))
     table = table.append_column("together", together)
-    asked = pc.equal(table["kind"], WHAT_IF)
     groups = [(name, "ascending") for name in ("cluster_id", "together", "kind")]
     names = [("first", "ascending"), ("second", "ascending")]
     table = table.sort_by([*groups, *_ORDER, *names])

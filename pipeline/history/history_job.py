@@ -22,8 +22,8 @@ from pipeline.history.history_summary import quarantined_of, shard_summary, whol
 from pipeline.history.history_tasks import Found, answers_of_shards
 from pipeline.history.incidents import Action
 from pipeline.history.packed_rows import without_run
-from pipeline.results import JobOutput, RunTarget
-from pipeline.tables.delta_table import append, create
+from pipeline.results import JobOutput, RunTarget, append_rows
+from pipeline.tables.delta_table import create
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
@@ -75,9 +75,8 @@ def run(spark: Any, sources: HistorySources, actions: Sequence[Action], target: 
         ]
         commit_files(target.root, definition, run_id, files)
         counts[definition.name] = sum(file.rows for file in files)
-    flaws = [row | {"run_id": run_id} for row in quarantined_of(parts)]
-    broken = pa.Table.from_pylist(flaws, QUARANTINED_ROWS.schema)
-    append(target.root, QUARANTINED_ROWS, lambda: broken)
+    flaws = quarantined_of(parts)
+    append_rows(target, QUARANTINED_ROWS, flaws)
     return whole_summary(parts) | {"rows": counts | {QUARANTINED_ROWS.name: len(flaws)}}
 
 

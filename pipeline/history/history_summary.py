@@ -5,13 +5,14 @@ A partition is in one shard, and so are all events of a cluster: the first of al
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from pipeline.results import quarantined_counts
 
 LISTED = 100
 """Rows of each list in the summary."""
@@ -102,14 +103,9 @@ def _seconds(moment: str) -> str:
 
 def quarantined_of(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """How many rows of each cluster are broken, by reason."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for part in parts:
-        for row in part["quarantined"]:
-            counts[row["cluster_id"], row["reason"]] += row["rows"]
-    return [
-        {"cluster_id": cluster, "reason": reason, "rows": rows}
-        for (cluster, reason), rows in sorted(counts.items())
-    ]
+    return quarantined_counts(
+        (row["cluster_id"], row["reason"], row["rows"]) for part in parts for row in part["quarantined"]
+    )
 
 
 def _summed(rows: Iterable[Mapping[str, Any]], group: Sequence[str]) -> list[dict[str, Any]]:

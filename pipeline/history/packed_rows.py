@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
+from pipeline.arrow_streams import read_stream, stream_of
 from pipeline.tables.history_schemas import EVENTS, HISTORY_STATES, INCIDENTS
 from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
 from recovery.arrays.nested_arrays import Array, numbers
@@ -91,7 +92,7 @@ def _packed(what: str, rows: pa.Table, shards: Array) -> Iterator[pa.RecordBatch
     rows = rows.take(pa.array(order))
     found, first = np.unique(shards[order], return_index=True)
     for shard, begin, end in zip(found, first, [*first[1:], len(order)], strict=True):
-        yield packed_row(int(shard), what, _stream(rows.slice(begin, end - begin)))
+        yield packed_row(int(shard), what, stream_of(rows.slice(begin, end - begin)))
 
 
 def packed_row(shard: int, what: str, content: bytes) -> pa.RecordBatch:
@@ -100,20 +101,12 @@ def packed_row(shard: int, what: str, content: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], PACKED)
 
 
-def _stream(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
 def unpacked(packed: pa.Table) -> dict[str, pa.Table]:
     """The rows of one shard by what they are, in no order; a column of names has one dictionary."""
     tables: dict[str, list[pa.Table]] = {what: [schema.empty_table()] for what, schema in SCHEMAS.items()}
     for what, content in zip(packed["what"].to_pylist(), packed["rows"], strict=True):
         if what in tables:
-            tables[what].append(pa.ipc.open_stream(content.as_buffer()).read_all())
+            tables[what].append(read_stream(content.as_buffer()))
     return {
         what: pa.concat_tables(found).unify_dictionaries().combine_chunks() for what, found in tables.items()
     }

@@ -125,12 +125,6 @@ class FilePiece(Protocol):
 Split = TypeVar("Split", bound=FilePiece)
 
 
-def from_json(fields: Sequence[Any]) -> InputSplit:
-    """The split that was written as JSON."""
-    (cluster_id, base, names, files), uri, start, end = fields
-    return InputSplit(ChainSplits(cluster_id, base, tuple(names), tuple(files)), uri, start, end)
-
-
 def split_files(clusters: Sequence[ClusterFiles], cores: int) -> list[InputSplit]:
     """The files of those states, split for this number of cores; a file without rows has no split."""
     size = size_of_splits(sum(file.size for one in clusters for file in one.full), cores)

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.arrow_streams import read_stream, stream_of
 from pipeline.storage import StoragePath
 from pipeline.watch.fold_state import read_state, write_state
 from pipeline.watch.incident_rows import METADATA_EVENTS, METADATA_INCIDENTS, event_rows, incident_rows
@@ -47,7 +48,7 @@ def folded(records: Any, states: StoragePath, batch_id: int) -> dict[str, pa.Tab
     )
     found: dict[str, list[pa.Table]] = {}
     for name, stream in groups.collect():
-        found.setdefault(name, []).append(pa.ipc.open_stream(bytes(stream)).read_all())
+        found.setdefault(name, []).append(read_stream(bytes(stream)))
     return {name: pa.concat_tables(tables) for name, tables in found.items()}
 
 
@@ -84,7 +85,7 @@ def _folded_group(states: StoragePath, batch_id: int, key: tuple[pa.Scalar, ...]
         METADATA_EVENTS.name: event_rows(cluster, moments, fold.gaps if first else ()),
         METADATA_INCIDENTS.name: incident_rows(cluster, fold.ended),
     }
-    named = [(name, _stream(table)) for name, table in found.items() if table.num_rows]
+    named = [(name, stream_of(table)) for name, table in found.items() if table.num_rows]
     names, streams = [name for name, _ in named], [stream for _, stream in named]
     return pa.table({"name": pa.array(names, pa.string()), "rows": pa.array(streams, pa.binary())})
 
@@ -109,10 +110,3 @@ def fold_records(fold: IncidentFold, records: pa.Table) -> None:
         fold.restart(as_records(records.slice(1, in_snapshot - 1)), records["offset"][0].as_py())
         records = records.slice(in_snapshot)
     fold_columns(fold, records)
-
-
-def _stream(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline.arrow_streams import read_stream, stream_of
 from pipeline.watch.log_columns import MetadataLogColumns
 from pipeline.watch.record_columns import may_be_shown, record_types, topics_of
 from pipeline.watch.topic_shards import SHARDS, shard_of
@@ -41,15 +42,13 @@ def packed(cluster: str, parts: Iterable[MetadataLogColumns]) -> Iterator[pa.Rec
         needed = may_be_shown(part.value, types) | part.value.is_null().to_numpy(zero_copy_only=False)
         shards = _shards(part.value, types)
         places = (needed & ((shards == shard) | (shards == _EVERY)) for shard in range(SHARDS))
-        cells = [_stream(records.take(pa.array(np.flatnonzero(mine)))) for mine in places]
+        cells = [stream_of(records.take(pa.array(np.flatnonzero(mine)))) for mine in places]
         yield pa.record_batch([[cluster] * SHARDS, range(SHARDS), cells], schema=PACKED)
 
 
 def unpacked(streams: Iterable[bytes]) -> pa.Table:
     """The records of those rows, in no order."""
-    return pa.concat_tables(
-        [RECORDS.empty_table(), *(pa.ipc.open_stream(stream).read_all() for stream in streams)]
-    ).combine_chunks()
+    return pa.concat_tables([RECORDS.empty_table(), *map(read_stream, streams)]).combine_chunks()
 
 
 def _shards(records: Any, types: Any) -> Any:
@@ -57,10 +56,3 @@ def _shards(records: Any, types: Any) -> Any:
     topics, places = topics_of(records, types)
     shards = [_EVERY if topic_id is None else shard_of(topic_id) for topic_id in topics]
     return np.array(shards, np.int8)[places]
-
-
-def _stream(records: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, records.schema) as writer:
-        writer.write_batch(records)
-    return bytes(sink.getvalue())
