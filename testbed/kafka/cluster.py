@@ -47,6 +47,7 @@ class KafkaCluster:
 
     Its files are in ``directory``, by default a new temporary one that ``stop`` removes. ``start`` raises
     TestbedError (one line, then the end of the log of the node that did not start) and leaves nothing running.
+    ``run_tools`` makes the runner of Java's tools and of ``kafka-storage format`` from the one with processes.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class KafkaCluster:
         *,
         directory: Path | None = None,
         say: Callable[[str], None] | None = None,
+        run_tools: Callable[[JavaRunner], JavaRunner] = lambda runner: runner,
     ) -> None:
         self.spec = spec
+        self._run_tools = run_tools
         self.cluster_id = new_uuid()
         self._say = say
         self._given_directory = directory
@@ -132,7 +135,7 @@ class KafkaCluster:
     def tools(self) -> Tools:
         """Java's admin tools as superuser: ``cluster.tools("kafka-topics", "--describe")``."""
         return Tools(
-            self._runner,
+            self._run_tools(self._runner),
             self._addresses.of_brokers(INTERNAL_LISTENER),
             self.client_configs.internal_properties(),
             self.spec.version,
@@ -289,7 +292,9 @@ class KafkaCluster:
         for node_id in node_ids:
             self._nodes[node_id] = self._make_node(node_id)
         voters = {node: new_uuid() for node in spec.controller_ids}
-        self._formatter = StorageFormatter(spec, self.cluster_id, self._addresses, voters, self._runner)
+        self._formatter = StorageFormatter(
+            spec, self.cluster_id, self._addresses, voters, self._run_tools(self._runner)
+        )
 
     def _make_links(self, node_ids: Iterable[int], ports: Iterator[int]) -> Links:
         """A proxy at the port that each node advertises to the others; the node listens on a port of its own."""

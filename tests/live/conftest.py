@@ -8,12 +8,22 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
+from tests.live.resident_java import ResidentJavas
 from tests.live.started_cluster import started_cluster
 
 
+@pytest.fixture(scope="session")
+def resident_javas() -> Iterator[ResidentJavas]:
+    with ResidentJavas() as started:
+        yield started
+
+
 @pytest.fixture(scope="module")
-def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
-    """The module's running cluster; it is removed with all its files after the module."""
+def cluster(request: pytest.FixtureRequest, resident_javas: ResidentJavas) -> Iterator[KafkaCluster]:
+    """The module's running cluster; it is removed with all its files after the module.
+
+    Its tools run in one lasting Java process, unless the module says ``TOOLS_ARE_PROCESSES``.
+    """
     spec = getattr(request, "param", getattr(request.module, "CLUSTER", ClusterSpec()))
 
     def say(line: str) -> None:
@@ -21,7 +31,9 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
         with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
             print(f"\n{request.module.__name__}: {line}", file=sys.stderr, flush=True)
 
-    with started_cluster(spec, say) as running:
+    processes = getattr(request.module, "TOOLS_ARE_PROCESSES", False)
+    run_tools = (lambda runner: runner) if processes else resident_javas.runner
+    with started_cluster(spec, say, run_tools) as running:
         yield running
 
 

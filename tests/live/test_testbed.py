@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from testbed.kafka import ClusterSpec, KafkaCluster, NodeDied, TimedOut, wait_un
 from testbed.kafka.incidents import failed_disk, stale_long_tail
 from testbed.kafka.log_files import read_log
 from testbed.kafka.work_directory import WorkDirectory
+from tests.live.resident_java import ResidentJavas
 from tests.live.started_cluster import started_cluster
 
+TOOLS_ARE_PROCESSES = True
 CLUSTER = ClusterSpec(controllers=3, log_dirs=2, racks={1: "a", 2: "b", 3: "c"})
 CAUGHT_UP = "The broker has caught up"
 MIN_ISR_2 = {"min.insync.replicas": "2"}
@@ -30,6 +33,30 @@ def test_all_nodes_come_up_with_the_elr_feature(whole_cluster: KafkaCluster) -> 
     features = whole_cluster.tools("kafka-features", "describe").stdout
     elr = next(line for line in features.splitlines() if "eligible.leader.replicas.version" in line)
     assert "FinalizedVersionLevel: 1" in elr
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("kafka-topics", ("--list",)),
+        ("kafka-topics", ("--describe", "--topic", "nowhere")),
+        ("kafka-topics", ("--help",)),  # ends in the middle of a block that catches everything
+        ("kafka-configs", ("--describe", "--entity-type", "moons")),
+        ("kafka-dump-log", ("--files", "/nowhere/00000000000000000000.log")),
+    ],
+)
+def test_a_tool_in_the_resident_java_ends_as_its_own_process_does(
+    whole_cluster: KafkaCluster, resident_javas: ResidentJavas, tool: str, words: tuple[str, ...]
+) -> None:
+    resident = replace(whole_cluster.tools, runner=resident_javas.runner(whole_cluster.tools.runner))
+    own, here = (tools(tool, *words, check=False) for tools in (whole_cluster.tools, resident))
+    assert (here.status, here.stdout) == (own.status, own.stdout)
+    assert without_log(here.stderr) == without_log(own.stderr)
+
+
+def without_log(errors: str) -> list[str]:
+    """What a tool complains of, without log lines and frames."""
+    return [line for line in errors.splitlines() if line and not line.startswith(("\tat ", "20"))]
 
 
 def test_a_killed_broker_is_fenced_and_comes_back_into_the_isr(whole_cluster: KafkaCluster) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import re
 import subprocess
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -62,14 +61,10 @@ class Both:
         self.real = real
         self.served = served
         self.directory = directory
-        runner = real.tools.runner
-        self._tools = Tools(runner, served.bootstrap, None, real.spec.version)
+        self.served_tools = Tools(real.tools.runner, served.bootstrap, None, real.spec.version)
 
     def run(self, name: str, *args: str) -> tuple[ToolResult, ToolResult]:
-        with ThreadPoolExecutor(2) as pool:
-            one = pool.submit(self.real.tools, name, *args, check=False)
-            other = pool.submit(self._tools, name, *args, check=False)
-            return one.result(), other.result()
+        return self.real.tools(name, *args, check=False), self.served_tools(name, *args, check=False)
 
     def same(self, name: str, *args: str) -> str:
         """Run the tool on both; what it printed, which is the same."""
@@ -140,7 +135,7 @@ def _settled(line: str) -> str:
 def both(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with ClusterThread(read(str(SCENARIO)), ServedClusterOptions()) as served:
         found = Both(cluster, served, tmp_path_factory.mktemp("java"))
-        found._tools("kafka-topics", "--delete", "--topic", "first")
+        found.served_tools("kafka-topics", "--delete", "--topic", "first")
         yield found
 
 
@@ -319,7 +314,7 @@ def test_a_controller_is_removed_and_added_again(both: Both) -> None:
     remove = ("kafka-metadata-quorum", "remove-controller", "--controller-id", str(follower))
     for _ in ("it is a voter", "it is none any more"):
         real = lasting(both.real.tools, *remove, "--controller-directory-id", ids[0])
-        served = lasting(both._tools, *remove, "--controller-directory-id", ids[1])
+        served = lasting(both.served_tools, *remove, "--controller-directory-id", ids[1])
         assert blanked(served) == blanked(real)
     both.same("kafka-metadata-quorum", "describe", "--status")
     port = both.served.do(
@@ -336,7 +331,7 @@ def test_a_controller_is_removed_and_added_again(both: Both) -> None:
         f"listeners=CONTROLLER://127.0.0.1:{port}\nadvertised.listeners=CONTROLLER://127.0.0.1:{port}\n"
         f"controller.quorum.bootstrap.servers={both.served.cluster.bootstrap_controllers}\n",
     )
-    served = lasting(both._tools, *_at(both, "served", config))
+    served = lasting(both.served_tools, *_at(both, "served", config))
     real = lasting(both.real.tools, *_at(both, "real", str(both.real.node(follower).properties_file)))
     assert blanked(served) == blanked(real)
     both.same("kafka-metadata-quorum", "describe", "--status")
