@@ -330,7 +330,8 @@ def test_no_name_or_reason_breaks_the_page(plan: Plan) -> None:
     page = markdown(plan, "a`b\n.json", "ktriage apply 'x y'")
     lines = page.splitlines()
     assert len(lines) <= 40
-    starts = ("## ", "- ", "|", "1. ", "2. ", "3. ", "4. ", "Plan `", "Next: `", "The worst ", "Those that ")
+    steps = (f"{number}. " for number in range(1, 5))
+    starts = ("## ", "- ", "  - ", "|", *steps, "Plan `", "Next: `", "The worst ", "Those that ")
     assert all(not line or line.startswith(starts) for line in lines)
     assert "`a'b .json`" in page
 
