@@ -22,16 +22,22 @@ from tests.pipeline.partition_histories import Diary, file_of, files_of, partiti
 from tests.unit.pipeline.read_states import state_of
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> StoragePath:
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> StoragePath:
     """A cluster with a full snapshot and two of changes, and another one."""
-    lake = storage_path(str(tmp_path / "lake"))
+    lake = storage_path(str(tmp_path_factory.mktemp("sound") / "lake"))
     for name in ("c", "d"):
         diary = Diary(lake, name)
         diary.write(0, [partition(0), partition(1)])
         for minute in (1, 2):
             diary.write(minute, [partition(0, leader=minute + 1)], kind=SnapshotKind.CHANGES)
     return lake
+
+
+@pytest.fixture
+def root(sound: StoragePath, tmp_path: Path) -> StoragePath:
+    """A copy to be damaged."""
+    return storage_path(str(shutil.copytree(sound.path, tmp_path / "lake")))
 
 
 def _commits(root: StoragePath, table: str) -> list[Path]:
