@@ -7,9 +7,10 @@ import signal
 from hypothesis import settings
 
 from tests import kept_runs
+from tests.repetitions import repetitions
 
 # No test asserts a duration, and on a busy machine any deadline can be missed.
-settings.register_profile("ktriage", deadline=None)
+settings.register_profile("ktriage", deadline=None, max_examples=repetitions(40, 100))
 settings.load_profile("ktriage")
 
 # `make test &` and nohup start with these signals ignored, and every process that a test starts would ignore them

@@ -26,7 +26,7 @@ RULES = {
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES.keys())
 @pytest.mark.parametrize("strategy", UncleanRecoveryStrategy)
-@settings(max_examples=repetitions(200, 800), deadline=None)
+@settings(max_examples=repetitions(60, 800), deadline=None)
 @given(
     happened=st.lists(events(reassignments=False), max_size=25)
     | st.lists(events(reassignments=True), max_size=25),
@@ -40,7 +40,7 @@ def test_the_invariants_hold_after_every_step(
         assert history.step(event) == []
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=repetitions(40, 80), deadline=None)
 @given(happened=st.lists(events(reassignments=True), max_size=20), alive=st.frozensets(st.integers(0, 5)))
 def test_a_controller_that_looks_again_finds_nothing_to_change(
     happened: list[Event], alive: frozenset[int]

@@ -217,7 +217,7 @@ def decoded(call: Call, asked: Any, data: bytes) -> Any:
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 @given(st.data())
-@settings(max_examples=repetitions(30, 60), deadline=None)
+@settings(max_examples=repetitions(15, 60), deadline=None)
 def test_an_answer_without_errors_is_taken_as_kio_reads_it(call: Call, data: st.DataObject) -> None:
     written, asked = data.draw(answers(call, st.just(NONE)))
     assert taken(call, asked, written) == decoded(call, asked, written)
@@ -225,7 +225,7 @@ def test_an_answer_without_errors_is_taken_as_kio_reads_it(call: Call, data: st.
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 @given(st.data())
-@settings(max_examples=repetitions(60, 200), deadline=None)
+@settings(max_examples=repetitions(25, 200), deadline=None)
 def test_whatever_is_taken_of_wrong_bytes_is_what_kio_reads(call: Call, data: st.DataObject) -> None:
     """One row in error, a byte changed, the answer cut short or longer than it should be."""
     written, asked = data.draw(answers(call, SELDOM))
@@ -262,7 +262,7 @@ def test_an_answer_that_holds_back_more_is_left_to_kio() -> None:
 
 @pytest.mark.parametrize("schema", [log_dirs_v4, log_dirs_v5], ids=["v4", "v5"])
 @given(data=st.data())
-@settings(max_examples=repetitions(40, 100), deadline=None)
+@settings(max_examples=repetitions(15, 100), deadline=None)
 def test_log_dirs_are_taken_as_kio_reads_them(schema: Any, data: st.DataObject) -> None:
     rows = st.builds(
         schema.DescribeLogDirsPartition,

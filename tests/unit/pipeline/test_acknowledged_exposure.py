@@ -19,6 +19,7 @@ from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import EvidenceKind
 from recovery.model import Replica, ReplicaLog, Standing, Survey, Unknown, Why
 from tests.pipeline.partition_histories import partition
+from tests.repetitions import repetitions
 
 SILENT = Unknown(Why.NOT_ANSWERED, "connection refused")
 
@@ -72,7 +73,7 @@ def drawn(random: Random, number: int) -> Survey:
     return row._replace(replicas=tuple(replicas))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(repetitions(2, 5)))
 def test_nothing_is_at_risk_exactly_where_a_verdict_proves_it(seed: int) -> None:
     random = Random(seed)
     seen = dict.fromkeys(ACKNOWLEDGED[:2], 0)

@@ -21,6 +21,7 @@ from recovery.ranking import Ranking, rank
 from recovery.strategy import DecisionKind, Strategy, decide
 from tests.pipeline.partition_histories import partition
 from tests.pipeline.survey_strategies import NOON, surveys
+from tests.repetitions import repetitions
 
 PARTITIONS = 1000
 
@@ -29,7 +30,7 @@ def rows_of(batch: Any, ranking: Ranking, strategy: Strategy) -> list[dict[str, 
     return [row for told in planned(batch, ranking, strategy) for row in told.to_pylist()]
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=repetitions(2, 4), deadline=None)
 @given(st.integers(0, 2**32))
 def test_every_ranking_and_strategy_agrees_with_the_rules_on_every_row(seed: int) -> None:
     told = surveys(seed, PARTITIONS)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from recovery.lineages import KnownLog, reconciled
 from recovery.loss import loss
 from recovery.model import EpochSpan, Lineage, PartitionState, Replica, ReplicaLog, Standing, Survey
+from tests.repetitions import repetitions
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 from tests.unit.recovery.test_probe import to_the_bottom
 
@@ -75,7 +76,7 @@ def test_an_epoch_0_that_a_broker_made_up_hides_no_loss() -> None:
     assert lost.at_least == 5
 
 
-@settings(max_examples=400)
+@settings(max_examples=repetitions(100, 400))
 @given(cluster_logs())
 def test_what_is_true_stays_as_it_is(cluster: tuple[tuple[WholeLog, ...], int]) -> None:
     logs, leader_epoch = cluster
@@ -84,7 +85,7 @@ def test_what_is_true_stays_as_it_is(cluster: tuple[tuple[WholeLog, ...], int]) 
         assert lineage_of(survey, broker).spans == log.spans()
 
 
-@settings(max_examples=600)
+@settings(max_examples=repetitions(100, 600))
 @given(cluster_logs(), st.data())
 def test_whatever_brokers_forgot_no_loss_is_larger_than_what_the_disks_hold(
     cluster: tuple[tuple[WholeLog, ...], int], data: st.DataObject

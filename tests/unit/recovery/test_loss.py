@@ -19,6 +19,7 @@ from recovery.model import (
     Unknown,
     Why,
 )
+from tests.repetitions import repetitions
 from tests.unit.recovery import surveys
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 from tests.unit.recovery.test_probe import probed
@@ -42,7 +43,7 @@ def survey_of(
     return Survey(state, replicas, 2)
 
 
-@settings(max_examples=400)
+@settings(max_examples=repetitions(100, 400))
 @given(cluster_logs(), st.data())
 def test_loss_is_what_other_logs_hold_and_the_chosen_does_not(
     cluster: tuple[tuple[WholeLog, ...], int], data: st.DataObject
@@ -62,7 +63,7 @@ def test_loss_is_what_other_logs_hold_and_the_chosen_does_not(
         assert listed == {(e, o) for e, o in truth if (o < logs[chosen].start) == is_head}
 
 
-@settings(max_examples=600)
+@settings(max_examples=repetitions(100, 600))
 @given(cluster_logs(), st.data())
 def test_an_interrupted_survey_bounds_the_loss_from_both_sides(
     cluster: tuple[tuple[WholeLog, ...], int], data: st.DataObject

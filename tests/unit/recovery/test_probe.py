@@ -21,6 +21,7 @@ from recovery.epoch_probe import (
     start,
 )
 from recovery.model import NO_EPOCH, EpochSpan, Lineage
+from tests.repetitions import repetitions
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 
 
@@ -46,7 +47,7 @@ def to_the_bottom(log: WholeLog, leader_epoch: int) -> Lineage:
     return lineage(probe)
 
 
-@settings(max_examples=400)
+@settings(max_examples=repetitions(100, 400))
 @given(cluster_logs())
 def test_the_whole_lineage_is_found(cluster: tuple[tuple[WholeLog, ...], int]) -> None:
     logs, leader_epoch = cluster
@@ -58,7 +59,7 @@ def test_the_whole_lineage_is_found(cluster: tuple[tuple[WholeLog, ...], int]) -
             assert found.last_epoch == log.epochs[-1]
 
 
-@settings(max_examples=400)
+@settings(max_examples=repetitions(100, 400))
 @given(cluster_logs())
 def test_the_last_epoch_of_an_online_partition_is_found(cluster: tuple[tuple[WholeLog, ...], int]) -> None:
     logs, leader_epoch = cluster
@@ -68,7 +69,7 @@ def test_the_last_epoch_of_an_online_partition_is_found(cluster: tuple[tuple[Who
             assert lineage(probe).last_epoch == log.epochs[-1]
 
 
-@settings(max_examples=400)
+@settings(max_examples=repetitions(100, 400))
 @given(cluster_logs(), st.integers(NO_EPOCH, 12), st.booleans())
 def test_an_epoch_that_is_no_longer_the_last_one_changes_no_answer(
     cluster: tuple[tuple[WholeLog, ...], int], likely: int, offline: bool
@@ -125,7 +126,7 @@ def test_a_broker_that_forgot_everything_tells_the_newest_epoch_it_remembers() -
         assert to_the_bottom(log, leader_epoch) == Lineage(4, (), 10)
 
 
-@settings(max_examples=400)
+@settings(max_examples=repetitions(100, 400))
 @given(cluster_logs(), st.data())
 def test_no_epoch_is_made_up_for_what_a_broker_forgot(
     cluster: tuple[tuple[WholeLog, ...], int], data: st.DataObject

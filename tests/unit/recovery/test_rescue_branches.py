@@ -23,12 +23,13 @@ from recovery.rescue_branches import (
     rescue_branches,
     unread_replicas,
 )
+from tests.repetitions import repetitions
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 from tests.unit.recovery.test_loss import survey_of
 from tests.unit.recovery.test_probe import probed
 
 
-@settings(max_examples=400)
+@settings(max_examples=repetitions(100, 400))
 @given(cluster_logs(), st.data())
 def test_the_branches_are_what_the_chosen_log_lacks(
     cluster: tuple[tuple[WholeLog, ...], int], data: st.DataObject

@@ -74,7 +74,7 @@ async def test_a_folder_that_is_gone_is_told(folder: Path) -> None:
     assert isinstance(problem, Unknown) and "cannot be listed" in problem.detail
 
 
-MUTATIONS = repetitions(2_000, 10_000)
+MUTATIONS = repetitions(500, 10_000)
 
 
 async def test_whatever_is_damaged_only_whole_batches_are_saved(tmp_path: Path) -> None:

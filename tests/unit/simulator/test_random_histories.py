@@ -15,7 +15,7 @@ from backends.simulator.world import World
 from tests.repetitions import repetitions
 from tests.unit.simulator import clusters
 
-SEEDS = repetitions(60, 200)
+SEEDS = repetitions(30, 200)
 SHARDS = 10
 
 

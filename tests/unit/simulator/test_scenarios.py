@@ -12,6 +12,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.scenario.errors import ScenarioError, UnknownScenario
 from backends.simulator.scenario.files import BUILT_IN, names, parse, read
 from backends.simulator.simulation import Simulation
+from tests.repetitions import repetitions
 
 ROOT = Path(__file__).parents[3]
 LARGE = "partitions-200000"
@@ -21,7 +22,7 @@ SMALL = [name for name in names() if name != LARGE]
 @pytest.mark.parametrize("name", SMALL)
 def test_the_operator_meets_what_the_scenario_says(name: str) -> None:
     scenario = read(name)
-    for seed in (1, 2, 3):
+    for seed in range(1, 1 + repetitions(1, 3)):
         simulation = Simulation(scenario, seed)
         simulation.advance_to(scenario.operator_at)
         assert len(simulation.offline()) == scenario.offline, f"seed {seed}"

@@ -11,7 +11,7 @@ from benchmarks.soak import SoakOptions
 from benchmarks.soak import repetitions as soak
 from tests.repetitions import SOAK, repetitions
 
-LEAVES_OUT = re.compile(r"\b(repetitions|soaking)\(")
+LEAVES_OUT = re.compile(r"\b(repetitions|soaking)\(|^@given\(", re.MULTILINE)
 HERE = Path(__file__)
 
 
