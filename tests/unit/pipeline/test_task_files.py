@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pipeline.errors import PipelineError
 from pipeline.results import rows_by_run, rows_of_runs
 from pipeline.storage import storage_path
-from pipeline.tables.delta_table import create
+from pipeline.tables.delta_table import append, create
 from pipeline.tables.history_schemas import EVENTS
 from pipeline.tables.task_files import commit_files, write_file
 
@@ -47,3 +47,19 @@ def test_a_task_that_cannot_write_names_the_file(tmp_path: Path) -> None:
     (tmp_path / EVENTS.name).write_text("not a directory")
     with pytest.raises(PipelineError, match=EVENTS.name):
         write_file(storage_path(str(tmp_path)).uri, EVENTS, "run", ROWS)
+
+
+def test_a_writer_that_was_overtaken_appends_its_rows_all_the_same(tmp_path: Path) -> None:
+    """Two collectors write to one table at the same moment."""
+    root = storage_path(str(tmp_path))
+
+    def rows(run_id: str) -> pa.Table:
+        return ROWS.add_column(0, EVENTS.schema.field("run_id"), pa.repeat(run_id, 1))
+
+    def overtaken() -> pa.Table:
+        append(root, EVENTS, lambda: rows("quicker"))
+        return rows("slower")
+
+    append(root, EVENTS, lambda: rows("earlier"))
+    append(root, EVENTS, overtaken)
+    assert rows_by_run(root, EVENTS) == {"earlier": 1, "quicker": 1, "slower": 1}
