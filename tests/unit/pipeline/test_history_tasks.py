@@ -26,6 +26,7 @@ from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
 from tests.pipeline.partition_histories import Diary, minute_of, offline, partition
 from tests.pipeline.random_history import RandomHistory
 from tests.pipeline.scalar_history import scalar_incidents
+from tests.repetitions import repetitions
 
 
 def packed_of(sources: HistorySources, tasks: HistoryTasks) -> list[pa.Table]:
@@ -50,7 +51,7 @@ def told(row: Iterable[Any]) -> tuple[str, ...]:
     return tuple(str(value.astimezone(UTC) if isinstance(value, datetime) else value) for value in row)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(repetitions(2, 4)))
 def test_random_histories_tell_what_one_partition_after_the_other_tells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
