@@ -15,19 +15,23 @@ from console.cli import main
 from console.journal.journal import Journal
 
 
-def kill_before(killed_action: str) -> None:
+def signal_before(action_sent: str, number: signal.Signals) -> None:
+    """From now on this process gets the signal right before it sends that action for the first time."""
     recorded = Journal.before
+    done = False
 
     def before(self: Journal, action: str, detail: Mapping[str, object]) -> str:
+        nonlocal done
         entry = recorded(self, action, detail)
-        if action == killed_action:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if action == action_sent and not done:
+            done = True
+            os.kill(os.getpid(), number)
         return entry
 
     Journal.before = before  # type: ignore[method-assign]  # the only change to the product
 
 
 if __name__ == "__main__":
-    kill_before(sys.argv[1])
+    signal_before(sys.argv[1], signal.SIGKILL)
     sys.argv = ["ktriage", *sys.argv[2:]]
     main.main()

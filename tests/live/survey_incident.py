@@ -21,13 +21,16 @@ DEEP, THREE, STARTS, FORGOT, IDLE, EMPTIED, EMPTY = TOPICS = (
 )
 COMPACTED, RETURNED, DELETED = CLAIMED = ("compacted", "returned", "deleted")
 """Logs that their epochs and ends do not tell apart, or whose broker remembers too little of its epochs."""
-MANY, PARTITIONS = "many", 3000
+MANY = "many"
 KEYS = 40
 COMPACT = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
 
 
-def make_incident(cluster: KafkaCluster) -> None:
-    """1, 2, 3 and 4 led alone in turn (epochs 0, 2, 4, 6), each after all before it had died; 4 stays dead."""
+def make_incident(cluster: KafkaCluster, partitions: int) -> None:
+    """1, 2, 3 and 4 led alone in turn (epochs 0, 2, 4, 6), each after all before it had died; 4 stays dead.
+
+    MANY has that number of partitions, and no record.
+    """
     leave_holes_on_1(cluster)
     for topic in (*TOPICS, RETURNED, DELETED):
         cluster.client.create_topic(topic, [[1, 2, 3, 4] if topic not in (DEEP, RETURNED) else [2, 1, 3, 4]])
@@ -61,7 +64,7 @@ def make_incident(cluster: KafkaCluster) -> None:
         incident_steps.delete_records(cluster, topic, before)
         wait_for_first_epoch(cluster, 3, topic, first_epoch)
     take_over(cluster, 3, 4)
-    cluster.client.create_topic(MANY, [[4, 1, 2]] * PARTITIONS)
+    cluster.client.create_topic(MANY, [[4, 1, 2]] * partitions)
     cluster.node(4).kill()
     incident_steps.start(cluster, 1)
     # A broker that still takes 4 for a leader truncates a log without epochs to its high watermark.
