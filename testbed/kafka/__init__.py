@@ -10,9 +10,9 @@
         cluster.tools("kafka-topics", "--describe").stdout                 # Java's own tools
         cluster.bootstrap(), cluster.bootstrap_controllers                 # host:port,...
 
-``KafkaCluster(spec, directory=None, say=None)``: ``start``, ``stop``, ``node(id)``, ``brokers``, ``controllers``,
-``bootstrap(listener)``, ``bootstrap_controllers``, ``cluster_id``, ``bring_all_up()``, ``format_again(id)`` (an
-empty node that joins), and
+``KafkaCluster(spec, directory=None, say=None, run_tools=...)``: ``start``, ``stop``, ``node(id)``, ``brokers``,
+``controllers``, ``bootstrap(listener)``, ``bootstrap_controllers``, ``cluster_id``, ``bring_all_up()``,
+``format_again(id)`` (an empty node that joins), and
 
 - ``metadata`` (cluster_metadata.py): ``live_brokers``, ``partition``, ``partitions`` (with ELR, leader epoch);
   waits: ``wait_live``, ``wait_fenced``, ``wait_leader``, ``wait_offline``, ``wait_isr``, ``wait_partition``,
