@@ -20,6 +20,7 @@ from pipeline.storage import StoragePath, storage_path
 from pipeline.tables.delta_table import DataFile, read_file
 from tests.pipeline.partition_histories import forget
 from tests.pipeline.survey_strategies import NOON
+from tests.repetitions import repetitions
 
 
 def _commit(
@@ -104,7 +105,7 @@ def _found(root: StoragePath, at: datetime | None) -> object:
         return str(error)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(repetitions(2, 4)))
 def test_whatever_is_missing_the_answer_is_that_of_the_whole_lake(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
