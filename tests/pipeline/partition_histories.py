@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
@@ -166,16 +167,19 @@ def rewrite(
     change: Callable[[pa.Table], pa.Table],
     definition: TableDefinition = PARTITION_STATES,
     *,
+    cluster_id: str = "",
     row_group: int = 50_000,
 ) -> None:
-    """Changes the rows of the table as no writer of ours would."""
+    """Changes the rows of the table, or those of that cluster, as no writer of ours would."""
     place = table_place(root, definition)
-    rows = DeltaTable(place.path).to_pyarrow_dataset().to_table()
+    mine = ds.field("cluster_id") == cluster_id if cluster_id else None
+    rows = DeltaTable(place.path).to_pyarrow_dataset().to_table(filter=mine)
     write_deltalake(
         place.path,
         change(rows),
         mode="overwrite",
         schema_mode="overwrite",
+        predicate=f"cluster_id = '{cluster_id}'" if cluster_id else None,
         partition_by=list(definition.partition_by),
         writer_properties=WriterProperties(max_row_group_size=row_group, write_batch_size=row_group),
     )

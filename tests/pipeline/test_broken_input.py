@@ -1,9 +1,14 @@
-"""What is broken is told with its reason and its count, and the rest is planned all the same."""
+"""What is broken is told with its reason and its count, and the rest is planned all the same.
+
+Each broken input is a cluster of its own, and one run of the job plans all of them; a file that cannot be read is
+in a run of its own, because a failed run looks at every file.
+"""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -12,7 +17,7 @@ from pipeline.errors import PipelineError
 from pipeline.exposure import exposure_job as exposure
 from pipeline.plan import plan_job
 from pipeline.plan.result_to_plan import plan_of
-from pipeline.results import JobOutput, JobResult, RunTarget
+from pipeline.results import JobOutput, JobResult, RunTarget, rows_of_runs
 from pipeline.snapshot import input_splits
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
@@ -20,8 +25,8 @@ from pipeline.snapshot.state_sources import find
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath, storage_path
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, PLANS
-from pipeline.tables.spark_tables import rows_of_run
-from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing
+from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing, Survey
+from recovery.plan.values import Plan
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
 from tests.pipeline.partition_histories import (
@@ -36,7 +41,12 @@ from tests.pipeline.partition_histories import (
 )
 from tests.pipeline.survey_strategies import NOON, surveys, write
 
+# The first test waits for Spark's start, and for a run about all clusters.
+pytestmark = pytest.mark.timeout(900)
+
 WAYS = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
+SMALL = 30
+"""Clusters with a few partitions."""
 
 
 def outcome(spark: Any, root: StoragePath, run_id: str = "run") -> JobOutput:
@@ -44,12 +54,17 @@ def outcome(spark: Any, root: StoragePath, run_id: str = "run") -> JobOutput:
     return plan_job.outcome(spark, find([root]), *WAYS, target, everything=False)
 
 
-def planned(spark: Any, root: StoragePath, run_id: str = "run") -> list[dict[str, Any]]:
-    """The rows in their order, as the plan job writes them."""
+def planned(spark: Any, root: StoragePath, run_id: str) -> list[dict[str, Any]]:
+    """The rows of a new run."""
     outcome(spark, root, run_id)
-    rows = rows_of_run(spark, root / "out", PLANS, run_id).drop("run_id").collect()
+    return plans_of(root, run_id)
+
+
+def plans_of(root: StoragePath, run_id: str = "run") -> list[dict[str, Any]]:
+    """The rows in their order, as the plan job writes them."""
+    found = rows_of_runs(root / "out", PLANS, {run_id})
     return sorted(
-        (row.asDict(recursive=True) for row in rows),
+        (row for table in found for row in table.drop("run_id").to_pylist()),
         key=lambda row: (row["topic"] or "", row["partition"] or 0, row["cluster_id"]),
     )
 
@@ -62,25 +77,70 @@ def set_rows(table: pa.Table, **changes: dict[int, Any]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=table.schema)
 
 
-def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "c", [offline(number) for number in range(8)])
+class Planned(NamedTuple):
+    """A run of the plan job: where its lake is, and its summary."""
 
-    def spoil(table: pa.Table) -> pa.Table:
-        replicas = table["replicas"].to_pylist()
-        replicas[1][0]["broker"] = 9
-        replicas[2][0]["log_end"] = 2**62
-        replicas[3][0]["spans"] = [{"epoch": 2, "start": -(2**63), "end": 2**63 - 1}]
-        replicas[4][0]["standing"] = "leaping"
-        changed = {row: replicas[row] for row in (1, 2, 3, 4)}
-        return set_rows(
-            table, replicas=changed, assignment={5: [1, 1, 3]}, leader={6: None}, partition={7: None}
-        )
+    root: StoragePath
+    summary: dict[str, Any]
 
-    rewrite(root, spoil)
-    told = outcome(spark, root).summary
-    assert {row["verdict"]: row["partitions"] for row in told["verdicts"]} == {"elect": 1, "quarantined": 7}
-    assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {
+    def counts(self, name: str, cluster_id: str) -> dict[str, int]:
+        """What that list of the summary counts of the cluster, by its verdict or reason."""
+        rows = (row for row in self.summary[name] if row["cluster_id"] == cluster_id)
+        return dict(list(row.values())[1:] for row in rows)
+
+    def plan(self, cluster_id: str) -> Plan:
+        """The plan that is made of the result for that cluster."""
+        return plan_of(result_of(self.root), cluster_id, "me")
+
+
+@pytest.fixture(scope="module")
+def run(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    """Of clusters whose files can be read."""
+    root = storage_path(str(tmp_path_factory.mktemp("broken")))
+    write(root, "spoiled", [offline(number) for number in range(8)])
+    rewrite(root, spoiled, cluster_id="spoiled")
+    write(root, "nameless", [offline(number) for number in range(4)])
+    rewrite(root, nameless, cluster_id="nameless")
+    write(root, "twice", [offline(0), offline(1), offline(1), offline(2)])
+    write(root, "whole", [offline(0), partition(1), offline(2)])
+    changed = Diary(root, "changed")
+    changed.write(0, [partition(0), offline(1), partition(2)])
+    changed.write(1, [offline(0)], kind=SnapshotKind.CHANGES)
+    changed.write(2, [partition(1)], kind=SnapshotKind.CHANGES)
+    with SnapshotWriter(root, new_name("bare", NOON, "t")) as writer:
+        writer.commit(NOON, "0.1.0")
+    write(root, "far", [far(number) for number in range(300)])
+    for number in range(SMALL):
+        write(root, f"small{number}", [offline(0), partition(1), offline(2)])
+    return Planned(root, dict(outcome(spark, root).summary))
+
+
+def spoiled(table: pa.Table) -> pa.Table:
+    replicas = table["replicas"].to_pylist()
+    replicas[1][0]["broker"] = 9
+    replicas[2][0]["log_end"] = 2**62
+    replicas[3][0]["spans"] = [{"epoch": 2, "start": -(2**63), "end": 2**63 - 1}]
+    replicas[4][0]["standing"] = "leaping"
+    changed = {row: replicas[row] for row in (1, 2, 3, 4)}
+    return set_rows(table, replicas=changed, assignment={5: [1, 1, 3]}, leader={6: None}, partition={7: None})
+
+
+def nameless(table: pa.Table) -> pa.Table:
+    return set_rows(table, partition={0: None}, topic={1: None}, leader={2: None})
+
+
+def far(number: int) -> Survey:
+    """Whoever is elected loses so much that the sum does not fit into 64 bits."""
+    longer = ReplicaLog(4, 2**55, 0, 0, Lineage(2, (EpochSpan(2, 0, 2**55),), 0))
+    shorter = ReplicaLog(4, 1, 0, 0, Lineage(3, (EpochSpan(3, 0, 1),), 0))
+    replicas = (Replica(1, Standing.ELECTABLE, shorter), Replica(2, Standing.ELECTABLE, longer))
+    made = offline(number)
+    return made._replace(state=made.state._replace(replicas=(1, 2)), replicas=replicas)
+
+
+def test_one_bad_row_is_quarantined_and_the_others_are_planned(run: Planned) -> None:
+    assert run.counts("verdicts", "spoiled") == {"elect": 1, "quarantined": 7}
+    assert run.counts("quarantined", "spoiled") == {
         "a replica outside the assignment": 1,
         "a log's offsets or epoch are missing or impossible": 1,
         "a log's lineage is missing or impossible": 1,
@@ -92,44 +152,43 @@ def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_p
 
 
 def result_of(root: StoragePath) -> JobResult:
-    asked = {"clusters": {"c": []}, "ranking": "last-record", "strategy": "aggressive"}
+    clusters: dict[str, list[str]] = {name: [] for name in ("c", "nameless", "twice")}
+    asked = {"clusters": clusters, "ranking": "last-record", "strategy": "aggressive"}
     return JobResult(RunTarget(root / "out", "run"), "plan", NOON, "0.1.0", asked, {})
 
 
-def test_a_partition_that_stands_twice_is_planned_by_neither_row_and_both_are_counted(
-    spark: Any, tmp_path: Path
-) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "c", [offline(0), offline(1), offline(1), offline(2)])
-    told = outcome(spark, root).summary
-    assert {row["verdict"]: row["partitions"] for row in told["verdicts"]} == {"elect": 2, "quarantined": 2}
+def test_a_partition_that_stands_twice_is_planned_by_neither_row_and_both_are_counted(run: Planned) -> None:
+    assert run.counts("verdicts", "twice") == {"elect": 2, "quarantined": 2}
     reason = "the partition stands in its snapshot 2 times"
-    assert [(row["reason"], row["rows"]) for row in told["quarantined"]] == [(reason, 2)]
+    assert run.counts("quarantined", "twice") == {reason: 2}
     # In a plan it is one partition that is not elected.
-    made = plan_of(result_of(root), "c", "me")
+    made = run.plan("twice")
     assert [row.tp.partition for row in made.rows] == [0, 2]
     assert [(row.tp.partition, row.reason) for row in made.not_elected] == [
         (1, f"its row in the snapshot is broken: {reason}")
     ]
 
 
-def test_a_plan_is_not_made_of_a_result_that_lacks_a_file(spark: Any, tmp_path: Path) -> None:
+def test_a_plan_is_not_made_of_a_result_that_lacks_a_file(run: Planned, tmp_path: Path) -> None:
+    shutil.copytree(run.root.path, tmp_path, dirs_exist_ok=True)
     root = storage_path(str(tmp_path))
-    write(root, "c", [offline(0)])
-    outcome(spark, root)
-    (file,) = files_of(root / "out", PLANS)
+    assert plan_of(result_of(root), "twice", "me").rows
+    file = files_of(root / "out", PLANS)[0]
     file.place.remove()
     with pytest.raises(PipelineError, match=file.place.name):
-        plan_of(result_of(root), "c", "me")
+        plan_of(result_of(root), "twice", "me")
 
 
-def test_a_cluster_without_partitions_is_planned_beside_others(spark: Any, tmp_path: Path) -> None:
+def test_a_cluster_without_partitions_is_planned_beside_others(run: Planned) -> None:
+    assert run.summary["partitions"]["bare"] == 0
+    assert run.counts("verdicts", "bare") == {} != run.counts("verdicts", "whole")
+
+
+def test_a_cluster_without_partitions_is_planned_and_exposed_alone(spark: Any, tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
     with SnapshotWriter(root, new_name("bare", NOON, "t")) as writer:
         writer.commit(NOON, "0.1.0")
     assert planned(spark, root, "none") == []
-    write(root, "c", [offline(0)])
-    assert [row["cluster_id"] for row in planned(spark, root)] == ["c"]
     done = exposure.outcome(spark, find([root], ["bare"]), RunTarget(root / "exposed", "run"))
     assert done.summary["worst"] == []
 
@@ -146,12 +205,8 @@ def test_what_is_broken_is_exposed_to_nothing_and_counted(spark: Any, tmp_path: 
     assert {row["partitions"] for row in told["worst"]} == {1}
 
 
-def test_a_plan_is_made_of_a_result_that_has_broken_rows(spark: Any, tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "c", [offline(number) for number in range(4)])
-    rewrite(root, lambda table: set_rows(table, partition={0: None}, topic={1: None}, leader={2: None}))
-    outcome(spark, root)
-    made = plan_of(result_of(root), "c", "me")
+def test_a_plan_is_made_of_a_result_that_has_broken_rows(run: Planned) -> None:
+    made = run.plan("nameless")
     assert [row.tp.partition for row in made.rows] == [3]
     assert [(row.tp.partition, row.verdict) for row in made.not_elected] == [(2, DecisionKind.REFUSED)]
 
@@ -160,14 +215,6 @@ def test_a_run_that_is_repeated_gives_the_same(spark: Any, tmp_path: Path) -> No
     root = storage_path(str(tmp_path))
     write(root, "c", surveys(5, 300))
     assert planned(spark, root, "one") == planned(spark, root, "two")
-
-
-def test_the_state_is_the_full_snapshot_with_what_changed_since(spark: Any, tmp_path: Path) -> None:
-    diary = Diary(storage_path(str(tmp_path)))
-    diary.write(0, [partition(0), offline(1), partition(2)])
-    diary.write(1, [offline(0)], kind=SnapshotKind.CHANGES)
-    diary.write(2, [partition(1)], kind=SnapshotKind.CHANGES)
-    assert [row["partition"] for row in planned(spark, diary.root)] == [0]
 
 
 @pytest.mark.parametrize("how", ["cut", "gone"])
@@ -214,34 +261,32 @@ def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(
 ) -> None:
     root = storage_path(str(tmp_path))
     with SnapshotWriter(root, new_name("c", NOON, "t")) as writer:
-        for start in range(0, 20_000, 5_000):
-            writer.partitions(batch_of([offline(n) for n in range(start, start + 5_000)], {}))
+        writer.partitions(batch_of([offline(n) for n in range(2_000)], {}))
         writer.commit(NOON, "0.1.0")
     # As if it were larger: a row group has 50,000 rows.
-    rewrite(root, lambda rows: rows, row_group=5_000)
-    monkeypatch.setattr(input_splits, "SMALLEST", 16 * 2**10)
-    planned(spark, root)
-    assert sorted(file.rows for file in files_of(root / "out", PLANS)) == [5_000] * 4
+    rewrite(root, lambda rows: rows, row_group=500)
+    monkeypatch.setattr(input_splits, "SMALLEST", 2**10)
+    outcome(spark, root)
+    assert sorted(file.rows for file in files_of(root / "out", PLANS)) == [500] * 4
 
 
 def test_whole_snapshots_and_changed_ones_and_such_with_duplicates_are_planned_in_one_run(
-    spark: Any, tmp_path: Path
+    run: Planned,
 ) -> None:
-    root = storage_path(str(tmp_path))
-    write(root, "whole", [offline(0), partition(1), offline(2)])
-    write(root, "twice", [offline(0), offline(3), offline(3)])
-    diary = Diary(root, "changed")
-    diary.write(0, [partition(0), offline(1), partition(2)])
-    diary.write(1, [offline(0)], kind=SnapshotKind.CHANGES)
-    rows = planned(spark, root)
-    assert [(row["cluster_id"], row["partition"], row["verdict"]) for row in rows] == [
+    """The state of a cluster is its full snapshot with what changed since."""
+    found = [
+        (row["cluster_id"], row["partition"], row["verdict"])
+        for row in plans_of(run.root)
+        if row["cluster_id"] in ("changed", "twice", "whole")
+    ]
+    assert found == [
         ("changed", 0, "elect"),
         ("twice", 0, "elect"),
         ("whole", 0, "elect"),
-        ("changed", 1, "elect"),
+        ("twice", 1, "quarantined"),
+        ("twice", 1, "quarantined"),
+        ("twice", 2, "elect"),
         ("whole", 2, "elect"),
-        ("twice", 3, "quarantined"),
-        ("twice", 3, "quarantined"),
     ]
 
 
@@ -276,35 +321,20 @@ def test_where_no_cluster_can_be_decoded_the_file_is_named_and_nothing_is_left(
     with pytest.raises(PipelineError, match=file):
         outcome(spark, root)
     RunTarget(root / "out", "run").discard()
-    assert rows_of_run(spark, root / "out", PLANS, "run").count() == 0
+    assert plans_of(root) == []
 
 
-def test_the_sum_of_very_high_offsets_does_not_end_the_run(spark: Any, tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    longer = ReplicaLog(4, 2**55, 0, 0, Lineage(2, (EpochSpan(2, 0, 2**55),), 0))
-    shorter = ReplicaLog(4, 1, 0, 0, Lineage(3, (EpochSpan(3, 0, 1),), 0))
-    replicas = (Replica(1, Standing.ELECTABLE, shorter), Replica(2, Standing.ELECTABLE, longer))
-    far = [
-        offline(number)._replace(state=offline(number).state._replace(replicas=(1, 2)), replicas=replicas)
-        for number in range(300)
-    ]
-    write(root, "far", far)
-    write(root, "near", [offline(0)])
-    losses = {row["cluster_id"]: row for row in outcome(spark, root).summary["losses"]}
+def test_the_sum_of_very_high_offsets_does_not_end_the_run(run: Planned) -> None:
+    losses = {row["cluster_id"]: row for row in run.summary["losses"]}
     assert losses["far"]["at_least"] == 300 * 2**55 > 2**63
     assert type(losses["far"]["at_least"]) is int
-    assert losses["near"]["at_least"] == 0
+    assert losses["whole"]["at_least"] == 0
 
 
-def test_many_small_clusters_share_tasks_and_files(spark: Any, tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    for number in range(100):
-        write(root, f"c{number:03d}", [offline(0), partition(1), offline(2)])
-    told = outcome(spark, root)
-    assert [(row["cluster_id"], row["partitions"]) for row in told.summary["verdicts"]] == [
-        (f"c{number:03d}", 2) for number in range(100)
-    ]
-    assert len(files_of(root / "out", PLANS)) <= 20
+def test_many_small_clusters_share_tasks_and_files(run: Planned) -> None:
+    for number in range(SMALL):
+        assert sum(run.counts("verdicts", f"small{number}").values()) == 2
+    assert len(files_of(run.root / "out", PLANS)) <= 20
 
 
 def test_a_snapshot_that_builds_on_one_that_is_not_there_takes_its_cluster_out(tmp_path: Path) -> None:
