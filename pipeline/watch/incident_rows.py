@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -93,14 +93,15 @@ def event_rows(
     cluster: str, moments: Iterable[IncidentMoment | ClusterMoment], gaps: Iterable[LogGap] = ()
 ) -> pa.Table:
     """Rows of METADATA_EVENTS."""
-    rows = [
-        _incident_moment(cluster, moment)
-        if isinstance(moment, IncidentMoment)
-        else _cluster_moment(cluster, moment)
-        for moment in moments
-    ]
+    of_partitions, rows = list[IncidentMoment](), list[dict[str, Any]]()
+    for moment in moments:
+        if isinstance(moment, IncidentMoment):
+            of_partitions.append(moment)
+        else:
+            rows.append(_cluster_moment(cluster, moment))
     rows += [_gap(cluster, gap) for gap in gaps]
-    return pa.Table.from_pylist(rows, METADATA_EVENTS.schema)
+    others = pa.Table.from_pylist(rows, METADATA_EVENTS.schema)
+    return pa.concat_tables([_incident_moments(cluster, of_partitions), others])
 
 
 def incident_rows(cluster: str, ended: Iterable[EndedIncident]) -> pa.Table:
@@ -108,21 +109,33 @@ def incident_rows(cluster: str, ended: Iterable[EndedIncident]) -> pa.Table:
     return pa.Table.from_pylist([_ended(cluster, one) for one in ended], METADATA_INCIDENTS.schema)
 
 
-def _incident_moment(cluster: str, moment: IncidentMoment) -> dict[str, Any]:
-    subject, move, cause = moment.key.subject, moment.move, moment.cause
-    state = {} if move.after is None else move.after._asdict()
-    return {
-        **state,
-        **_of_row(cluster, moment.row),
-        "kind": move.kind.value,
-        "incident": _incident_id(moment.key),
-        "topic": move.tp.topic,
-        "topic_id": subject.topic_id,
-        "partition": subject.partition,
-        "min_isr": moment.min_isr,
-        "broker": None if cause is None else getattr(cause.change, "broker", None),
-        "cause": _kind_text(cause),
+def _incident_moments(cluster: str, moments: Sequence[IncidentMoment]) -> pa.Table:
+    """As columns: a burst of incidents has a row for each change of a partition in it."""
+    rows = [moment.row for moment in moments]
+    moves = [moment.move for moment in moments]
+    subjects = [moment.key.subject for moment in moments]
+    causes = [moment.cause for moment in moments]
+    at = pa.array([row.time_ms for row in rows], pa.timestamp("ms", "UTC")).cast(_MOMENT)
+    columns = {
+        "cluster_id": pa.repeat(cluster, len(rows)),
+        "day": at.cast(pa.date32()),
+        "at": at,
+        "offset": [row.offset for row in rows],
+        "batch": [row.batch for row in rows],
+        "kind": [move.kind.value for move in moves],
+        "incident": [_incident_id(moment.key) for moment in moments],
+        "topic": [move.tp.topic for move in moves],
+        "topic_id": [subject.topic_id for subject in subjects],
+        "partition": [subject.partition for subject in subjects],
+        "min_isr": [moment.min_isr for moment in moments],
+        "broker": [None if cause is None else getattr(cause.change, "broker", None) for cause in causes],
+        "cause": [_kind_text(cause) for cause in causes],
     }
+    for name in METADATA_EVENTS.schema.names:
+        if name not in columns:
+            # Of the registration, which has a field of that name.
+            columns[name] = [None if move.after is None else getattr(move.after, name) for move in moves]
+    return pa.table(columns, METADATA_EVENTS.schema)
 
 
 def _cluster_moment(cluster: str, moment: ClusterMoment) -> dict[str, Any]:

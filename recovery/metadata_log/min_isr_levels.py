@@ -43,11 +43,13 @@ class MinIsrConfig:
 
     def __init__(self, values: Mapping[MinIsrLevel, int] | None = None) -> None:
         self.values = dict(values or {})
+        self._of_brokers: dict[tuple[int, ...], int | None] = {}
 
     def take(self, change: ConfigRecord) -> bool:
         """Whether the record is about min.insync.replicas."""
         if change.key != MIN_ISR:
             return False
+        self._of_brokers.clear()
         level, value = (change.resource_type, change.resource), configured_number(change.value)
         if value is None:
             self.values.pop(level, None)
@@ -55,7 +57,13 @@ class MinIsrConfig:
             self.values[level] = value
         return True
 
-    def effective(self, topic: str, brokers: Iterable[int]) -> int | None:
+    def effective(self, topic: str, brokers: tuple[int, ...]) -> int | None:
         """The value in force for the topic; None: no record sets one, so only the brokers' files can tell."""
+        if (ResourceType.TOPIC, topic) not in self.values and brokers in self._of_brokers:
+            return self._of_brokers[brokers]
         found = {level: self.values.get(level) for level in min_isr_levels(topic, brokers)}
-        return effective_level(found, topic)
+        effective = effective_level(found, topic)
+        if found[ResourceType.TOPIC, topic] is None:
+            # Topics without a value of their own have this one, as long as no value changes.
+            self._of_brokers[brokers] = effective
+        return effective
