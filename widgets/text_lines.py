@@ -54,11 +54,12 @@ class Lines(ScrollView, can_focus=True):
         content: Content | None = None,
         *,
         id: str | None = None,
+        classes: str | None = None,
         focusable: bool = True,
         fixed: bool = False,
         key: str = "",
     ) -> None:
-        super().__init__(id=id)
+        super().__init__(id=id, classes=classes)
         self.can_focus = focusable
         self._fixed = fixed
         self._key = key
@@ -103,7 +104,7 @@ class Lines(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if self._made_for != self.scrollable_content_region.width:
-            self.call_later(self._make)  # a scroll bar came or went
+            self.call_later(self._fit_width)  # a scroll bar came or went
         number = y + self.scroll_offset.y
         line = self._lines[number] if number < len(self._lines) else ()
         cut = y == self._with_room() - 1 and number < len(self._lines) - 1
@@ -124,6 +125,11 @@ class Lines(ScrollView, can_focus=True):
 
     def _redraw(self) -> None:
         self.refresh()
+
+    def _fit_width(self) -> None:
+        """Every line that is drawn at a new width asks for this; the first time makes them all."""
+        if self._made_for != self.scrollable_content_region.width:
+            self._make()
 
     def _make(self) -> None:
         width = self.scrollable_content_region.width
