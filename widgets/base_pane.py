@@ -124,10 +124,9 @@ class TablePane(Pane):
         return self.query_one(f"#{self.NAME}-summary", Lines).is_cut or not details.size.height
 
     def compose(self) -> ComposeResult:
-        summary = Lines(id=f"{self.NAME}-summary", focusable=False, fixed=True, key="Tab")
-        yield summary.add_class("summary")
+        yield Lines(id=f"{self.NAME}-summary", classes="summary", focusable=False, fixed=True, key="Tab")
         yield self.make_table()
-        yield Lines(id=f"{self.NAME}-details", key=self.details_key()).add_class("details")
+        yield Lines(id=f"{self.NAME}-details", classes="details", key=self.details_key())
 
     def on_mount(self) -> None:
         self.show_lines()

@@ -166,8 +166,8 @@ class WizardView(Vertical):
         self._wizard = Wizard("", ())
 
     def compose(self) -> ComposeResult:
-        yield Lines(focusable=False, id="wizard-steps").add_class("steps")
-        yield Lines(id="wizard-step").add_class("step")
+        yield Lines(focusable=False, id="wizard-steps", classes="steps")
+        yield Lines(id="wizard-step", classes="step")
 
     def focus_first(self) -> None:
         self.query_one("#wizard-step", Lines).focus()

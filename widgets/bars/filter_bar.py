@@ -47,11 +47,12 @@ class FilterBar(Horizontal):
             self.filter_stays = filter_stays
 
     def compose(self) -> ComposeResult:
-        yield Lines(lambda width: [line(Piece("filter:"[:width], Tone.KEY))], focusable=False).add_class(
-            "prompt"
-        )
+        yield Lines(self._prompt, focusable=False, classes="prompt")
         yield Input(id="filter-input")
-        yield Lines(self._hint, focusable=False, id="filter-hint").add_class("hint")
+        yield Lines(self._hint, focusable=False, id="filter-hint", classes="hint")
+
+    def _prompt(self, width: int) -> list[Line]:
+        return [line(Piece("filter:"[:width], Tone.KEY))]
 
     def open(self, text: str | None = None) -> None:
         """Shows the bar and takes the keys; ``text`` takes the place of what was typed last."""

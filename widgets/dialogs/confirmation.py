@@ -105,7 +105,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     def compose(self) -> ComposeResult:
         request = self.request
         with Vertical():
-            yield Lines(self._question, focusable=False).add_class("question")
+            yield Lines(self._question, focusable=False, classes="question")
             if request.options:
                 yield Lines(self._chosen_option, focusable=False, id="option")
             if request.expected is not None:

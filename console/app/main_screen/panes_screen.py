@@ -51,6 +51,7 @@ class PanesScreen(Screen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-tall")]  # noqa: RUF012  # as Textual declares it
 
     def compose(self) -> ComposeResult:
+        self._fit_height(self.app.size.height)
         yield TitleBar(id="title")
         yield PaneTabs(id="tabs")
         yield Crumbs(id="crumbs")
@@ -68,6 +69,11 @@ class PanesScreen(Screen[None]):
             yield CommandBar(id="command")
             yield MessageBar(id="say")
             yield KeyFooter(id="footer")
+
+    def _fit_height(self, lines: int) -> None:
+        """Before there are widgets: with the first resize, Textual would style every one of them again."""
+        fitting = max(found for found in self.VERTICAL_BREAKPOINTS if found[0] <= lines)
+        self.add_class(fitting[1], update=False)
 
     def pane_of(self, pane: str) -> Pane:
         return self.query_one(f"#pane-{pane}", Pane)
