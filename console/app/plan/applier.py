@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from backends.base.answers import Outcome
 from console.app.main_screen.action_availability import NO_ALTER
@@ -17,7 +18,6 @@ from console.app.session import draft
 from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.change import Conclusion
-from console.operations.elections.apply_plan import Applied, ApplyPlan
 from console.operations.elections.plan_comparison import PreparedPlan, checked_just_now, prepare
 from console.operations.elections.unfinished_orders import HalfDone
 from console.operations.registry import BY_NAME
@@ -33,6 +33,9 @@ from recovery.wording.quantity_text import counted
 from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
 from widgets.plan.plan_text import ACKS_REFUSED
 from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from console.operations.elections.apply_plan import Applied, ApplyPlan
 
 WORST = 5
 
@@ -101,6 +104,8 @@ class Applier:
         refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
         self._refuse_changed(whole)
         self._save(whole.plan)
+        from console.operations.elections.apply_plan import ApplyPlan  # noqa: PLC0415  # not for the first frame
+
         change = ApplyPlan(
             frozen.plan,
             confirmed.reason,

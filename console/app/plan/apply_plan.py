@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.protocol import Backend, Progress
 from console.app.plan.confirmation import ConfirmedTargets
@@ -13,7 +13,6 @@ from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
 from console.operations.access import Access
 from console.operations.change import Question, run_change
-from console.operations.elections.apply_plan import Applied, ApplyPlan
 from console.operations.elections.election_batches import survey_rows
 from console.operations.elections.loss_consent import NO_REASON
 from console.operations.elections.unfinished_orders import SettledOrders
@@ -21,6 +20,9 @@ from console.program import Program
 from console.signals import StopRequest
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState, verify
+
+if TYPE_CHECKING:
+    from console.operations.elections.apply_plan import Applied, ApplyPlan
 
 
 class Confirmed(NamedTuple):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from console.operations.rescue.rescue_read import RescueRequest
 from console.saved_plans import rescue_directory
 from recovery.plan.values import Plan
 from widgets.dialogs.confirmation import ConfirmOption
 from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from console.operations.rescue.rescue_read import RescueRequest
 
 
 class RescueOption(NamedTuple):
@@ -22,6 +24,8 @@ def rescue_options(plan: Plan) -> tuple[RescueOption, ...]:
     """The choices for a plan; empty where no election of it can lose anything. Raises InputError."""
     if all(row.loss.none for row in plan.rows):
         return ()
+    from console.operations.rescue.rescue_read import RescueRequest  # noqa: PLC0415  # not for the first frame
+
     directory = rescue_directory(plan)
     where = f"…/{directory.parent.name}/{directory.name}"
     return (

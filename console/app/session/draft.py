@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from console.app.session.outcome import outcomes_of
-from console.operations.elections.apply_plan import Applied
-from console.operations.rescue.rescue_read import Rescued
 from recovery.model import TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.judgement import Judgement
@@ -19,6 +17,10 @@ from recovery.plan.write import digest
 from recovery.rescue_branches import BranchPart
 from recovery.strategy import Strategy
 from widgets.plan import RowOutcome
+
+if TYPE_CHECKING:
+    from console.operations.elections.apply_plan import Applied
+    from console.operations.rescue.rescue_read import Rescued
 
 V = TypeVar("V")
 _CAREFUL = list(Strategy)
