@@ -87,10 +87,14 @@ class Robot:
     async def until(self, condition: Callable[[], object], what: str) -> None:
         """Waits until it is so; a condition that never comes fails with what is on the screen."""
         deadline = time.monotonic() + PATIENCE
+        if condition():
+            return
+        # The pilot asks every widget whether it is ready, and a loop of that would use all of the processor.
         while not condition():
             if time.monotonic() > deadline:
                 raise AssertionError(f"never came: {what}\n{self.screen}")
-            await self.pilot.pause(0.01)
+            await asyncio.sleep(0.02)
+        await self.pilot.pause(0)
 
     async def until_slowly(self, asked: Callable[[], Awaitable[int]], what: str) -> None:
         """Waits until a question to a real cluster is answered by a broker's id."""
