@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.command_server import Ended
-from tests.unit.cli.command_process import command_line, environment
+from tests.unit.cli.command_process import command_line, environment, invoke
 
 SCENARIO = str(Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml")
 
@@ -25,16 +25,7 @@ class Terminal:
         self.home = home
 
     def run(self, *words: str, name: str = "ktriage") -> Ended:
-        done = subprocess.run(
-            command_line(name, *words),
-            env=environment(self.home),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        return invoke(self.home, name, *words)
 
     @contextmanager
     def serving(self, *words: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:

@@ -27,13 +27,16 @@ from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import Api, offered
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import PartitionState
+from tests.repetitions import repetitions
 from tests.wire.cluster_thread import ClusterThread
 
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml"))
 SERVED = sorted(offered(NetworkRole.BROKER).items())
 INPUTS: Counter[str] = Counter()
-EXAMPLES = 400
-ANSWERED = 30
+EXAMPLES = repetitions(100, 400)
+ANSWERED = repetitions(10, 30)
+CONNECTIONS = repetitions(600, 1_200)
+"""Each has an end on either side in this process: 600 are more than its usual limit of 1,024 descriptors."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -115,7 +118,7 @@ def test_a_flood_of_connections_and_of_requests_is_borne(served: ClusterThread) 
 
     async def flood() -> int:
         streams = []
-        for _ in range(1_200):
+        for _ in range(CONNECTIONS):
             with suppress(OSError):
                 streams.append(await asyncio.open_connection("127.0.0.1", port))
         answered = 0

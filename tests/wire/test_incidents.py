@@ -10,8 +10,8 @@ from tests.repetitions import repetitions
 from tests.wire.incident_pool import incidents
 from tests.wire.random_incidents import IncidentResult
 
-SEEDS = range(1, 1 + repetitions(10, 30))
-AT_ONCE = 4
+SEEDS = range(1, 1 + repetitions(4, 30))
+AT_ONCE = 2
 
 
 @pytest.fixture(scope="module")
