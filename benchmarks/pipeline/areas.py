@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
-
-from deltalake import DeltaTable
 
 from backends.simulator.scenario.files import BUILT_IN
 from benchmarks.measure import ROOT, BenchmarkError
@@ -23,13 +20,22 @@ from benchmarks.pipeline.generated_fleet import (
     GeneratedSeries,
     make_small_clusters,
 )
-from benchmarks.pipeline.process_tree import TreeFigures, measured, medians
+from benchmarks.pipeline.process_tree import TreeFigures, measured
 from benchmarks.pipeline.results_file import Section, load_now
+from benchmarks.pipeline.side_by_side import (
+    FIGURES_HEAD,
+    MIB,
+    Sides,
+    check_rows,
+    figures_row,
+    job_command,
+    over_duckdb,
+    peer_command,
+)
 from benchmarks.wire.served_cluster import served
 from pipeline.results import read_results
 from pipeline.storage import storage_path
 
-MIB = 2**20
 ONE_PERCENT = 0.01
 MILLION = 1_000_000
 PLAN_LIMIT, ALL_OFFLINE_LIMIT = 1.5, 4.0
@@ -62,59 +68,9 @@ class Asked(NamedTuple):
     records: int
 
 
-class Sides(NamedTuple):
-    """The command lines to measure, by name; ``{out}`` in one is a new directory in each round."""
-
-    directory: Path
-    commands: dict[str, tuple[str, ...]]
-
-    def measured(self, rounds: int) -> dict[str, TreeFigures]:
-        """The medians. The sides take turns, so that a change of the machine's load meets all of them."""
-        runs: dict[str, list[TreeFigures]] = {name: [] for name in self.commands}
-        for number in range(rounds):
-            for name, words in self.commands.items():
-                word = re.sub("[^a-z0-9]+", "-", name)
-                out = str(self.directory / f"out-{word}-{number}")
-                found = measured([word.replace("{out}", out) for word in words], self.directory)
-                sys.stderr.write(f"{name}: {found.seconds:.1f} s, {found.cpu:.1f} s of CPU time\n")
-                runs[name].append(found)
-        return {name: medians(found) for name, found in runs.items()}
-
-
-def _command(job: str, lake: Path, *more: str) -> tuple[str, ...]:
-    return (
-        *(
-            str(Path(sys.executable).with_name("ktriage")),
-            "pipeline",
-            job,
-            "--in",
-            str(lake),
-            "--out",
-            "{out}",
-        ),
-        *("--master", "local[2]", "--output", "json", *more),
-    )
-
-
-def _peer(name: str, lake: Path) -> tuple[str, ...]:
-    return (sys.executable, "-m", "benchmarks.pipeline.peers", name, str(lake))
-
-
-def _row(name: str, found: TreeFigures, beside: TreeFigures | None = None) -> str:
-    ratio = "" if beside is None else f"{found.cpu / beside.cpu:.2f}"
-    memory = " + ".join(f"{size / MIB:,.0f}" for size in (found.command, found.java, found.workers))
-    return f"| {name} | {found.seconds:.1f} s | {found.cpu:.1f} s | {ratio} | {memory} MiB |"
-
-
-_HEAD = (
-    "| | wall | CPU | by the peer | memory: command + Java + workers |",
-    "|:---|---:|---:|---:|---:|",
-)
-
-
 def plan(asked: Asked) -> Section:
     """The plan beside a bare read of the same columns."""
-    load, lines, missed = load_now(), [*_PLAN_TEXT.strip().splitlines(), "", *_HEAD], list[str]()
+    load, lines, missed = load_now(), [*_PLAN_TEXT.strip().splitlines(), "", *FIGURES_HEAD], list[str]()
     per_row: dict[int, float] = {}
     for millions in asked.millions:
         found = _plan_sides(asked, millions)
@@ -128,10 +84,10 @@ def plan(asked: Asked) -> Section:
                 missed.append(
                     f"{millions} million, {name}: {ratio:.2f} times the bare read (target: {limit})"
                 )
-            lines.append(_row(f"plan, {millions} M, {name}", found[name], found[beside]))
-        lines += [_row(f"{name}, {millions} M", found[name]) for name in ("bare", "bare, all offline")]
+            lines.append(figures_row(f"plan, {millions} M, {name}", found[name], found[beside]))
+        lines += [figures_row(f"{name}, {millions} M", found[name]) for name in ("bare", "bare, all offline")]
         if millions == min(asked.millions):
-            lines.append(_row("start of Spark alone", found["start"]))
+            lines.append(figures_row("start of Spark alone", found["start"]))
         per_row[millions] = found["1 % offline"].cpu / millions
     growth = per_row[max(per_row)] / per_row[min(per_row)]
     if growth > FLAT:
@@ -159,12 +115,12 @@ def _plan_sides(asked: Asked, millions: int) -> dict[str, TreeFigures]:
                 series.changes(200, (ALL_IN_SYNC, OFFLINE))
     aggressive = ("--strategy", "aggressive")
     commands = {
-        "1 % offline": _command("plan", full, *aggressive),
-        "1 % offline and 5 x 200 changes": _command("plan", changed, *aggressive),
-        "bare": _peer("bare", full),
-        "all offline": _command("plan", offline, *aggressive),
-        "bare, all offline": _peer("bare", offline),
-        "start": _peer("start", full),
+        "1 % offline": job_command("plan", full, *aggressive),
+        "1 % offline and 5 x 200 changes": job_command("plan", changed, *aggressive),
+        "bare": peer_command("bare", full),
+        "all offline": job_command("plan", offline, *aggressive),
+        "bare, all offline": peer_command("bare", offline),
+        "start": peer_command("start", full),
     }
     return Sides(folder, commands).measured(asked.rounds if millions == 1 else 1)
 
@@ -173,17 +129,17 @@ def small(asked: Asked) -> Section:
     """The plan of many small clusters beside DuckDB."""
     load, lake = load_now(), asked.directory / "lake"
     make_small_clusters(storage_path(str(lake)), SMALL_CLUSTERS, SMALL_PARTITIONS)
-    sides = {"plan": _command("plan", lake), "DuckDB": _peer("duckdb-plan", lake)}
+    sides = {"plan": job_command("plan", lake), "DuckDB": peer_command("duckdb-plan", lake)}
     found = Sides(asked.directory, sides).measured(asked.rounds)
-    _check_rows(asked.directory / "out-plan-0" / "plans", found["DuckDB"])
+    check_rows(asked.directory / "out-plan-0" / "plans", found["DuckDB"])
     lines = [
         *_SMALL_TEXT.strip().splitlines(),
         "",
-        *_HEAD,
-        _row("plan", found["plan"], found["DuckDB"]),
-        _row("DuckDB", found["DuckDB"]),
+        *FIGURES_HEAD,
+        figures_row("plan", found["plan"], found["DuckDB"]),
+        figures_row("DuckDB", found["DuckDB"]),
     ]
-    return Section("Plan of small clusters", lines, _over(found, "plan", SMALL_LIMIT), load)
+    return Section("Plan of small clusters", lines, over_duckdb(found, "plan", SMALL_LIMIT), load)
 
 
 _SMALL_TEXT = f"""
@@ -198,21 +154,21 @@ def exposure(asked: Asked) -> Section:
     load, lake = load_now(), asked.directory / "lake"
     GeneratedSeries(storage_path(str(lake)), "fleet", MILLION, 0.0).full()
     sides = {
-        "exposure": _command("exposure", lake),
-        "DuckDB": _peer("duckdb-exposure", lake),
-        "start of Spark alone": _peer("start", lake),
+        "exposure": job_command("exposure", lake),
+        "DuckDB": peer_command("duckdb-exposure", lake),
+        "start of Spark alone": peer_command("start", lake),
     }
     found = Sides(asked.directory, sides).measured(asked.rounds)
     out = asked.directory / "out-exposure-0"
-    _check_rows((out / "exposures", out / "exposed_topics"), found["DuckDB"])
+    check_rows((out / "exposures", out / "exposed_topics"), found["DuckDB"])
     lines = [
         *_EXPOSURE_TEXT.strip().splitlines(),
         "",
-        *_HEAD,
-        _row("exposure", found["exposure"], found["DuckDB"]),
-        *(_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
+        *FIGURES_HEAD,
+        figures_row("exposure", found["exposure"], found["DuckDB"]),
+        *(figures_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
     ]
-    return Section("Exposure", lines, _over(found, "exposure", DUCKDB_LIMIT), load)
+    return Section("Exposure", lines, over_duckdb(found, "exposure", DUCKDB_LIMIT), load)
 
 
 _EXPOSURE_TEXT = """
@@ -233,20 +189,20 @@ def history(asked: Asked) -> Section:
         series.changes(CHANGED_ROWS, (ALL_IN_SYNC, OFFLINE, ONE_IN_SYNC, ONE_IN_SYNC_ONE_ELIGIBLE))
     series.full()
     sides = {
-        "history": _command("history", lake),
-        "DuckDB": _peer("duckdb-history", lake),
-        "start of Spark alone": _peer("start", lake),
+        "history": job_command("history", lake),
+        "DuckDB": peer_command("duckdb-history", lake),
+        "start of Spark alone": peer_command("start", lake),
     }
     found = Sides(asked.directory, sides).measured(asked.rounds)
-    _check_rows(asked.directory / "out-history-0" / "incidents", found["DuckDB"])
+    check_rows(asked.directory / "out-history-0" / "incidents", found["DuckDB"])
     lines = [
         *_HISTORY_TEXT.strip().splitlines(),
         "",
-        *_HEAD,
-        _row("history", found["history"], found["DuckDB"]),
-        *(_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
+        *FIGURES_HEAD,
+        figures_row("history", found["history"], found["DuckDB"]),
+        *(figures_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
     ]
-    return Section("History", lines, _over(found, "history", DUCKDB_LIMIT), load)
+    return Section("History", lines, over_duckdb(found, "history", DUCKDB_LIMIT), load)
 
 
 _HISTORY_TEXT = f"""
@@ -267,12 +223,12 @@ def continued(asked: Asked) -> Section:
     for _ in range(SNAPSHOTS):
         series.full()
     out = asked.directory / "out"
-    command = [word.replace("{out}", str(out)) for word in _command("history", lake)]
+    command = [word.replace("{out}", str(out)) for word in job_command("history", lake)]
     found = {"first run, 12 snapshots": measured(command, asked.directory)}
     series.full()
     found["one snapshot more, continued"] = measured(command, asked.directory)
     found["one snapshot more, read whole"] = measured([*command, "--full"], asked.directory)
-    found["start of Spark alone"] = measured(_peer("start", lake), asked.directory)
+    found["start of Spark alone"] = measured(peer_command("start", lake), asked.directory)
     counts = [run.summary["counts"] for run in read_results(storage_path(str(out)))]
     if counts[-2] != counts[-1]:
         raise BenchmarkError(f"the continued run found {counts[-2]}, the whole one {counts[-1]}")
@@ -298,20 +254,6 @@ def _continued_row(name: str, found: TreeFigures) -> str:
     return (
         f"| {name} | {found.seconds:.1f} s | {found.cpu:.1f} s | {found.read / MIB:,.0f} MiB | {memory} MiB |"
     )
-
-
-def _over(found: dict[str, TreeFigures], job: str, limit: float) -> list[str]:
-    ratio = found[job].cpu / found["DuckDB"].cpu
-    return [f"{job}: {ratio:.2f} times DuckDB's CPU time (target: {limit})"] if ratio > limit else []
-
-
-def _check_rows(tables: Path | Sequence[Path], peer: TreeFigures) -> None:
-    """Raises BenchmarkError if the peer found another number of rows than the job wrote."""
-    written = 0
-    for table in [tables] if isinstance(tables, Path) else tables:
-        written += sum(DeltaTable(str(table)).get_add_actions(flatten=True)["num_records"].to_pylist())
-    if written != int(peer.output):
-        raise BenchmarkError(f"the job wrote {written} rows, the peer found {peer.output.strip()}")
 
 
 def snapshot(asked: Asked) -> Section:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from recovery.model import Survey
-from recovery.plan.judgement import Judgement, Reason, RowDecision, judge, notes
+from recovery.plan.harmless_changes import notes
+from recovery.plan.judgement import Judgement, Reason, RowDecision, judge
 from recovery.plan.values import Plan, PlanRow
 from recovery.ranking import Ranking
 
