@@ -72,8 +72,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MIN_ISR = "min.insync.replicas"
-
 
 class SimulatorBackend:
     """Implements :class:`backends.base.protocol.Backend` on one scenario and seed.

@@ -14,7 +14,6 @@ from backends.live.client.addresses import Address
 from testbed.kafka.config import LOOPBACK
 
 FETCH = 1
-LIST_OFFSETS = 2
 ELECT_LEADERS = 43
 ALTER_PARTITION_REASSIGNMENTS = 45
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from textual import on
-from textual.binding import BindingType
 from textual.screen import Screen
 from textual.worker import Worker
 
@@ -61,8 +60,6 @@ from widgets.text import Tone
 if TYPE_CHECKING:
     from console.app.controller_replacement.start_replacement import StartReplacement
 
-T = TypeVar("T")
-
 TICK_SECONDS = 1.0
 
 
@@ -70,8 +67,6 @@ class MainScreen(PanesScreen):
     """Widgets post what a person did; this screen changes the session; the session's view goes back to the
     widgets.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(self, owner: Owner, opening: Opening, *, guide: bool = False, hint: str = "") -> None:
         super().__init__()
@@ -305,7 +300,6 @@ class MainScreen(PanesScreen):
             "others": lambda: self.tasks.begin("listing", self._others()),
             "clusters": self.owner.pick,
             "quit": self._quit.quit,
-            "open": self._open_row,
             "refresh": self.session.poller.ask,
             "pause": self.session.poller.toggle_pause,
         }
@@ -321,10 +315,6 @@ class MainScreen(PanesScreen):
 
     def _open_palette(self) -> None:
         self.app.action_command_palette()
-
-    def _open_row(self) -> None:
-        if self.table.counts.shown:
-            self.table.action_activate()
 
     def _step_back(self) -> None:
         if not self.tasks.stop() and not self._tables.clear_filter():

@@ -1,4 +1,4 @@
-"""The actions for any table: filter, sort, group, mark."""
+"""The actions for any table: open a row, filter, sort, group, mark."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ class TableActions:
 
     def handlers(self) -> Handlers:
         return {
+            "open": self._open_row,
             "filter": lambda: self._filter_bar().open(),
             "mark_all": self._mark_all,
             "unmark": self._unmark,
@@ -55,6 +56,10 @@ class TableActions:
             "reverse": self._reverse,
             "group": self._group,
         }
+
+    def _open_row(self) -> None:
+        if self._table.counts.shown:
+            self._table.action_activate()
 
     def filter_by(self, row_filter: RowFilter | None) -> None:
         """Applies the bar's filter to the open pane's table."""

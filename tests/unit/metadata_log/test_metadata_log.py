@@ -29,8 +29,6 @@ from tests.repetitions import repetitions
 from tests.unit.metadata_log.dump import read_dump
 from tests.unit.metadata_log.incident_log import INCIDENT, find, read
 
-SEGMENT = "00000000000000000000.log"
-
 
 @pytest.fixture(scope="module")
 def records() -> list[MetadataLogRecord]:

@@ -13,7 +13,6 @@ from recovery.model import Broker
 from recovery.replica_spread import failure_domain, spread_assignment, spread_change
 
 RACKS: dict[int, str | None] = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
-ROOM = {"rack a": 2, "rack b": 2, "rack c": 2}
 
 
 def room(replicas: tuple[int, ...], racks: dict[int, str | None] = RACKS) -> Counter[str]:
