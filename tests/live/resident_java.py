@@ -6,6 +6,7 @@ py4j, which comes with Spark, is the way in.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 import threading
@@ -135,7 +136,7 @@ class ResidentJavas:
     """A process for each set of jars that is asked for, started when it is; they end after the block."""
 
     def __init__(self) -> None:
-        self._started: dict[tuple[Path, ...], ResidentJava] = {}
+        self._started: dict[tuple[Path, ...], tuple[ResidentJava, subprocess.Popen[bytes]]] = {}
         self._end = ExitStack()
 
     def __enter__(self) -> Self:
@@ -145,15 +146,18 @@ class ResidentJavas:
         self._end.close()
 
     def runner(self, runner: JavaRunner) -> ResidentRunner:
-        """Runs tools as ``runner`` does, in the resident process of its jars."""
-        if runner.jars not in self._started:
+        """Runs tools as ``runner`` does, in the resident process of its jars.
+
+        A tool that does not understand its arguments may end the process: then the next cluster gets a new one.
+        """
+        if runner.jars not in self._started or self._started[runner.jars][1].poll() is not None:
             self._started[runner.jars] = self._end.enter_context(_running(runner))
-        resident = self._started[runner.jars]
+        resident, _ = self._started[runner.jars]
         return ResidentRunner(runner.jars, runner.jvm, runner.directory, runner.archive, resident)
 
 
 @contextmanager
-def _running(runner: JavaRunner) -> Iterator[ResidentJava]:
+def _running(runner: JavaRunner) -> Iterator[tuple[ResidentJava, subprocess.Popen[bytes]]]:
     with tempfile.TemporaryDirectory(prefix="ktriage-java-") as scratch:
         directory = Path(scratch)
         output = directory / "output"
@@ -164,7 +168,7 @@ def _running(runner: JavaRunner) -> Iterator[ResidentJava]:
         try:
             wait_until(lambda: output.read_text().count("\n") >= 2, f"{_SERVER} to listen", 120.0)
             port, token = output.read_text().split()[:2]
-            yield ResidentJava(int(port), token)
+            yield ResidentJava(int(port), token), process
         finally:
             process.kill()
             process.wait()
