@@ -73,7 +73,11 @@ class RunTarget(NamedTuple):
                 continue
             files = data_files(self.root, definition, table)
             if any(file.partition["run_id"] == self.run_id for file in files):
+                # Others may be reading a version that has these files.
                 delete_partitions(self.root, definition, [f"run_id = '{self.run_id}'"])
+            else:
+                # Files that tasks wrote before the failure, which no version has.
+                (table_place(self.root, definition) / f"run_id={self.run_id}").remove()
         self.place.remove()
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.history.moment_columns import MomentColumns
-from pipeline.history.packed_rows import FACTS, SCHEMAS, names_of, without_run
+from pipeline.history.packed_rows import FACTS, SCHEMAS, names_of
 from pipeline.history.state_rows import encoded
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS
-from pipeline.tables.schemas import MOMENT, OBSERVATIONS
+from pipeline.tables.schemas import MOMENT, OBSERVATIONS, without_run
 from recovery.arrays.nested_arrays import Array, fields, items, joined, lists, numbers, valid
 
 OBSERVED = pa.schema([OBSERVATIONS.schema.field(name) for name in ("snapshot", "brokers", "quorum")])

@@ -21,28 +21,15 @@ from pipeline.history.history_sources import HistorySources
 from pipeline.history.history_summary import quarantined_of, shard_summary, whole_summary
 from pipeline.history.history_tasks import Found, answers_of_shards
 from pipeline.history.incidents import Action
-from pipeline.history.packed_rows import without_run
 from pipeline.results import JobOutput, RunTarget, append_rows
 from pipeline.tables.delta_table import create
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
-from pipeline.tables.schema_conversion import ddl
-from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
+from pipeline.tables.schemas import QUARANTINED_ROWS
 from pipeline.tables.task_files import TaskFile, commit_files, write_file
 from pipeline.undecodable_files import leaving_out_undecodable
 
 _BY_TASKS = (INCIDENTS, HISTORY_STATES, EVENTS, HISTORY_MARKS)
 """The tables that may have many rows."""
-
-
-def history(
-    spark: Any,
-    sources: HistorySources,
-    actions: Sequence[Action] = (),
-    definition: TableDefinition = INCIDENTS,
-) -> Any:
-    """The rows of one table of the result, as a DataFrame without the column of the run."""
-    name, schema = definition.name, without_run(definition)
-    return answers_of_shards(spark, sources, actions, lambda found: found[name], ddl(schema))
 
 
 def outcome(spark: Any, sources: HistorySources, actions: Sequence[Action], target: RunTarget) -> JobOutput:

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from pipeline.history.islands import BAD, UNKNOWN, Islands, ShardPartitions, carried_over
 from pipeline.history.moment_columns import NEVER, MomentColumns, microseconds
-from pipeline.history.packed_rows import names_of, without_run
+from pipeline.history.packed_rows import names_of
 from pipeline.history.state_rows import KINDS
 from pipeline.tables.history_schemas import HISTORY_STATES, INCIDENTS
-from pipeline.tables.schemas import MOMENT
+from pipeline.tables.schemas import MOMENT, without_run
 from recovery.arrays.nested_arrays import Array, any_of, items, numbers
 
 Action = tuple[str, str, int, datetime, str, str]

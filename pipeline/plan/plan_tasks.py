@@ -15,7 +15,7 @@ from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks
 from pipeline.snapshot.input_splits import Reading
 from pipeline.tables.schemas import PLANNED, PLANS
-from pipeline.tables.task_files import TaskFile, write_file
+from pipeline.tables.task_files import write_files
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -45,9 +45,6 @@ ANSWER = pa.schema([("answer", pa.string())])
 :data:`~pipeline.plan.plan_summary.Part` of each batch.
 """
 
-FILE_ROWS = 250_000
-"""Rows of a file; this bounds a task's memory."""
-
 
 class PlanFiles(PlanTasks):
     """Plans rows and writes the plan. Also takes the options ``root``, the URI of the results, and ``run_id``."""
@@ -64,20 +61,12 @@ class PlanFiles(PlanTasks):
         return self._written(quarantined_rows(duplicates))
 
     def _written(self, planned: Iterable[Any]) -> Iterator[Any]:
-        waiting: list[Any] = []
-        files: list[TaskFile] = []
         parts: list[plan_summary.Part] = []
-        for batch in planned:
-            parts.append(plan_summary.summarised(batch))
-            waiting.append(batch)
-            if sum(one.num_rows for one in waiting) >= FILE_ROWS:
-                files += self._file(waiting)
-                waiting = []
-        files += self._file(waiting)
-        yield pa.RecordBatch.from_pydict({"answer": [json.dumps({"files": files, "parts": parts})]}, ANSWER)
 
-    def _file(self, batches: list[Any]) -> list[TaskFile]:
-        rows = pa.Table.from_batches(batches, PLANNED)
-        return (
-            [write_file(self.options["root"], PLANS, self.options["run_id"], rows)] if rows.num_rows else []
-        )
+        def summarised() -> Iterator[Any]:
+            for batch in planned:
+                parts.append(plan_summary.summarised(batch))
+                yield batch
+
+        files = list(write_files(self.options["root"], PLANS, self.options["run_id"], summarised()))
+        yield pa.RecordBatch.from_pydict({"answer": [json.dumps({"files": files, "parts": parts})]}, ANSWER)

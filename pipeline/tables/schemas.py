@@ -151,6 +151,11 @@ def of_run(name: str, columns: list[tuple[str, pa.DataType]]) -> TableDefinition
     return TableDefinition(name, pa.schema([_RUN, *columns]), ("run_id",))
 
 
+def without_run(definition: TableDefinition) -> pa.Schema:
+    """The columns of a result table besides the run."""
+    return definition.schema.remove(0)
+
+
 RUNS = TableDefinition(
     "runs",
     pa.schema(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import create, opened, table_place
-from pipeline.tables.schema_conversion import ddl
-from pipeline.tables.schemas import TableDefinition
+from pipeline.tables.schema_conversion import conformed, ddl
+from pipeline.tables.schemas import TableDefinition, without_run
+from pipeline.tables.task_files import TaskFile, commit_files, write_files
+
+_FILES = pa.schema(
+    [("path", pa.string()), ("size", pa.int64()), ("rows", pa.int64()), ("modified", pa.int64())]
+)
+"""Each a :class:`~pipeline.tables.task_files.TaskFile`."""
 
 
 def local_rows(spark: Any, rows: Sequence[Sequence[Any]], schema: pa.Schema) -> Any:
@@ -42,20 +48,17 @@ def read_table(spark: Any, root: StoragePath, definition: TableDefinition) -> An
 
 
 def write_rows(rows: Any, root: StoragePath, definition: TableDefinition, run_id: str) -> None:
-    """Appends the rows of a run in one commit. Raises PipelineError if the table cannot be created."""
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
+    """Appends the rows of a run in one commit; Spark's tasks write the files. Raises PipelineError."""
     create(root, definition)
-    typed = rows.sparkSession.createDataFrame([], ddl(definition.schema)).schema
-    columns = [
-        (f.lit(run_id) if field.name == "run_id" else f.col(field.name))
-        .cast(field.dataType)
-        .alias(field.name)
-        for field in typed
-    ]
-    rows.select(*columns).write.format("delta").mode("append").option("mergeSchema", "true").save(
-        table_place(root, definition).hadoop
-    )
+    schema, uri = without_run(definition), root.uri
+
+    def written(batches: Iterable[Any]) -> Iterator[Any]:
+        conforming = (conformed(batch, schema) for batch in batches)
+        files = [file._asdict() for file in write_files(uri, definition, run_id, conforming)]
+        yield pa.RecordBatch.from_pylist(files, _FILES)
+
+    files = rows.select(*schema.names).mapInArrow(written, ddl(_FILES)).collect()
+    commit_files(root, definition, run_id, [TaskFile(*file) for file in files])
 
 
 def rows_of_run(spark: Any, root: StoragePath, definition: TableDefinition, *run_ids: str) -> Any:

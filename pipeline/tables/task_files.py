@@ -7,8 +7,8 @@ commit: nobody counts it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,6 +20,9 @@ from pipeline.storage import StoragePath, storage_path
 from pipeline.tables.delta_table import ROW_GROUP, add_columns, commit_change, explained
 from pipeline.tables.schemas import TableDefinition
 
+FILE_ROWS = 250_000
+"""Rows of a file, about; this bounds a task's memory."""
+
 
 class TaskFile(NamedTuple):
     """A file below the table's directory; ``modified``: in milliseconds since 1970."""
@@ -28,6 +31,20 @@ class TaskFile(NamedTuple):
     size: int
     rows: int
     modified: int
+
+
+def write_files(
+    root: str, definition: TableDefinition, run_id: str, batches: Iterable[Any]
+) -> Iterator[TaskFile]:
+    """Writes the rows of those batches as :func:`write_file`, into as many files as they need."""
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= FILE_ROWS:
+            yield write_file(root, definition, run_id, pa.Table.from_batches(waiting))
+            waiting = []
+    if any(one.num_rows for one in waiting):
+        yield write_file(root, definition, run_id, pa.Table.from_batches(waiting))
 
 
 def write_file(root: str, definition: TableDefinition, run_id: str, rows: pa.Table) -> TaskFile:

@@ -15,9 +15,10 @@ from pipeline.errors import NotInstalled, PipelineError
 from pipeline.results import JobResult, RunTarget, commit, read_result, read_results, run_target
 from pipeline.spark_session import SparkSettings, check_java, configuration, java_options
 from pipeline.storage import storage_path
-from pipeline.tables.delta_table import append, read_partitions
+from pipeline.tables.delta_table import append, create, read_partitions
 from pipeline.tables.schema_conversion import ddl
-from pipeline.tables.schemas import PARTITION_STATES, PLANS
+from pipeline.tables.schemas import PARTITION_STATES, PLANS, without_run
+from pipeline.tables.task_files import write_file
 from tests.pipeline.survey_strategies import NOON
 
 
@@ -62,6 +63,16 @@ def test_a_run_that_fails_leaves_no_row_and_those_of_others(tmp_path: Path) -> N
     RunTarget(out, "two").discard()
     left = [row for table in read_partitions(out, PLANS, "", (), PLANS.schema) for row in table.to_pylist()]
     assert [row["cluster_id"] for row in left] == ["one"] and not (out / "two").exists()
+
+
+def test_a_run_that_fails_before_its_commit_leaves_no_file(tmp_path: Path) -> None:
+    out = storage_path(str(tmp_path))
+    create(out, PLANS)
+    for run_id in ("one", "two"):
+        rows = pa.Table.from_pylist([{"cluster_id": "c"}], without_run(PLANS))
+        write_file(out.uri, PLANS, run_id, rows)
+    RunTarget(out, "two").discard()
+    assert [file.parent.name for file in tmp_path.glob("plans/run_id=*/*")] == ["run_id=one"]
 
 
 def test_of_several_results_the_newest_of_the_job_is_read(tmp_path: Path) -> None:

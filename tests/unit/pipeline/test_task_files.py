@@ -13,9 +13,10 @@ from pipeline.results import rows_by_run, rows_of_runs
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import append, create
 from pipeline.tables.history_schemas import EVENTS
+from pipeline.tables.schemas import without_run
 from pipeline.tables.task_files import commit_files, write_file
 
-ROWS = pa.Table.from_pylist([{"cluster_id": "c", "subject": "broker 1"}], EVENTS.schema.remove(0))
+ROWS = pa.Table.from_pylist([{"cluster_id": "c", "subject": "broker 1"}], without_run(EVENTS))
 
 
 def test_a_file_that_no_commit_names_is_in_no_result(tmp_path: Path) -> None:
