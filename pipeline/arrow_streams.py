@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+
+from recovery.arrays.nested_arrays import Array
 
 
 def stream_of(rows: pa.Table | pa.RecordBatch, compression: str | None = None) -> bytes:
@@ -16,6 +20,17 @@ def stream_of(rows: pa.Table | pa.RecordBatch, compression: str | None = None) -
         writer.write(rows)
     content: bytes = sink.getvalue().to_pybytes()
     return content
+
+
+def streams_by_part(
+    rows: pa.Table, part: Array, compression: str | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Each part with its rows as bytes, in the order of the parts. ``part``: the part of each row."""
+    order = np.argsort(part, kind="stable")
+    ordered = rows.take(pa.array(order))
+    found, first = np.unique(part[order], return_index=True)
+    for number, begin, end in zip(found.tolist(), first, [*first[1:], len(order)], strict=True):
+        yield number, stream_of(ordered.slice(begin, end - begin), compression)
 
 
 def read_stream(content: Any) -> pa.Table:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class PipelineError(Exception):
@@ -35,3 +37,14 @@ def one_line(error: Exception) -> str:
         return type(error).__name__
     first = _KIND_OF_ERROR.sub("", lines[0])
     return (first if len(lines) == 1 else f"{first}: {lines[-1]}").rstrip(".")
+
+
+@contextmanager
+def naming_input(place: Callable[[], str]) -> Iterator[None]:
+    """Names what a task was working on when an error ended it that nobody expected. Raises PipelineError."""
+    try:
+        yield
+    except PipelineError:
+        raise
+    except Exception as error:
+        raise PipelineError(f"{place()}: {type(error).__name__}: {one_line(error)}") from error

@@ -78,12 +78,14 @@ _MISSING = re.compile(r"Class (org\.apache\.hadoop\.fs\.\S+) not found|No FileSy
 """Hadoop's message if it has no client for a store."""
 
 
+_TRACEBACK = "Traceback (most recent call last):"
+
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)")
 
 
 def spark_message(lines: Sequence[str], otherwise: str) -> str:
     """The line of Spark's output that explains the failure: the message of our own task, which names the
-    file, the missing module or client; else ``otherwise``.
+    file, the missing module or client, an error of Python in a task; else ``otherwise``.
     """
     ours = [line.removeprefix(_OURS) for line in lines if line.startswith(_OURS)]
     if ours:
@@ -93,11 +95,18 @@ def spark_message(lines: Sequence[str], otherwise: str) -> str:
         return f"its Python workers have no module {absent[1]}: docs/pipeline.md, Where it runs"
     found = next(filter(None, map(_MISSING.search, lines)), None)
     if found is None:
-        return otherwise
+        return _python_error(lines) or otherwise
     return (
         f"it has no client for that store ({found[1] or found[2]}), and needs Hadoop's: docs/pipeline.md, Where it"
         " runs"
     )
+
+
+def _python_error(lines: Sequence[str]) -> str:
+    """The error behind the last traceback of Python; "" if there is none."""
+    begins = [number for number, line in enumerate(lines) if line.strip().startswith(_TRACEBACK)]
+    rest = lines[begins[-1] + 1 :] if begins else ()
+    return next((line for line in rest if line and not line[0].isspace()), "")
 
 
 def _innermost(lines: Sequence[str]) -> str:

@@ -8,14 +8,16 @@ nothing is shuffled, the answer is exact, and only clusters that have duplicates
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.errors import naming_input
 from pipeline.plan.duplicate_rows import find_duplicates
-from pipeline.snapshot.input_splits import A_CORE, OPENING, ClusterFiles
+from pipeline.snapshot.input_splits import ClusterFiles, cost_of_files, pack
 from pipeline.snapshot.state_sources import Sources
 from pipeline.spark_tasks import answers, parallelism
 from pipeline.storage import storage_path
@@ -39,32 +41,26 @@ class WrittenRows(NamedTuple):
 def duplicates_of(spark: Any, sources: Sources) -> Any | None:
     """As :func:`~pipeline.plan.duplicate_rows.find_duplicates`, which looks only at clusters that have some."""
     cores = parallelism(spark)
-    groups = _grouped(sources.clusters, cores)
-    rows = answers(spark, groups, _repeating, _FOUND).collect()
+    packs = pack(sources.clusters, cores, lambda one: cost_of_files(one.files))
+    written = [[_written(one) for one in clusters] for clusters in packs]
+    rows = answers(spark, written, _repeating, _FOUND).collect()
     repeating = {row["cluster_id"] for row in rows}
     clusters = tuple(one for one in sources.clusters if one.chain.full.cluster_id in repeating)
     return find_duplicates(spark, Sources(clusters, ())) if clusters else None
 
 
-def _grouped(clusters: Sequence[ClusterFiles], cores: int) -> list[list[WrittenRows]]:
-    """The clusters of each task, of about the same size together."""
-    weights = [sum(file.size + OPENING for file in one.files) for one in clusters]
-    share = sum(weights) / (A_CORE * cores)
-    groups: list[list[WrittenRows]] = []
-    size = 0.0
-    for one, weight in zip(clusters, weights, strict=True):
-        if not groups or size + weight > share:
-            groups.append([])
-            size = 0.0
-        size += weight
-        names = tuple(observation.snapshot for observation in one.chain.observations)
-        uris = tuple(file.place.uri for file in one.files)
-        groups[-1].append(WrittenRows(one.chain.full.cluster_id, names, uris))
-    return groups
+def _written(cluster: ClusterFiles) -> WrittenRows:
+    names = tuple(observation.snapshot for observation in cluster.chain.observations)
+    uris = tuple(file.place.uri for file in cluster.files)
+    return WrittenRows(cluster.chain.full.cluster_id, names, uris)
 
 
 def _repeating(group: Sequence[WrittenRows]) -> Iterator[Any]:
-    found = [one.cluster_id for one in group if has_duplicates(one)]
+    found = []
+    for one in group:
+        with naming_input(partial("cluster {}".format, one.cluster_id)):
+            if has_duplicates(one):
+                found.append(one.cluster_id)
     yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], schema=_FOUND)
 
 

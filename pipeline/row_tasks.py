@@ -6,7 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline.snapshot.input_splits import ClusterFiles, Reading, pack, read_pack, split_files
+from pipeline.errors import naming_input
+from pipeline.snapshot.input_splits import (
+    ClusterFiles,
+    InputSplit,
+    PackReader,
+    Reading,
+    cost_of_piece,
+    pack,
+    split_files,
+)
 from pipeline.snapshot.state_sources import KEY, Sources
 from pipeline.spark_tasks import answers, parallelism
 from pipeline.tables.schema_conversion import ddl
@@ -62,8 +71,14 @@ def _of_splits(
     schema: Any,
 ) -> Any:
     cores = parallelism(spark)
-    packs = pack(split_files(clusters, cores), cores)
-    return answers(spark, packs, lambda splits: computed(read_pack(splits, reading)), schema)
+    packs = pack(split_files(clusters, cores), cores, cost_of_piece)
+
+    def answered(splits: Sequence[InputSplit]) -> Iterator[Any]:
+        reader = PackReader(splits, reading)
+        with naming_input(lambda: reader.place):
+            yield from computed(reader.batches())
+
+    return answers(spark, packs, answered, schema)
 
 
 def _clusters(duplicates: Any) -> set[str]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import PipelineError
+from pipeline.snapshot.input_splits import cost_of_files, pack
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import DataFile, unreadable
 
@@ -19,6 +21,8 @@ BATCH = 20_000
 
 Reasons = Mapping[str, str]
 """Why a file cannot be decoded, by its URI."""
+
+_REASONS = pa.schema([("uri", pa.string()), ("reason", pa.string())])
 
 
 class SnapshotSources(Protocol):
@@ -59,24 +63,17 @@ def leaving_out_undecodable(
 
 def undecodable(spark: Any, files: Sequence[DataFile]) -> Reasons:
     """The files that cannot be decoded, and why; each file is read whole, in Spark's tasks."""
-    rows = spark.createDataFrame([(file.place.uri, file.rows) for file in files], "uri string, rows bigint")
-    found = rows.repartition(min(len(files), 64) or 1).mapInArrow(_problems, "uri string, reason string")
-    return dict(map(tuple, found.collect()))
+    from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415  # needs an extra
+
+    packs = pack(files, parallelism(spark), lambda file: cost_of_files([file]))
+    named = [[(file.place.uri, file.rows) for file in one] for one in packs]
+    return dict(map(tuple, answers(spark, named, _problems, _REASONS).collect()))
 
 
-def _problems(batches: Iterator[Any]) -> Iterator[Any]:
-    import pyarrow as pa  # noqa: PLC0415  # in the workers
-
-    for batch in batches:
-        found = [
-            (row["uri"], why)
-            for row in batch.to_pylist()
-            if (why := decoding_problem(row["uri"], row["rows"]))
-        ]
-        yield pa.RecordBatch.from_pydict(
-            {"uri": [uri for uri, _ in found], "reason": [why for _, why in found]},
-            schema=pa.schema([("uri", pa.string()), ("reason", pa.string())]),
-        )
+def _problems(files: Sequence[tuple[str, int]]) -> Iterator[Any]:
+    found = [(uri, decoding_problem(uri, rows)) for uri, rows in files]
+    rows = [{"uri": uri, "reason": why} for uri, why in found if why]
+    yield pa.RecordBatch.from_pylist(rows, _REASONS)
 
 
 def decoding_problem(uri: str, rows: int) -> str:

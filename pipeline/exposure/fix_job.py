@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipeline.errors import naming_input
 from pipeline.exposure.cluster_brokers import brokers_of
 from pipeline.exposure.exposure_summary import quarantined
 from pipeline.exposure.fix_choice import MIN_ISR, NOT_FIXED, FixLimits, fixes_of_cluster
@@ -43,7 +44,9 @@ def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> l
     found = compute(spark, sources, FixTasks, options, twice).persist()
 
     def fixes(key: Any, rows: Any) -> Any:
-        return fixes_of_cluster(rows, brokers[key[0].as_py()], limits)
+        cluster = key[0].as_py()
+        with naming_input(lambda: f"cluster {cluster}"):
+            return fixes_of_cluster(rows, brokers[cluster], limits)
 
     try:
         sound = found.where(f"kind <> '{QUARANTINED}'")

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.arrow_streams import read_stream, stream_of
+from pipeline.arrow_streams import read_stream, streams_by_part
 from pipeline.exposure.failure_counts import TOPIC
 from pipeline.exposure.fleet import COUNTED
 from pipeline.exposure.what_if import WHAT_IF
@@ -59,13 +59,8 @@ def packed(batches: Iterable[Any], parts: int) -> Iterator[Any]:
         return
     whole = pa.concat_tables(tables).combine_chunks()
     part = _parts(whole, parts)
-    order = np.argsort(part, kind="stable")
-    ordered, of_rows = whole.take(pa.array(order)), part[order]
-    found, first = np.unique(of_rows, return_index=True)
-    ends = np.append(first[1:], len(part))
-    content = [stream_of(ordered.slice(*at), "lz4") for at in zip(first, ends - first, strict=True)]
-    columns = [pa.array(found, pa.int32()), pa.array(content, pa.binary())]
-    yield pa.RecordBatch.from_arrays(columns, schema=PACKED)
+    rows = [{"part": number, "counts": counts} for number, counts in streams_by_part(whole, part, "lz4")]
+    yield pa.RecordBatch.from_pylist(rows, PACKED)
 
 
 def merged(batches: Iterable[Any]) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline.errors import naming_input
 from pipeline.history.events import OBSERVED, facts_of, known_facts
 from pipeline.history.history_sources import HistorySources
 from pipeline.history.moment_columns import MomentColumns
@@ -21,15 +23,14 @@ from pipeline.history.packed_rows import (
     Packer,
     cluster_hash,
     partition_hashes,
-    without_run,
 )
-from pipeline.history.state_rows import COLUMNS, NAMES, encoded, narrowed
+from pipeline.history.state_rows import READ, encoded, narrowed
 from pipeline.snapshot.input_splits import begins_at, cut, may_have, size_of_splits
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import unreadable
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
 from pipeline.tables.schema_conversion import conformed
-from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, QUARANTINED_ROWS
+from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, QUARANTINED_ROWS, without_run
 from recovery.arrays.nested_arrays import Array
 
 BATCH = 100_000
@@ -96,23 +97,24 @@ class SplitReader:
     def read(self, splits: Sequence[HistorySplit]) -> Iterator[pa.RecordBatch]:
         """The packed rows of those splits. Raises PipelineError with the file's name if one cannot be read."""
         for split in splits:
-            yield from _READERS[split.table](self, split)
+            with naming_input(partial(_place, split)):
+                yield from _READERS[split.table](self, split)
         yield from self._packer.rest()
 
     def states(self, split: HistorySplit) -> Iterator[pa.RecordBatch]:
         """What snapshots say of partitions."""
-        for batch in _batches(split, PARTITION_STATES.schema, COLUMNS):
+        for batch in _batches(split, READ):
             yield from self._packer.add(STATES, *narrowed(batch, split.cluster_id, split.moments))
 
     def facts(self, split: HistorySplit) -> Iterator[pa.RecordBatch]:
         """What snapshots say of quorum, brokers and log dirs."""
-        for batch in _batches(split, OBSERVED, OBSERVED.names):
-            facts = facts_of(conformed(batch, OBSERVED), split.moments)
+        for batch in _batches(split, OBSERVED):
+            facts = facts_of(batch, split.moments)
             yield from self._packer.add(FACTS, facts, np.full(len(facts), cluster_hash(split.cluster_id)))
 
     def known_facts(self, split: HistorySplit) -> Iterator[pa.RecordBatch]:
         """What the earlier run knew last of them."""
-        for batch in _batches(split, HISTORY_MARKS.schema, ("cluster_id", "facts")):
+        for batch in _batches(split, _MARKED):
             facts = known_facts(pa.table(batch), self._continued, self._moments)
             cluster = self._moments.cluster_of(facts["moment"].to_numpy())
             yield from self._packer.add(FACTS, facts, self._cluster_hashes(cluster))
@@ -133,8 +135,8 @@ class SplitReader:
     def _rows_of_run(self, split: HistorySplit) -> Iterator[pa.Table]:
         schema = without_run(_OF_RUN[split.table])
         continued = pa.array(list(self._continued), pa.string())
-        for batch in _batches(split, schema, schema.names):
-            rows = pa.Table.from_batches([conformed(batch, schema)])
+        for batch in _batches(split, schema):
+            rows = pa.Table.from_batches([batch])
             yield rows.filter(pc.is_in(rows["cluster_id"], continued))
 
     def _cluster_hashes(self, cluster: Array) -> Array:
@@ -142,6 +144,8 @@ class SplitReader:
         found: Array = hashes[cluster]
         return found
 
+
+_MARKED = pa.schema([HISTORY_MARKS.schema.field(name) for name in ("cluster_id", "facts")])
 
 _OF_RUN = {one.name: one for one in (INCIDENTS, HISTORY_STATES, EVENTS, QUARANTINED_ROWS)}
 
@@ -156,12 +160,16 @@ _READERS: Mapping[str, Callable[[SplitReader, HistorySplit], Iterator[pa.RecordB
 }
 
 
-def _batches(split: HistorySplit, schema: pa.Schema, columns: Sequence[str]) -> Iterator[Any]:
+def _place(split: HistorySplit) -> str:
+    return f"cluster {split.cluster_id}: {split.uri}" if split.cluster_id else split.uri
+
+
+def _batches(split: HistorySplit, schema: pa.Schema) -> Iterator[Any]:
     """The rows of the split with those columns; one that the file lacks is null."""
     file = storage_path(split.uri)
     names = list(split.moments)
     with unreadable(file), file.open() as stream:
-        coded = list(NAMES) if split.table == PARTITION_STATES.name else None
+        coded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         parquet = pq.ParquetFile(stream, read_dictionary=coded)
         groups = [
             group
@@ -170,12 +178,6 @@ def _batches(split: HistorySplit, schema: pa.Schema, columns: Sequence[str]) -> 
             and (not names or may_have(parquet, group, names))
         ]
         known = set(parquet.schema_arrow.names)
-        read = [name for name in columns if name in known]
+        read = [name for name in schema.names if name in known]
         for batch in parquet.iter_batches(BATCH, groups, columns=read, use_threads=False) if groups else ():
-            yield _with_nulls(batch, schema, [name for name in columns if name not in known])
-
-
-def _with_nulls(batch: Any, schema: pa.Schema, lacking: Sequence[str]) -> Any:
-    for name in lacking:
-        batch = batch.append_column(name, pa.nulls(batch.num_rows, schema.field(name).type))
-    return batch
+            yield conformed(batch, schema)

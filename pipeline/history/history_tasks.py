@@ -25,12 +25,11 @@ from pipeline.history.packed_rows import (
     packed_row,
     shard_of,
     unpacked,
-    without_run,
 )
 from pipeline.history.state_rows import FLAWS, KINDS
-from pipeline.snapshot.input_splits import pack
+from pipeline.snapshot.input_splits import cost_of_piece, pack
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
-from pipeline.tables.schemas import QUARANTINED_ROWS
+from pipeline.tables.schemas import QUARANTINED_ROWS, without_run
 from recovery.arrays.nested_arrays import Array
 
 Found = Mapping[str, pa.Table]
@@ -142,7 +141,7 @@ def answers_of_shards(
 
     tasks = history_tasks(sources, actions)
     cores = parallelism(spark)
-    packs = pack(splits_of(sources, tasks.moments, cores), cores)
+    packs = pack(splits_of(sources, tasks.moments, cores), cores, cost_of_piece)
 
     def answered(packed: pa.Table) -> pa.Table:
         return answer(tasks.found(packed))

@@ -14,16 +14,17 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from pipeline.arrow_streams import read_stream, stream_of
+from pipeline.arrow_streams import read_stream, streams_by_part
 from pipeline.tables.history_schemas import EVENTS, HISTORY_STATES, INCIDENTS
-from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
+from pipeline.tables.schemas import QUARANTINED_ROWS, without_run
 from recovery.arrays.nested_arrays import Array, numbers
 from recovery.arrays.survey_batch import BROKERS
 
 PACKED = pa.schema([("shard", pa.int32()), ("what", pa.string()), ("rows", pa.binary())])
 """``rows``: an Arrow stream with the schema of ``what``, one of :data:`SCHEMAS`."""
 
-_NAME = pa.dictionary(pa.int32(), pa.string())
+NAME = pa.dictionary(pa.int32(), pa.string())
+"""The type of a column of few values."""
 
 STATES, FACTS = "states", "facts"
 
@@ -32,7 +33,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     # ISR and ELR only of a partition in a bad state.
     STATES: pa.schema(
         [
-            ("topic", _NAME),
+            ("topic", NAME),
             ("partition", pa.int32()),
             ("moment", pa.int32()),
             ("bits", pa.uint8()),
@@ -42,10 +43,10 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         ]
     ),
     # What a snapshot says of the quorum, a broker or a log dir.
-    FACTS: pa.schema([("moment", pa.int32()), ("subject", _NAME), ("value", _NAME)]),
+    FACTS: pa.schema([("moment", pa.int32()), ("subject", NAME), ("value", NAME)]),
     # Of the run that is continued.
     **{
-        definition.name: definition.schema.remove(0)
+        definition.name: without_run(definition)
         for definition in (INCIDENTS, HISTORY_STATES, EVENTS, QUARANTINED_ROWS)
     },
 }
@@ -55,11 +56,6 @@ ROWS = 400_000
 
 A_SHARD = 600_000
 """Rows of partition states in a shard; this bounds the memory of the task that finds its incidents."""
-
-
-def without_run(definition: TableDefinition) -> pa.Schema:
-    """The columns of a result table besides the run."""
-    return definition.schema.remove(0)
 
 
 class Packer:
@@ -83,16 +79,9 @@ class Packer:
         for what, tables in self._waiting.items():
             rows = pa.concat_tables([table for table, _ in tables]).unify_dictionaries().combine_chunks()
             shards = shard_of(np.concatenate([hashes for _, hashes in tables]), self._shards)
-            yield from _packed(what, rows, shards)
+            for shard, content in streams_by_part(rows, shards):
+                yield packed_row(shard, what, content)
         self._waiting, self._rows = {}, 0
-
-
-def _packed(what: str, rows: pa.Table, shards: Array) -> Iterator[pa.RecordBatch]:
-    order = np.argsort(shards, kind="stable")
-    rows = rows.take(pa.array(order))
-    found, first = np.unique(shards[order], return_index=True)
-    for shard, begin, end in zip(found, first, [*first[1:], len(order)], strict=True):
-        yield packed_row(int(shard), what, stream_of(rows.slice(begin, end - begin)))
 
 
 def packed_row(shard: int, what: str, content: bytes) -> pa.RecordBatch:

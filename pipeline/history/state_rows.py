@@ -9,12 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.history.packed_rows import SCHEMAS, STATES, partition_hashes
+from pipeline.history.packed_rows import NAME, SCHEMAS, STATES, partition_hashes
+from pipeline.plan import row_checks
+from pipeline.tables.schemas import PARTITION_STATES
 from recovery.arrays.nested_arrays import Array, any_of, bounds, items, numbers, truths, valid
 
-COLUMNS = ("snapshot", "topic", "partition", "deleted", "leader", "isr", "elr", "min_isr")
-NAMES = ("snapshot", "topic")
-"""Columns of few values, which are read with a dictionary."""
+READ = pa.schema(
+    [("snapshot", NAME), ("topic", NAME)]
+    + [
+        PARTITION_STATES.schema.field(name)
+        for name in ("partition", "deleted", "leader", "isr", "elr", "min_isr")
+    ]
+)
+"""What is read of a row."""
 
 KINDS = ("offline", "under min ISR", "ELR in use")
 """The kinds of incidents. The bit of the kind ``n`` is ``1 << n``: no leader; a leader and an ISR of fewer
@@ -29,23 +36,15 @@ MIN_ISR_UNKNOWN, DELETED = 1 << 3, 1 << 4
 FLAW = 5
 """The bits from here on are the number of a flaw; 0: the row is sound. Of a broken row no kind is known."""
 
-FLAWS = (
-    "",
-    "no topic or partition",
-    "no leader, epoch or id is given",
-    "ISR is missing or broken",
-    "the partition stands in its snapshot {} times",
-)
-"""Some of the checks of :mod:`pipeline.plan.row_checks`, with the same reasons, and that of
-:mod:`pipeline.plan.duplicate_rows`.
-"""
+FLAWS = ("", row_checks.NAMELESS, row_checks.NO_LEADER, row_checks.BROKEN_ISR, row_checks.COPIES)
+"""What each number means: those checks of the plan that concern a history."""
 
 NAMELESS, NO_LEADER, BROKEN_ISR, COPIES = 1, 2, 3, 4
 
 
 def narrowed(batch: Any, cluster: str, moments: Mapping[str, int]) -> tuple[pa.Table, Array]:
     """The rows of those snapshots, as :data:`~pipeline.history.packed_rows.STATES` and their hashes. ``batch``
-    has the :data:`COLUMNS` of a file of the cluster; one that the file lacks is null.
+    has the columns :data:`READ`, of one file of the cluster.
     """
     snapshot = encoded(batch["snapshot"])
     of_name = np.array([moments.get(name, -1) for name in snapshot.dictionary.to_pylist()] + [-1], np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.plan.decide_rows import quarantined
+from pipeline.plan.row_checks import COPIES
 from pipeline.snapshot.state_sources import KEY, Sources, rows_of_snapshots
 
 _DENSE = (
@@ -20,7 +21,7 @@ _DENSE = (
     " (a, p) -> a ^ xxhash64(cast(p AS int)))"
 )
 
-REASON = "concat('the partition stands in its snapshot ', copies, ' times')"
+REASON = f"format_string('{COPIES.format('%s')}', copies)"
 
 SUSPECTS = 10_000
 """Topics that are named in the second pass. If more fail, every row is checked."""

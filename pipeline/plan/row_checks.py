@@ -47,6 +47,12 @@ COLUMNS = (
 )
 """The columns that are checked."""
 
+NAMELESS = "no topic or partition"
+NO_LEADER = "no leader, epoch or id is given"
+BROKEN_ISR = "ISR is missing or broken"
+COPIES = "the partition stands in its snapshot {} times"
+"""Reasons that other jobs have for a row too. The last is found by :mod:`pipeline.plan.duplicate_rows`."""
+
 _STANDINGS = pa.array([standing.value for standing in Standing])
 _IMPOSSIBLE = -(2**62)
 
@@ -65,11 +71,11 @@ def _checked(batch: Any) -> Iterator[tuple[str, Array]]:
     rows = batch.num_rows
     topic, column = pc.fill_null(batch["topic"], ""), batch.column
     yield (
-        "no topic or partition",
+        NAMELESS,
         (pc.binary_length(topic).to_numpy(zero_copy_only=False) == 0) | (numbers(batch["partition"], -1) < 0),
     )
     no_leader = (numbers(batch["leader"], -2) < -1) | (numbers(batch["leader_epoch"], -2) < -1)
-    yield "no leader, epoch or id is given", no_leader | ~valid(batch["topic_id"])
+    yield NO_LEADER, no_leader | ~valid(batch["topic_id"])
     assignment = items(batch["assignment"])
     brokers = numbers(assignment.values, -1)
     yield "no assignment, or a broker in it twice", _no_assignment(assignment, brokers)
@@ -80,7 +86,7 @@ def _checked(batch: Any) -> Iterator[tuple[str, Array]]:
         if name != "last_known_elr":
             outside = ~within(members.owner, numbers(members.values, -1), assignment)
             stranger |= any_of(members.owner, outside, rows)
-    yield "ISR is missing or broken", nobody
+    yield BROKEN_ISR, nobody
     yield "a leader, or a member of ISR or ELR, outside the assignment", stranger
     doubt = valid(fields(batch["reassigning_unknown"])["why"])
     yield (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -37,6 +37,9 @@ OPENING = 2**17
 
 ROWS = 50_000
 """Rows that are computed at once; this bounds a task's memory."""
+
+NAMED = 3
+"""How many clusters or files a message names."""
 
 _NAMED = pa.schema([("cluster_id", pa.string()), ("snapshot", pa.string())])
 _KEY = ["topic", "partition"]
@@ -122,7 +125,7 @@ class FilePiece(Protocol):
         """The one after the last."""
 
 
-Split = TypeVar("Split", bound=FilePiece)
+Read = TypeVar("Read")
 
 
 def split_files(clusters: Sequence[ClusterFiles], cores: int) -> list[InputSplit]:
@@ -153,36 +156,72 @@ def cut(file: DataFile, size: int) -> list[tuple[int, int]]:
     return list(pairwise([file.size * number // count for number in range(count)] + [file.size]))
 
 
-def pack(found: Sequence[Split], cores: int) -> list[tuple[Split, ...]]:
-    """The splits of each task, in their order: many small clusters share a task, and so an output file."""
-    size = size_of_splits(sum(map(_weight, found)), cores)
-    packs: list[list[Split]] = []
-    weight = 0
-    for split in found:
-        weight += _weight(split)
-        if not packs or weight > size:
+def pack(found: Sequence[Read], cores: int, cost: Callable[[Read], int]) -> list[tuple[Read, ...]]:
+    """What each task reads, in this order: many small clusters share a task, and so an output file. ``cost``: of
+    reading one, in bytes.
+    """
+    size = size_of_splits(sum(map(cost, found)), cores)
+    packs: list[list[Read]] = []
+    sum_of_pack = 0
+    for one in found:
+        sum_of_pack += cost(one)
+        if not packs or sum_of_pack > size:
             packs.append([])
-            weight = _weight(split)
-        packs[-1].append(split)
+            sum_of_pack = cost(one)
+        packs[-1].append(one)
     return [tuple(pack) for pack in packs]
 
 
-def _weight(split: FilePiece) -> int:
-    return split.end - split.start + OPENING
+def cost_of_piece(piece: FilePiece) -> int:
+    """The cost of reading it, in bytes."""
+    return piece.end - piece.start + OPENING
 
 
-def read_pack(splits: Sequence[InputSplit], reading: Reading) -> Iterator[Any]:
-    """The batches of all these splits; small ones are joined, because each batch has a fixed cost."""
-    waiting: list[Any] = []
-    rows = 0
-    for split in splits:
-        for batch in read(split, reading):
-            if rows + batch.num_rows > ROWS:
-                yield from _joined(waiting)
-                waiting, rows = [], 0
-            waiting.append(batch)
-            rows += batch.num_rows
-    yield from _joined(waiting)
+def cost_of_files(files: Sequence[DataFile]) -> int:
+    """The cost of reading these files, in bytes."""
+    return sum(file.size + OPENING for file in files)
+
+
+class PackReader:
+    """Reads the splits of a task, and knows which of them its last batch is from."""
+
+    def __init__(self, splits: Sequence[InputSplit], reading: Reading) -> None:
+        self._splits = splits
+        self._reading = reading
+        self._current: list[InputSplit] = []
+
+    def batches(self) -> Iterator[Any]:
+        """The batches of all splits; small ones are joined, because each batch has a fixed cost."""
+        waiting: list[tuple[InputSplit, Any]] = []
+        rows = 0
+        for split in self._splits:
+            self._current = [split]
+            for batch in read(split, self._reading):
+                if rows + batch.num_rows > ROWS:
+                    yield from self._joined(waiting)
+                    waiting, rows = [], 0
+                waiting.append((split, batch))
+                rows += batch.num_rows
+                self._current = [split]
+        yield from self._joined(waiting)
+
+    def _joined(self, waiting: Sequence[tuple[InputSplit, Any]]) -> Iterator[Any]:
+        self._current = [split for split, _ in waiting]
+        return _joined([batch for _, batch in waiting])
+
+    @property
+    def place(self) -> str:
+        """The clusters and files of the last batch, for a message."""
+        clusters = dict.fromkeys(split.chain.cluster_id for split in self._current)
+        files = dict.fromkeys(
+            uri for split in self._current for uri in ([split.uri] if split.uri else split.chain.change_files)
+        )
+        return f"cluster {_listed(list(clusters))}: {_listed(list(files))}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _joined(batches: Sequence[Any]) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from pipeline.snapshot.survey_columns import batch_of
 from pipeline.snapshot.upkeep import merge_all
 from pipeline.storage import StoragePath, storage_path
 from tests.pipeline.partition_histories import Diary, files_of, offline, partition
-from tests.pipeline.survey_strategies import NOON
+from tests.pipeline.survey_strategies import NOON, write
 
 GROUPS, A_GROUP = 7, 40
 
@@ -136,6 +136,29 @@ def test_what_is_damaged_is_named(tmp_path: Path) -> None:
     (piece,) = input_splits.split_files([one], 1)
     with pytest.raises(PipelineError, match=file.name):
         list(input_splits.read(piece, reading(everything=True)))
+
+
+def test_a_task_knows_which_clusters_and_files_its_batch_is_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = storage_path(str(tmp_path))
+    for name in ("a", "b"):
+        write(root, name, [offline(0), offline(1)])
+    splits = input_splits.split_files(find([root]).clusters, 1)
+    files = [split.uri for split in splits]
+    reader = input_splits.PackReader(splits, reading(everything=True))
+    assert [(batch.num_rows, reader.place) for batch in reader.batches()] == [
+        (4, f"cluster a, b: {files[0]}, {files[1]}")
+    ]
+    monkeypatch.setattr(input_splits, "ROWS", 3)
+    reader = input_splits.PackReader(splits, reading(everything=True))
+    assert [(batch.num_rows, reader.place) for batch in reader.batches()] == [
+        (2, f"cluster a: {files[0]}"),
+        (2, f"cluster b: {files[1]}"),
+    ]
+    monkeypatch.setattr(input_splits, "ROWS", 4)
+    monkeypatch.setattr(input_splits, "NAMED", 1)
+    assert [reader.place for _ in reader.batches()] == [f"cluster a and 1 more: {files[0]} and 1 more"]
 
 
 @pytest.mark.parametrize("merged", [False, True])
