@@ -5,26 +5,25 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
+from backends.simulator.operate.checkpoint import pickled, unpickled
 from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
 from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.exposure import exposure_job
 from pipeline.exposure.merged_counts import WORST
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
-from pipeline.results import RunTarget
+from pipeline.results import RunTarget, rows_of_runs
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.snapshot.state_sources import find
 from pipeline.storage import StoragePath, storage_path
-from pipeline.tables.schemas import EXPOSED_TOPICS, EXPOSURES
-from pipeline.tables.spark_tables import rows_of_run
-from recovery.model import Survey, Unknown, Why
+from pipeline.tables.schemas import EXPOSED_TOPICS, EXPOSURES, TableDefinition
+from recovery.model import Unknown, Why
 from tests.pipeline.partition_histories import Diary, broker_row, partition
 from tests.pipeline.survey_strategies import write
 
@@ -109,10 +108,17 @@ class After(NamedTuple):
 
 
 @cache
-def _after(failing: frozenset[Part], min_isr: int = 2, *, cut: bool = True) -> After:
-    """How it is when those have failed and the controller has noticed; without the cut nobody lags."""
+def _until_the_failure(min_isr: int, *, cut: bool) -> bytes:
+    """The simulation right before something fails, pickled: it is the same for every failure."""
     simulation = Simulation(_scenario(min_isr, cut=cut), 1)
     simulation.advance_to(20 * SECOND)
+    return pickled(simulation)
+
+
+@cache
+def _after(failing: frozenset[Part], min_isr: int = 2, *, cut: bool = True) -> After:
+    """How it is when those have failed and the controller has noticed; without the cut nobody lags."""
+    simulation: Simulation = unpickled(_until_the_failure(min_isr, cut=cut))
     before = set(map(str, simulation.offline()))
     already = _under_min_isr(simulation, min_isr)
     for broker, directory in sorted(failing, key=str):
@@ -144,8 +150,8 @@ def exposed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[
     _snapshot(root)
     target = RunTarget(root / "out", "run")
     done = exposure_job.outcome(spark, find([root]), target, WhatIf(parsed_losses(list(QUESTIONS))))
-    rows = rows_of_run(spark, target.root, EXPOSURES, "run")
-    return rows.where(f"kind <> '{WHAT_IF}'").collect(), dict(done.summary)
+    rows = [row for row in _rows(target, EXPOSURES) if row["kind"] != WHAT_IF]
+    return rows, dict(done.summary)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -228,37 +234,61 @@ def test_the_summary_holds_the_ten_worst_and_no_more(exposed: Any) -> None:
     assert (fleet["partitions"], fleet["offline_now"], fleet["acknowledged_at_risk"]) == (17, 1, worst)
 
 
-def counts(spark: Any, root: StoragePath, told: list[Survey]) -> dict[tuple[str, ...], dict[str, int]]:
-    """What the loss of each broker, or of two, does to those partitions."""
-    write(root, "c", told)
-    exposure_job.run(spark, find([root]), RunTarget(root / "out", "run"))
-    rows = rows_of_run(spark, root / "out", EXPOSURES, "run").where("kind = 'broker'")
-    return {tuple(row["failed"]): row.asDict() for row in rows.collect()}
+Rows = list[dict[str, Any]]
 
 
-def test_who_is_under_min_isr_already_is_not_brought_there_by_a_failure(spark: Any, tmp_path: Path) -> None:
-    told = counts(spark, storage_path(str(tmp_path)), [partition(n, isr=(1,)) for n in range(100)])
-    outside, leader = told["3",], told["1",]
+class SmallClusters(NamedTuple):
+    """One run about a few clusters: the failures and the topics that it tells of."""
+
+    exposures: Rows
+    topics: Rows
+
+    def counts(self, cluster_id: str) -> dict[tuple[str, tuple[str, ...]], dict[str, int]]:
+        """What each failure does to the partitions of the cluster, by its kind and what fails."""
+        return {
+            (row["kind"], tuple(row["failed"])): row
+            for row in self.exposures
+            if row["cluster_id"] == cluster_id
+        }
+
+
+@pytest.fixture(scope="module")
+def small(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> SmallClusters:
+    """Of the clusters of the tests below, each with the name of what it shows."""
+    root = storage_path(str(tmp_path_factory.mktemp("small")))
+    write(root, "under_min_isr", [partition(n, isr=(1,)) for n in range(100)])
+    unknown = Unknown(Why.NOT_ALLOWED, "needs DESCRIBE_CONFIGS")
+    told = partition(0, isr=(1, 2)), partition(1, isr=(1, 2))._replace(min_isr=unknown)
+    write(root, "unknown_min_isr", told)
+    diary = Diary(root, "changed")
+    racks = [broker_row(number, rack="ab"[number % 2]) for number in (1, 2, 3)]
+    diary.write(0, [partition(n) for n in range(4)], brokers=racks)
+    diary.write(1, [partition(0, isr=(1,), elr=(2,))], kind=SnapshotKind.CHANGES, brokers=racks)
+    target = RunTarget(root / "out", "run")
+    exposure_job.run(spark, find([root]), target)
+    return SmallClusters(_rows(target, EXPOSURES), _rows(target, EXPOSED_TOPICS))
+
+
+def _rows(target: RunTarget, definition: TableDefinition) -> Rows:
+    found = rows_of_runs(target.root, definition, {target.run_id})
+    return [row for table in found for row in table.to_pylist()]
+
+
+def test_who_is_under_min_isr_already_is_not_brought_there_by_a_failure(small: SmallClusters) -> None:
+    told = small.counts("under_min_isr")
+    outside, leader = told["broker", ("3",)], told["broker", ("1",)]
     names = ("offline", "under_min_isr", "already_under_min_isr", "writable_with_min_isr_one_less")
     assert [outside[name] for name in names] == [0, 0, 100, 0]
     assert [leader[name] for name in names] == [100, 0, 100, 0]
 
 
-def test_an_unknown_min_isr_is_not_taken_for_one(spark: Any, tmp_path: Path) -> None:
-    unknown = Unknown(Why.NOT_ALLOWED, "needs DESCRIBE_CONFIGS")
-    rows = [partition(0, isr=(1, 2)), partition(1, isr=(1, 2))._replace(min_isr=unknown)]
-    told = counts(spark, storage_path(str(tmp_path)), rows)
-    assert (told["1",]["under_min_isr"], told["1",]["min_isr_unknown"]) == (1, 1)
+def test_an_unknown_min_isr_is_not_taken_for_one(small: SmallClusters) -> None:
+    told = small.counts("unknown_min_isr")["broker", ("1",)]
+    assert (told["under_min_isr"], told["min_isr_unknown"]) == (1, 1)
 
 
-def test_changes_since_the_full_snapshot_are_counted_like_the_rest(spark: Any, tmp_path: Path) -> None:
-    diary = Diary(storage_path(str(tmp_path)))
-    racks = [broker_row(number, rack="ab"[number % 2]) for number in (1, 2, 3)]
-    diary.write(0, [partition(n) for n in range(4)], brokers=racks)
-    diary.write(1, [partition(0, isr=(1,), elr=(2,))], kind=SnapshotKind.CHANGES, brokers=racks)
-    exposure_job.run(spark, find([diary.root]), RunTarget(diary.root / "out", "run"))
-    rows = rows_of_run(spark, diary.root / "out", EXPOSURES, "run")
-    told = {(row["kind"], tuple(row["failed"])): row for row in rows.collect()}
+def test_changes_since_the_full_snapshot_are_counted_like_the_rest(small: SmallClusters) -> None:
+    told = small.counts("changed")
     assert [told["broker", ("1",)][name] for name in ("partitions", "offline", "already_under_min_isr")] == [
         4,
         0,
@@ -267,7 +297,7 @@ def test_changes_since_the_full_snapshot_are_counted_like_the_rest(spark: Any, t
     assert [told["rack", ("b",)][name] for name in ("offline", "under_min_isr")] == [0, 3]
     assert (told["rack", ("a", "b")]["offline"], told["broker", ("1", "2")]["offline"]) == (4, 1)
     assert told["log dir", ("1:/kafka",)]["partitions"] == 4
-    topics = rows_of_run(spark, diary.root / "out", EXPOSED_TOPICS, "run").collect()
+    topics = (row for row in small.topics if row["cluster_id"] == "changed")
     assert {(row["topic"], row["broker"]): row["partitions"] for row in topics} == {
         ("orders", number): 4 for number in (1, 2, 3)
     }
