@@ -17,8 +17,10 @@ from pipeline.results import read_results
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import is_table
 from pipeline.tables.schemas import PLANS
+from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.pipeline.partition_histories import files_of
 from tests.pipeline.survey_strategies import surveys, write
+from tests.repetitions import repetitions
 from tests.unit.cli.command_process import command_line, environment
 
 SECONDS = 120
@@ -33,9 +35,10 @@ def has_begun(_process: subprocess.Popen[str], out: Path) -> bool:
     return any(out.glob("plans/run_id=*/*"))
 
 
-@pytest.mark.parametrize(
-    ("signum", "when"), [(signal.SIGINT, has_java), (signal.SIGINT, has_begun), (signal.SIGTERM, has_begun)]
-)
+MOMENTS = [(signal.SIGINT, has_java), (signal.SIGTERM, has_begun), (signal.SIGINT, has_begun)]
+
+
+@pytest.mark.parametrize(("signum", "when"), MOMENTS[: repetitions(2, 3)])
 def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
     tmp_path: Path, signum: signal.Signals, when: Callable[[subprocess.Popen[str], Path], bool]
 ) -> None:
@@ -44,7 +47,7 @@ def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
     with subprocess.Popen(
         command_line("ktriage", *words),
         cwd=tmp_path,
-        env=environment(tmp_path, XDG_CACHE_HOME=JARS),
+        env=environment(tmp_path, XDG_CACHE_HOME=JARS, SPARK_SUBMIT_OPTS=BRIEF_JAVA),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -69,7 +72,7 @@ def test_what_the_java_remarks_does_not_stand_in_the_document(tmp_path: Path) ->
     ended = subprocess.run(
         command_line("ktriage", *words),
         cwd=tmp_path,
-        env=environment(tmp_path, XDG_CACHE_HOME=JARS, SPARK_SUBMIT_OPTS="-Xlog:gc"),
+        env=environment(tmp_path, XDG_CACHE_HOME=JARS, SPARK_SUBMIT_OPTS=f"{BRIEF_JAVA} -Xlog:gc"),
         capture_output=True,
         text=True,
         check=False,
