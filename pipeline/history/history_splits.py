@@ -25,7 +25,7 @@ from pipeline.history.packed_rows import (
     partition_hashes,
 )
 from pipeline.history.state_rows import READ, encoded, narrowed
-from pipeline.snapshot.input_splits import begins_at, cut, may_have, size_of_splits
+from pipeline.snapshot.input_splits import begins_at, cut, may_have, paths_of, size_of_splits
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import unreadable
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
@@ -171,13 +171,14 @@ def _batches(split: HistorySplit, schema: pa.Schema) -> Iterator[Any]:
     with unreadable(file), file.open() as stream:
         coded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         parquet = pq.ParquetFile(stream, read_dictionary=coded)
+        paths = paths_of(parquet)
         groups = [
             group
             for group in range(parquet.num_row_groups)
             if split.start <= begins_at(parquet, group) < split.end
-            and (not names or may_have(parquet, group, names))
+            and (not names or may_have(parquet, group, paths, names))
         ]
-        known = set(parquet.schema_arrow.names)
+        known = {path.partition(".")[0] for path in paths}
         read = [name for name in schema.names if name in known]
         for batch in parquet.iter_batches(BATCH, groups, columns=read, use_threads=False) if groups else ():
             yield conformed(batch, schema)

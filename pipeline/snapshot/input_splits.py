@@ -242,9 +242,12 @@ def read(split: InputSplit, reading: Reading) -> Iterator[Any]:
     file, changed, base = storage_path(split.uri), _changed_keys(split.chain), split.chain.base
     with unreadable(file), file.open() as stream:
         parquet = pq.ParquetFile(stream)
+        paths = paths_of(parquet)
         for group in range(parquet.num_row_groups):
-            if split.start <= begins_at(parquet, group) < split.end and may_have(parquet, group, [base]):
-                for batch in _rows(parquet, group, base, reading):
+            if split.start <= begins_at(parquet, group) < split.end and may_have(
+                parquet, group, paths, [base]
+            ):
+                for batch in _rows(parquet, group, base, paths, reading):
                     rows = _without(batch, changed)
                     if rows.num_rows:
                         yield _named(conformed(rows, reading.schema), split.chain, base)
@@ -257,24 +260,31 @@ def begins_at(parquet: Any, group: int) -> int:
     return int(pages)
 
 
-def may_have(parquet: Any, group: int, snapshots: Sequence[str]) -> bool:
+def paths_of(parquet: Any) -> tuple[str, ...]:
+    """The paths of the columns, as they are named in this file, by their numbers in a row group. The schema in
+    Arrow's form would take longer than to read some columns of a small file.
+    """
+    schema = parquet.schema
+    return tuple(schema.column(number).path for number in range(len(schema)))
+
+
+def may_have(parquet: Any, group: int, paths: Sequence[str], snapshots: Sequence[str]) -> bool:
     """Whether the row group may have rows of one of those snapshots, whose names ascend: a compacted file has those
     of many.
     """
-    place = parquet.schema_arrow.get_field_index("snapshot")
-    statistics = parquet.metadata.row_group(group).column(place).statistics
+    statistics = parquet.metadata.row_group(group).column(paths.index("snapshot")).statistics
     if statistics is None or not statistics.has_min_max:
         return True
     at = bisect_left(snapshots, statistics.min)
     return at < len(snapshots) and bool(snapshots[at] <= statistics.max)
 
 
-def _rows(parquet: Any, group: int, base: str, reading: Reading) -> Iterator[Any]:
+def _rows(parquet: Any, group: int, base: str, paths: tuple[str, ...], reading: Reading) -> Iterator[Any]:
     selected = _selected(parquet, group, base, leaderless=reading.leaderless)
     if not selected.any():
         return
     first = 0
-    for batch in parquet.iter_batches(ROWS, [group], columns=_leaves(parquet, reading), use_threads=False):
+    for batch in parquet.iter_batches(ROWS, [group], columns=_needed(paths, reading), use_threads=False):
         mine = selected[first : first + batch.num_rows]
         first += batch.num_rows
         if mine.all():
@@ -294,9 +304,9 @@ def _selected(parquet: Any, group: int, base: str, *, leaderless: bool) -> Array
     return selected
 
 
-def _leaves(parquet: Any, reading: Reading) -> list[str]:
-    """The paths of the columns to read, as they are named in this file."""
-    paths = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
+@lru_cache
+def _needed(paths: tuple[str, ...], reading: Reading) -> list[str]:
+    """Those of the columns to read; most files of a table have the same columns."""
     return [path for path in paths if _is_needed(path.split("."), reading)]
 
 

@@ -195,9 +195,8 @@ def data_files(root: StoragePath, definition: TableDefinition, table: DeltaTable
 def read_file(file: DataFile, schema: pa.Schema) -> pa.Table:
     """The rows of a file, with the columns of ``schema``: null where the file lacks one. Raises PipelineError."""
     with unreadable(file.place), file.place.open() as stream:
-        parquet = pq.ParquetFile(stream)
-        names = set(parquet.schema_arrow.names)
-        stored = parquet.read([field.name for field in schema if field.name in names], use_threads=False)
+        # A column that the file lacks is left out.
+        stored = pq.ParquetFile(stream).read(schema.names, use_threads=False)
     for name, value in file.partition.items():
         if name in schema.names:
             stored = stored.append_column(name, pa.repeat(partition_value(value), file.rows))

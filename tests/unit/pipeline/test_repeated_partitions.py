@@ -55,6 +55,15 @@ def test_the_same_number_in_two_topics_or_two_snapshots_is_no_duplicate(tmp_path
     assert not has_duplicates(written(diary.root, full.snapshot, changes.snapshot))
 
 
+@pytest.mark.parametrize("column", ["topic", "partition"])
+def test_a_file_without_a_column_of_the_keys_has_no_duplicates(tmp_path: Path, column: str) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    full = diary.write(0, [partition(0), partition(0)])
+    assert has_duplicates(written(diary.root, full.snapshot))
+    rewrite(diary.root, lambda table: table.drop_columns([column]))
+    assert not has_duplicates(written(diary.root, full.snapshot))
+
+
 def test_rows_without_a_key_are_no_duplicates(tmp_path: Path) -> None:
     diary = Diary(storage_path(str(tmp_path)))
     full = diary.write(0, [partition(n) for n in range(4)])
