@@ -25,9 +25,11 @@ class QuorumState(StrEnum):
     """Whether the metadata quorum can commit changes, as far as known.
 
     UNREACHABLE: no answer of a leader was had. Nobody leads, or this side of the network is cut off from who does.
+    LED_BY_NON_VOTER: it commits, and brokers are fenced (``Quorum.led_by_non_voter``).
     """
 
     LED = "led"
+    LED_BY_NON_VOTER = "led by a non-voter"
     CANNOT_COMMIT = "cannot commit"
     NO_LEADER = "no leader"
     UNREACHABLE = "unreachable"
@@ -65,7 +67,8 @@ def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> Quo
             tuple(sorted(host.address for host in down if host.key.id < 0)),
         )
     found = health(quorum, LivenessLimits())
-    state = QuorumState.LED if found.strength.commits else QuorumState.CANNOT_COMMIT
+    led = QuorumState.LED_BY_NON_VOTER if found.leader_problem else QuorumState.LED
+    state = led if found.strength.commits else QuorumState.CANNOT_COMMIT
     return QuorumFinding(state, tuple(member.key.id for member in found.dead_voters))
 
 
@@ -105,7 +108,8 @@ class ClusterHealth(NamedTuple):
     @property
     def current(self) -> bool:
         """Whether the partition states are current as far as known: neither a lost quorum nor a cut was seen."""
-        return self.cut_off is None and self.quorum.state in (QuorumState.LED, QuorumState.UNKNOWN)
+        current = (QuorumState.LED, QuorumState.LED_BY_NON_VOTER, QuorumState.UNKNOWN)
+        return self.cut_off is None and self.quorum.state in current
 
     @property
     def well(self) -> bool:
@@ -125,7 +129,8 @@ class ClusterHealth(NamedTuple):
     @property
     def urgent(self) -> bool:
         """Whether something cannot be written or elected now, or data is at stake."""
-        return not self.current or bool(self.offline or self.failed_dirs or self.self_electing)
+        now = self.quorum.state is QuorumState.LED_BY_NON_VOTER or not self.current
+        return now or bool(self.offline or self.failed_dirs or self.self_electing)
 
     @property
     def sees_all(self) -> bool:

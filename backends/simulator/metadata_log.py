@@ -74,6 +74,10 @@ class MetadataLog(Protocol):
         """The node that the controller believes to lead."""
         ...
 
+    def is_voter(self, controller: int) -> bool:
+        """Whether the newest voter set that the controller knows has it."""
+        ...
+
     def append(self, controller: int, payload: Any, done: Callable[[bool], None]) -> None:
         """Append at the leader. ``done`` is called once: True when it is committed, False if the leadership was
         lost before (it may still be committed later).

@@ -27,6 +27,14 @@ STATIC = (
 )
 
 
+REMOVES_ITSELF = (
+    "it is the leader: it commits its own removal without its own vote, resigns, and another is elected. If the"
+    " commit takes over 2 s it does not resign, and brokers find no controller until it is restarted: restart it"
+    " before the removal, and another leads"
+)
+"""The risk of removing the leader. 2 s are Kafka's controller.quorum.request.timeout.ms."""
+
+
 class LivenessLimits(NamedTuple):
     """What counts as alive: fetched within ``fetch_age_ms`` (Kafka's controller.quorum.fetch.timeout.ms is
     2000), and at most ``lag`` offsets behind the leader's log end.
@@ -130,9 +138,7 @@ def before_removing(
     verdict = _verdict(quorum, outcome, limits, ())
     warnings = list(verdict.warnings)
     if key == quorum.leader:
-        warnings.append(
-            "it is the leader: it commits its own removal without its own vote, resigns, and another is elected"
-        )
+        warnings.append(REMOVES_ITSELF)
     if key not in verdict.before.up or auto_join is False:
         return verdict._replace(warnings=tuple(warnings))
     comes_back = "it is running with controller.quorum.auto.join.enable: it adds itself again, stop it first"
@@ -155,6 +161,8 @@ def explain_timeout(after: Quorum, key: ReplicaKey, *, adding: bool, reachable: 
         return TimeoutCause.NOT_COMMITTED
     if adding and not reachable:
         return TimeoutCause.UNREACHABLE
+    if adding and key == after.leader:
+        return TimeoutCause.LEADS
     if adding and not caught_up(after.progress_of(key), after.now_ms):
         return TimeoutCause.LAGGING
     return TimeoutCause.PASSED if after.change_pending is False else TimeoutCause.CHANGE_PENDING

@@ -77,6 +77,15 @@ class Quorum:
         )
 
     @property
+    def led_by_non_voter(self) -> bool:
+        """Whether the leader is no voter. While its own removal is being committed that is normal.
+
+        If the removal was answered with REQUEST_TIMED_OUT before it was committed, Kafka's leader does not resign
+        afterwards. The brokers' heartbeats find no controller then, and brokers are fenced (tried on 4.3.1).
+        """
+        return bool(self.voters.voters) and not self.voters.has_id(self.leader.id)
+
+    @property
     def voters_committed(self) -> bool:
         """Whether the newest VotersRecord is committed, as far as that is known."""
         if self.voters_offset is None:
@@ -117,6 +126,7 @@ class TimeoutCause(StrEnum):
     NO_HIGH_WATERMARK = "the leader has not committed anything in its epoch"
     UNREACHABLE = "the leader cannot reach the new voter"
     LAGGING = "the new voter has not caught up"
+    LEADS = "it leads without being a voter: restart it, and add it when a voter leads"
     NOT_COMMITTED = "the change is written, and a majority of the new set has not committed it"
     PASSED = "what stood in the way has passed, and nothing was changed: send it again"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from recovery.membership import replacement_text as words
 from recovery.membership.preflight import LivenessLimits, before_removing, strength
 from recovery.membership.quorum import Quorum, QuorumReplica
-from recovery.membership.quorum_health import BEHIND_MS
+from recovery.membership.quorum_health import BEHIND_MS, non_voter_leads
 from recovery.membership.replacement import ReplacementPlan, ReplacementRequest, ReplacementStep, StepKind
 from recovery.membership.replacement_safety import restart_stops
 from recovery.membership.replica_lookup import fetches
@@ -183,6 +183,8 @@ def _removed(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
     quorum = picture.quorum
     if step.key not in quorum.voters.keys and step.key != quorum.leader:
         return DONE
+    if step.key not in quorum.voters.keys:
+        return StepSituation(False, step.waits_for, (non_voter_leads(quorum),))
     return StepSituation(False, step.waits_for, _not_yet(plan, step, picture))
 
 

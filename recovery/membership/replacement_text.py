@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from recovery.membership.preflight import REMOVES_ITSELF
 from recovery.membership.replacement import ReplacementKind, ReplacementRequest, StepKind
 from recovery.membership.voters import ReplicaKey
 
@@ -142,9 +143,7 @@ def _add(node: int) -> StepText:
 def _remove(wanted: ReplacementRequest, node: int, key: ReplicaKey | None) -> StepText:
     risks = []
     if wanted.leader == node:
-        risks.append(
-            "it is the leader: it commits its own removal without its own vote, resigns, and another is elected"
-        )
+        risks.append(REMOVES_ITSELF)
     if node in wanted.joining and not wanted.add_first:
         risks.append("until the next step the set is one voter short")
     if wanted.auto_join:

@@ -210,6 +210,8 @@ def _new_voter_fit(quorum: Quorum, key: ReplicaKey, probe: VersionsProbe) -> Vot
     refusal = _supports(quorum, key, probe.kraft_versions)
     if refusal is not None:
         return refusal
+    if key == quorum.leader:
+        return timed_out(TimeoutCause.LEADS, str(key))  # Kafka's leader keeps no progress of its own
     if not caught_up(quorum.progress_of(key), quorum.now_ms):
         return timed_out(TimeoutCause.LAGGING, str(key))
     return None

@@ -31,6 +31,7 @@ _QUORUM = {
     QuorumState.NO_LEADER: "NO LEADER",
     QuorumState.UNREACHABLE: "UNREACHABLE",
     QuorumState.CANNOT_COMMIT: "CANNOT COMMIT",
+    QuorumState.LED_BY_NON_VOTER: "LED BY A NON-VOTER",
     QuorumState.UNKNOWN: "unknown",
 }
 _SEPARATOR = " · "

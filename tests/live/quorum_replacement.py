@@ -9,11 +9,12 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from backends.base.errors import BackendError
+from backends.base.membership import ChangeAnswer, Membership
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.quorum_backend import QuorumOnly
@@ -23,6 +24,7 @@ from recovery.membership.quorum_health import MemberRole, MemberState, health
 from recovery.membership.replacement_state import STOPPED_MS
 from testbed.kafka import KafkaCluster, wait_until
 from tests.command_server import Ended
+from tests.contract.backend_requests import MemoryRecorder
 from tests.unit.cli.command_process import command_line, environment
 
 T = TypeVar("T")
@@ -70,19 +72,23 @@ class QuorumWatcher:
 
     def quorum(self) -> Quorum | None:
         """None while there is no leader."""
-
-        async def described() -> Quorum:
-            only = QuorumOnly(self._settings)
-            try:
-                await only.membership.open()
-                return await only.membership.describe()
-            finally:
-                await only.close()
-
         try:
-            return asyncio.run(described())
+            return asyncio.run(self._ask(lambda membership: membership.describe()))
         except BackendError:
             return None
+
+    def remove(self, node: int) -> ChangeAnswer:
+        """RemoveRaftVoter for that node, once, without the checks of the command."""
+        key = self.until(lambda q: next(key for key in q.voters.keys if key.id == node), f"voter {node}")
+        return asyncio.run(self._ask(lambda membership: membership.remove_voter(key, MemoryRecorder())))
+
+    async def _ask(self, ask: Callable[[Membership], Awaitable[T]]) -> T:
+        only = QuorumOnly(self._settings)
+        try:
+            await only.membership.open()
+            return await ask(only.membership)
+        finally:
+            await only.close()
 
     def until(self, condition: Callable[[Quorum], T | None], what: str, timeout: float = 60.0) -> T:
         """The first true value of ``condition`` on a quorum with a leader."""

@@ -11,7 +11,7 @@ from backends.simulator.controller.active_controller import ActiveController
 from backends.simulator.loop import Timer
 from backends.simulator.messages import MetadataBatch, MetadataFetch, MetadataUpdate, NotController
 from backends.simulator.metadata_log import CommittedRead
-from backends.simulator.network import NetworkNode
+from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.network import controller as node
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.membership.voters import ReplicaKey
@@ -67,6 +67,8 @@ class ControllerProcess:
             answer(NotController(self._context.metadata.leader_known_to(self.id)))
         elif isinstance(body, MetadataFetch):
             self._metadata(body, answer)
+        elif source.role is NetworkRole.BROKER and not self._context.metadata.is_voter(self.id):
+            return  # Kafka's brokers look for the address of their controller among the voters, and find none
         else:
             self.active.handle(body, answer)
 

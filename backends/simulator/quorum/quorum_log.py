@@ -192,6 +192,10 @@ class QuorumLog:
         replica = self.replicas.get(controller)
         return None if replica is None or replica.state.leader is None else replica.state.leader.id
 
+    def is_voter(self, controller: int) -> bool:
+        replica = self.replicas.get(controller)
+        return replica is not None and replica.state.is_voter
+
     def append(self, controller: int, payload: Any, done: Callable[[bool], None]) -> None:
         replica = self.replicas.get(controller)
         if replica is None or replica.leadership is None:

@@ -156,25 +156,22 @@ class VoterChanges:
             answer(RaftVoterReply(None))
 
     def settle_pending(self) -> None:
-        """Finish the pending change if it is committed or timed out; a removed leader resigns."""
+        """Finish the pending change if it is committed or timed out. A leader that the change removed resigns when
+        it is committed; like Kafka's (4.3.1) it does not, and goes on leading, if the change timed out before.
+        """
         state = self._state
         pending = self._pending
-        if pending is not None:
-            settled = settle(pending, state.high_watermark, self._context.now_ms())
-            if settled is None:
-                return
-            self._pending = None
-            if settled.refusal is None:
-                self._context.note(state.id, f"the voters {_names(pending.voters)} are committed")
-            self._reply(settled.refusal)
-        if self._removed():
+        if pending is None:
+            return
+        settled = settle(pending, state.high_watermark, self._context.now_ms())
+        if settled is None:
+            return
+        self._pending = None
+        if settled.refusal is None:
+            self._context.note(state.id, f"the voters {_names(pending.voters)} are committed")
+        self._reply(settled.refusal)
+        if settled.refusal is None and not state.is_voter:
             self._roles.become_resigned(self._leader.successors(), "it is no voter any more")
-
-    def _removed(self) -> bool:
-        """Whether a committed set excludes this leader, a set that timed out before its commit included."""
-        state = self._state
-        at, known = state.log.voters_offset, state.high_watermark
-        return not state.is_voter and at is not None and known is not None and at < known
 
     def close(self) -> None:
         """The leadership is lost before the commit of the change, which may still happen."""

@@ -40,8 +40,8 @@ def quorum_view(quorum: Quorum | QuorumWithoutLeader, brokers: Collection[int]) 
         log_end=quorum.log_end_offset if quorum.log_end_offset >= 0 else None,
         kraft_version=quorum.kraft_version,
         members=tuple(_members(found)),
-        verdict=str(found.strength),
-        healthy=found.strength.spare > 0,
+        verdict=found.leader_problem or str(found.strength),
+        healthy=found.strength.spare > 0 and not found.leader_problem,
         changes=tuple(_changes(found)),
         notes=tuple(_notes(found)),
     )

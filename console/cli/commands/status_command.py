@@ -46,8 +46,9 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     for line in missing:
         run.screen.say(f"unknown: {printable(line)}")
     health = view.health
+    quorum_first = (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT, QuorumState.LED_BY_NON_VOTER)
     if not remind(run, view.cluster.cluster_id):
-        if health.quorum.state in (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT):
+        if health.quorum.state in quorum_first:
             run.next("quorum", "status")
         elif view.totals.offline:
             run.next("plan", "--all-offline-partitions", unused())

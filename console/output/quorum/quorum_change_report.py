@@ -9,6 +9,7 @@ from console.operations.voters.voter_change import VoterChangeResult
 from console.output.json_document import document
 from console.output.quorum.quorum_report import key_json, strength_json
 from recovery.membership.quorum import TimeoutCause
+from recovery.membership.quorum_health import non_voter_leads
 from recovery.wording.quantity_text import printable
 
 
@@ -22,6 +23,8 @@ def changed_lines(changed: VoterChangeResult) -> Iterator[str]:
     if changed.done:
         verb = "added" if changed.prepared.change is VoterChange.ADD else "removed"
         yield f"{verb}: {key}, committed by the new set"
+        if changed.after is not None and (problem := non_voter_leads(changed.after)):
+            yield problem
         return
     yield printable(f"{changed.prepared.sentence}: {changed.answer}")
     if changed.cause is not None:

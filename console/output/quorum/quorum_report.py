@@ -64,6 +64,8 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
 
 def trouble_lines(found: QuorumHealth) -> Iterator[str]:
     """One line for each kind of problem; nothing if all is well."""
+    if found.leader_problem:
+        yield found.leader_problem
     if found.wedged:
         yield (
             "WEDGED: the leader answers, but its high watermark did not move within three seconds: a"

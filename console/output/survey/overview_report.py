@@ -147,6 +147,8 @@ def _quorum_line(view: Overview) -> str:
         return f"quorum: {printable(view.lost.sentence if view.lost else str(quorum))}"
     silent, late = len(found.dead_voters), len(voters_behind(found))
     parts = [f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}), {found.strength}"]
+    if found.leader_problem:
+        parts.append(found.leader_problem)
     if silent:
         parts.append(f"{counted(silent, 'voter')} {'does' if silent == 1 else 'do'} not fetch")
     if late:

@@ -155,6 +155,19 @@ def test_the_causes_of_a_timeout_are_told_apart_beforehand() -> None:
     ]
 
 
+def test_a_removed_leader_that_goes_on_leading_is_not_added_and_the_restart_is_named() -> None:
+    """Kafka answers that it lags behind, and answers so for ever."""
+    of = replace(quorum(1, 2, 3), voters=voters(2, 3))
+    assert of.led_by_non_voter
+    assert [
+        adding(of, voter(1)).refused[0].split(":")[1].strip(),
+        explain_timeout(of, key(1), adding=True),
+    ] == [
+        TimeoutCause.LEADS.split(":")[0],
+        TimeoutCause.LEADS,
+    ]
+
+
 def test_the_causes_of_a_timeout_are_told_apart_afterwards() -> None:
     new = key(4)
     ready = quorum(1, 2, 3, observers=(new,))

@@ -50,6 +50,14 @@ async def test_a_high_watermark_that_stands_still_for_three_seconds_is_a_wedge()
     assert any("needs ALTER on Cluster" in line for line in lines)
 
 
+async def test_a_leader_that_is_no_voter_is_named_with_what_to_do() -> None:
+    of = quorum(1, 2, 3)
+    membership: Any = Readings(replace(of, voters=VoterSet(of.voters.voters[1:])))
+    seen = await read_quorum_state(membership)
+    assert not seen.health.well
+    assert any("controller 1 leads but is no voter" in line for line in status_lines(seen))
+
+
 async def test_a_healthy_quorum_is_looked_at_once() -> None:
     membership: Any = Readings(quorum(1, 2, 3))
     seen = await read_quorum_state(membership)

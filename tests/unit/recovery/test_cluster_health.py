@@ -49,6 +49,10 @@ def test_a_cluster_without_fault_is_well_and_says_so() -> None:
         (WELL._replace(quorum=QuorumFinding(QuorumState.CANNOT_COMMIT)), "quorum CANNOT COMMIT"),
         (WELL._replace(quorum=QuorumFinding(QuorumState.UNREACHABLE)), "quorum UNREACHABLE"),
         (
+            WELL._replace(quorum=QuorumFinding(QuorumState.LED_BY_NON_VOTER), brokers_fenced=(1,)),
+            "quorum LED BY A NON-VOTER · broker 1 fenced · no partition seen offline",
+        ),
+        (
             WELL._replace(quorum=QuorumFinding(QuorumState.UNKNOWN)),
             "quorum unknown · no partition seen offline",
         ),

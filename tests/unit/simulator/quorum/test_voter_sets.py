@@ -105,6 +105,24 @@ def test_a_leader_that_is_removed_serves_until_the_commit_and_then_resigns() -> 
     assert error(ask(world, leads(world).id, add(world, 100))) == "NONE", "it can be added again"
 
 
+def test_a_leader_whose_removal_timed_out_leads_on_and_the_brokers_are_fenced_until_it_is_restarted() -> None:
+    """As Kafka does (4.3.1): it resigns only if the change is committed while the request still waits."""
+    world = quorum(controller_request_timeout=2 * SECOND, controller_fetch_timeout=20 * SECOND)
+    until(world, lambda: not world.image.brokers[1].fenced)
+    cut(world, (100,), (101, 102))
+    replies = send(world, 100, remove(world, 100))
+    until(world, lambda: bool(replies))
+    assert error(replies[0]) == "REQUEST_TIMED_OUT"
+    world.network.heal_all()
+    until(world, lambda: held(world, 101) == held(world, 102) == (101, 102))
+    until(world, lambda: world.image.brokers[1].fenced)
+    assert world.quorum.leading_epoch(100) == 1
+    world.kill_controller(100)
+    world.start_controller(100)
+    until(world, lambda: not world.image.brokers[1].fenced)
+    assert leads(world).id in (101, 102)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_removed_voter_that_runs_goes_on_as_an_observer_and_never_stands(seed: int) -> None:
     world = quorum(seed=seed)
