@@ -28,9 +28,8 @@ STATIC = (
 
 
 REMOVES_ITSELF = (
-    "it is the leader: it commits its own removal without its own vote, resigns, and another is elected. If the"
-    " commit takes over 2 s it does not resign, and brokers find no controller until it is restarted: restart it"
-    " before the removal, and another leads"
+    "it is the leader: it commits its own removal without its own vote and resigns. If that takes over 2 s it does"
+    " not resign, and brokers are fenced: restart it first, and another leads"
 )
 """The risk of removing the leader. 2 s are Kafka's controller.quorum.request.timeout.ms."""
 

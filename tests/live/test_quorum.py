@@ -65,6 +65,43 @@ def test_both_routes_tell_the_same_voters_and_what_they_stand(
     assert told(only_a_follower)["leader"] == other["leader"]
 
 
+def test_a_leader_whose_removal_takes_too_long_leads_on_until_it_is_restarted(
+    cluster: KafkaCluster, console: CommandRunner, through: CommandRunner, watched: QuorumWatcher
+) -> None:
+    """Kafka's leader resigns only if its removal is committed within two seconds. Brokers are fenced until then."""
+
+    def fenced(ended: Ended) -> Ended | None:
+        return ended if "broker 1 fenced" in ended.out else None
+
+    watched.all_up()
+    before = watched.wait_voters({100, 101, 102})
+    leader = watched.leader()
+    silent = next(node for node in before if node != leader)
+    cluster.node(silent).pause()
+    try:
+        answer = watched.remove(leader)
+    finally:
+        cluster.node(silent).resume()
+    assert answer.error == "REQUEST_TIMED_OUT"
+    watched.until(lambda q: q.led_by_non_voter and q.log_end_offset == q.high_watermark, "the commit")
+    ended = wait_until(lambda: fenced(console("status")), "the broker to be fenced")
+    assert ended.out.startswith("quorum LED BY A NON-VOTER · broker 1 fenced")
+    ended = through("quorum", "status")
+    assert ended.status == 1
+    assert f"controller {leader} leads but is no voter" in ended.out
+    ended = through("quorum", "add", str(leader), *YES)
+    assert ended.status == 1
+    assert "it leads without being a voter: restart it" in ended.out + ended.err
+    assert watched.leader() == leader, "it leads on"
+
+    cluster.node(leader).restart()
+    assert watched.joined(leader) == before[leader]
+    assert watched.leader() != leader
+    cluster.metadata.wait_live({1})
+    assert through("quorum", "add", str(leader), *YES).status == 0
+    assert watched.wait_voters({100, 101, 102}) == before
+
+
 def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
     cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
@@ -230,40 +267,3 @@ def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
     for node in dead:
         wait_listening(cluster, node)
     watched.leader()
-
-
-def test_a_leader_whose_removal_takes_too_long_leads_on_until_it_is_restarted(
-    cluster: KafkaCluster, console: CommandRunner, through: CommandRunner, watched: QuorumWatcher
-) -> None:
-    """Kafka's leader resigns only if its removal is committed within two seconds. Brokers are fenced until then."""
-
-    def fenced(ended: Ended) -> Ended | None:
-        return ended if "broker 1 fenced" in ended.out else None
-
-    watched.all_up()
-    before = watched.wait_voters({100, 101, 102})
-    leader = watched.leader()
-    silent = next(node for node in before if node != leader)
-    cluster.node(silent).pause()
-    try:
-        answer = watched.remove(leader)
-    finally:
-        cluster.node(silent).resume()
-    assert answer.error == "REQUEST_TIMED_OUT"
-    watched.until(lambda q: q.led_by_non_voter and q.log_end_offset == q.high_watermark, "the commit")
-    ended = wait_until(lambda: fenced(console("status")), "the broker to be fenced")
-    assert ended.out.startswith("quorum LED BY A NON-VOTER · broker 1 fenced")
-    ended = through("quorum", "status")
-    assert ended.status == 1
-    assert f"controller {leader} leads but is no voter" in ended.out
-    ended = through("quorum", "add", str(leader), *YES)
-    assert ended.status == 1
-    assert "it leads without being a voter: restart it" in ended.out + ended.err
-    assert watched.leader() == leader, "it leads on"
-
-    cluster.node(leader).restart()
-    assert watched.joined(leader) == before[leader]
-    assert watched.leader() != leader
-    cluster.metadata.wait_live({1})
-    assert through("quorum", "add", str(leader), *YES).status == 0
-    assert watched.wait_voters({100, 101, 102}) == before
