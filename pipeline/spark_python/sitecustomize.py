@@ -2,7 +2,7 @@
 
 Spark puts the archives of its own directory first on the path, and PySpark is in one of them. Python keeps no
 compiled code of an archive, so that each process would compile PySpark again: 1.2 s of CPU time, and a stream waits
-for five such processes, one after the other. Where that directory is the installed PySpark, its modules are used.
+for several of them, one after the other. Where that directory is the installed PySpark, its modules are used.
 """
 
 from __future__ import annotations
