@@ -67,7 +67,7 @@ def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> Quo
             tuple(sorted(host.address for host in down if host.key.id < 0)),
         )
     found = health(quorum, LivenessLimits())
-    led = QuorumState.LED_BY_NON_VOTER if found.leader_problem else QuorumState.LED
+    led = QuorumState.LED_BY_NON_VOTER if quorum.led_by_non_voter else QuorumState.LED
     state = led if found.strength.commits else QuorumState.CANNOT_COMMIT
     return QuorumFinding(state, tuple(member.key.id for member in found.dead_voters))
 

@@ -160,14 +160,15 @@ def pack(found: Sequence[Read], cores: int, cost: Callable[[Read], int]) -> list
     """What each task reads, in this order: many small clusters share a task, and so an output file. ``cost``: of
     reading one, in bytes.
     """
-    size = size_of_splits(sum(map(cost, found)), cores)
+    costs = [cost(one) for one in found]
+    size = size_of_splits(sum(costs), cores)
     packs: list[list[Read]] = []
     sum_of_pack = 0
-    for one in found:
-        sum_of_pack += cost(one)
+    for one, its_cost in zip(found, costs, strict=True):
+        sum_of_pack += its_cost
         if not packs or sum_of_pack > size:
             packs.append([])
-            sum_of_pack = cost(one)
+            sum_of_pack = its_cost
         packs[-1].append(one)
     return [tuple(pack) for pack in packs]
 

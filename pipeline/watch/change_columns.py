@@ -21,8 +21,6 @@ _LISTS = {0: "isr", 6: "elr", 7: "last_known_elr"}
 """By the tag of the field."""
 _LEADER, _ELR, _ELR_SINCE = 1, 6, 2
 _INT = 4
-_ONE_BYTE = 128
-"""A varint below it is one byte."""
 _MOST_LAYOUTS = 64
 _NO_BROKER = -(2**31)
 

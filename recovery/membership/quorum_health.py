@@ -98,16 +98,11 @@ class QuorumHealth:
         return tuple(sorted({m.key.id for m in self.members if m.twice}))
 
     @property
-    def leader_problem(self) -> str:
-        """What is wrong with a leader that is no voter, and what to do; "" for any other."""
-        return non_voter_leads(self.quorum)
-
-    @property
     def well(self) -> bool:
         """Nothing is wrong with the leader and the voters, and every controller keeps up."""
         controllers = [m for m in self.members if m.role is not MemberRole.BROKER]
         fine = all(m.state in (MemberState.CAUGHT_UP, MemberState.GHOST) for m in controllers)
-        return fine and not self.wedged and not self.leader_problem and self.strength.commits
+        return fine and not self.wedged and not self.quorum.led_by_non_voter and self.strength.commits
 
 
 def non_voter_leads(quorum: Quorum) -> str:

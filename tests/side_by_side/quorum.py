@@ -104,7 +104,8 @@ class Controllers:
             answer = await self._change(membership_of(backend), wanted, add=step.add_voter is not None)
             if wanted.refused is None:
                 assert answer.ended is ChangeEnd.DONE, answer
-                await self._restart_removed_leader(membership_of(backend))
+                if step.remove_voter is not None:
+                    await self._restart_removed_leader(membership_of(backend))
             else:
                 assert (answer.ended, answer.error) == (ChangeEnd.REFUSED, wanted.refused), answer
 

@@ -13,7 +13,14 @@ from recovery.membership.preflight import (
     before_removing,
 )
 from recovery.membership.quorum import NEVER, MembershipRules, Quorum
-from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth, committing, health
+from recovery.membership.quorum_health import (
+    MemberRole,
+    MemberState,
+    QuorumHealth,
+    committing,
+    health,
+    non_voter_leads,
+)
 from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import NO_LEADER
@@ -40,8 +47,8 @@ def quorum_view(quorum: Quorum | QuorumWithoutLeader, brokers: Collection[int]) 
         log_end=quorum.log_end_offset if quorum.log_end_offset >= 0 else None,
         kraft_version=quorum.kraft_version,
         members=tuple(_members(found)),
-        verdict=found.leader_problem or str(found.strength),
-        healthy=found.strength.spare > 0 and not found.leader_problem,
+        verdict=non_voter_leads(quorum) or str(found.strength),
+        healthy=found.strength.spare > 0 and not quorum.led_by_non_voter,
         changes=tuple(_changes(found)),
         notes=tuple(_notes(found)),
     )

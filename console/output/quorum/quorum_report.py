@@ -10,7 +10,13 @@ from console.output.survey.survey_json import unknown_json
 from console.output.text_table import TextColumn, table
 from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.preflight import PreflightResult, VoterSetStrength
-from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth, QuorumMember
+from recovery.membership.quorum_health import (
+    MemberRole,
+    MemberState,
+    QuorumHealth,
+    QuorumMember,
+    non_voter_leads,
+)
 from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
@@ -64,8 +70,8 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
 
 def trouble_lines(found: QuorumHealth) -> Iterator[str]:
     """One line for each kind of problem; nothing if all is well."""
-    if found.leader_problem:
-        yield found.leader_problem
+    if problem := non_voter_leads(found.quorum):
+        yield problem
     if found.wedged:
         yield (
             "WEDGED: the leader answers, but its high watermark did not move within three seconds: a"

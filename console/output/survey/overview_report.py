@@ -29,7 +29,7 @@ from console.output.survey.survey_json import (
 )
 from console.output.survey.survey_report import AS_LAST_KNOWN, without_answer, worst
 from console.output.text_table import TextColumn, table
-from recovery.membership.quorum_health import MemberState
+from recovery.membership.quorum_health import MemberState, non_voter_leads
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
 from recovery.plan.importance import NO_TIERS, Importance
@@ -147,8 +147,8 @@ def _quorum_line(view: Overview) -> str:
         return f"quorum: {printable(view.lost.sentence if view.lost else str(quorum))}"
     silent, late = len(found.dead_voters), len(voters_behind(found))
     parts = [f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}), {found.strength}"]
-    if found.leader_problem:
-        parts.append(found.leader_problem)
+    if problem := non_voter_leads(quorum):
+        parts.append(problem)
     if silent:
         parts.append(f"{counted(silent, 'voter')} {'does' if silent == 1 else 'do'} not fetch")
     if late:
