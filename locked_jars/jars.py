@@ -137,7 +137,7 @@ def from_maven_central(jar: Jar, target: Path, pause: Callable[[float], None] = 
     """
     # Imported late: only a machine without the jars needs these libraries.
     try:
-        import requests  # noqa: PLC0415
+        import requests  # noqa: PLC0415  # only where something is fetched
     except ImportError as error:
         raise MissingLibrary(error.name) from None
     for attempt in range(1, _ATTEMPTS + 1):
@@ -153,7 +153,7 @@ def from_maven_central(jar: Jar, target: Path, pause: Callable[[float], None] = 
 
 def _download(jar: Jar, target: Path) -> None:
     try:
-        from maven_artifact.artifact import Artifact  # noqa: PLC0415
+        from maven_artifact.artifact import Artifact  # noqa: PLC0415  # only where something is fetched
         from maven_artifact.downloader import Downloader  # noqa: PLC0415
     except ImportError as error:
         raise MissingLibrary(error.name) from None

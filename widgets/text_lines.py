@@ -97,7 +97,7 @@ class Lines(ScrollView, can_focus=True):
             if isinstance(lines, Lines):
                 lines.refresh()
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002  # Textual's
         if self._content is None:
             return 0
         return len(self._lines) if width == self._made_for else len(self._content(max(width, 1)))

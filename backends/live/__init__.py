@@ -11,7 +11,7 @@ def _import_kio_alone() -> None:
         return
     sys.modules["hypothesis"] = None  # type: ignore[assignment]  # Python then finds no such module
     try:
-        import kio.static._phantom  # noqa: F401
+        import kio.static._phantom  # noqa: F401  # for its effect
     finally:
         del sys.modules["hypothesis"]
 

@@ -138,7 +138,7 @@ def crc32c(data: bytes | memoryview, crc: int = 0) -> int:
 def _implementation() -> Callable[[bytes | memoryview, int], int]:
     """Found when it is needed first: the package imports much."""
     try:
-        from crc32c import crc32c as native  # noqa: PLC0415
+        from crc32c import crc32c as native  # noqa: PLC0415  # it imports much
     except ImportError:
         return crc32c_portable
     return native

@@ -180,7 +180,7 @@ def _quorum(random: Random) -> dict[str, Any]:
 
 def _random(seed: int, what: str) -> Random:
     # One stream per part, so that a change of one part does not shift the draws of the others.
-    return Random(f"{what} {seed}")  # noqa: S311
+    return Random(f"{what} {seed}")  # noqa: S311  # seeded: the same numbers again
 
 
 def _any_broker(world: World, random: Random) -> int:

@@ -29,7 +29,7 @@ def fuzz_incident(seed: int, seconds: int = INCIDENT_SECONDS) -> FuzzResult:
 def incident_topology(seed: int) -> Topology:
     """As the fuzzer's, with the ELR off in half of them."""
     drawn = fuzz.topology(seed)
-    random = Random(f"incident {seed}")  # noqa: S311
+    random = Random(f"incident {seed}")  # noqa: S311  # seeded: the same numbers again
     elr = random.random() < 0.5
     strategy = random.choice((UncleanRecoveryStrategy.BALANCED,) * 5 + (UncleanRecoveryStrategy.AGGRESSIVE,))
     rules = ControllerRules(elr=elr, strategy=strategy)

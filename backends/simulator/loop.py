@@ -46,7 +46,7 @@ class Loop:
         self.now = 0
         self.steps = 0
         # Seeded, so that a run can be replayed; not for secrets.
-        self.random = Random(seed)  # noqa: S311
+        self.random = Random(seed)  # noqa: S311  # seeded: the same numbers again
         self.after_step: list[Callable[[Callable[..., None]], None]] = []
         self._queue: list[Timer] = []
         self._asked = 0

@@ -137,7 +137,7 @@ class RecordContents:
 
 def _part(data: bytes, span: EpochSpan) -> bytes:
     """The part of a batch that a truncation has left."""
-    from kio.records.readers import read_batch  # noqa: PLC0415
+    from kio.records.readers import read_batch  # noqa: PLC0415  # only where records are read or made
 
     batch, _ = read_batch(data, 0)
     records = [record for record in batch.records if span.start <= record.offset < span.end]
@@ -157,7 +157,7 @@ def _made_up(span: EpochSpan, time_ms: int) -> bytes:
 
 def _generated(batch: GeneratedBatch, first: int, span: EpochSpan, time_ms: int) -> bytes:
     """The records of ``batch`` from its record ``first`` on, which have the offsets of ``span``."""
-    from kio.records.schema import Record  # noqa: PLC0415
+    from kio.records.schema import Record  # noqa: PLC0415  # only where records are read or made
     from kio.static.primitive import TZAwareMicros, i8, i64  # noqa: PLC0415
 
     # kio truncates a float to milliseconds; a tenth more avoids the next lower one.
@@ -178,7 +178,7 @@ def _written(
     span: EpochSpan, records: Sequence[Record], producer: tuple[int, int], attributes: int = 0
 ) -> bytes:
     """``producer`` is its id and epoch."""
-    from kio.records.schema import NewRecordBatch  # noqa: PLC0415
+    from kio.records.schema import NewRecordBatch  # noqa: PLC0415  # only where records are read or made
     from kio.records.writers import write_new_batch  # noqa: PLC0415
     from kio.static.primitive import i16, i32, i64  # noqa: PLC0415
 

@@ -66,7 +66,7 @@ class RehearsalResult(NamedTuple):
 class NullRecorder:
     """Records nothing: a rehearsal needs no journal."""
 
-    def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002
+    def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002  # its protocol's
         return action
 
     def after(self, entry: str, result: Mapping[str, object]) -> None:

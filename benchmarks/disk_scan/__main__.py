@@ -108,7 +108,7 @@ def main() -> int:
 def _small_logs(path: Path, partitions: int) -> Path:
     """A quarter are empty, the others have up to 20 batches."""
     log_dir(path)
-    chance = random.Random(1)  # noqa: S311
+    chance = random.Random(1)  # noqa: S311  # seeded: the same numbers again
     for number in range(partitions):
         many = chance.choice((0, 1, 5, 20))
         data = b"".join(batch(base * 10, 10, payload=bytes(400)) for base in range(many))

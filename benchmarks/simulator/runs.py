@@ -103,7 +103,7 @@ def commands(_: int) -> Figures:
 class _NoRecorder:
     """A recorder that records nothing, for a simulated cluster."""
 
-    def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002
+    def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002  # its protocol's
         return action
 
     def after(self, entry: str, result: Mapping[str, object]) -> None:

@@ -75,7 +75,7 @@ def scenario(name: str, seed: int, rules: ControllerRules, min_isr: int | None) 
 
 
 def _drawn(shape: IncidentShape, seed: int, rules: ControllerRules, min_isr: int) -> Scenario:
-    random = Random(f"drill {shape} {seed}")  # noqa: S311
+    random = Random(f"drill {shape} {seed}")  # noqa: S311  # seeded: the same numbers again
     faults = tuple(sorted(_faults(shape, random), key=lambda fault: fault.at))
     name = f"{shape.value}@{seed}"
     return Scenario(

@@ -53,7 +53,7 @@ class SnapshotWriter:
         check_cluster_id(name.cluster_id)
         self._root = root
         self._name = name
-        self._spool: IO[bytes] = tempfile.TemporaryFile(prefix="ktriage-snapshot-")  # noqa: SIM115
+        self._spool: IO[bytes] = tempfile.TemporaryFile(prefix="ktriage-snapshot-")  # noqa: SIM115  # closed with the writer
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         self._writer = pa.ipc.new_stream(self._spool, PARTITIONS, options=options)
         self._rows = self._offline = 0

@@ -176,7 +176,7 @@ def _is_idle(app: Console, *, first: bool) -> bool:
 
 def png(svg: str) -> bytes:
     """The picture as PNG; needs resvg-py, which ktriage itself does not need."""
-    import resvg_py  # noqa: PLC0415
+    import resvg_py  # noqa: PLC0415  # only for pictures
 
     plain = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
     family = "DejaVu Sans Mono"

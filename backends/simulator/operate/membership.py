@@ -144,6 +144,7 @@ class SimulatedMembership:
         self._allowed("CLUSTER_ACTION", "read the metadata log")
         return SimulatedMetadataLogBytes(self._world.committed_records, self._newest)
 
+    # The protocol gives the expected node too.
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:  # noqa: ARG002
         """The node that listens at that address."""
         answer = self._probe(host, port)

@@ -152,6 +152,7 @@ class QuorumLog:
         if replica is not None:
             replica.close()
 
+    # The protocol gives the source too.
     def receive(self, controller: int, source: NetworkNode, body: Any, answer: Answer) -> bool:  # noqa: ARG002
         kind = type(body)
         if kind not in _ITS_OWN:
