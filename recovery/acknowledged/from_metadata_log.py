@@ -83,11 +83,9 @@ class InSyncHistories:
         )
 
 
-def in_sync_history(
-    history: MetadataHistory, survey: Survey, *, copied: bool = False
-) -> InSyncHistory | Unknown:
+def in_sync_history(history: MetadataHistory, survey: Survey) -> InSyncHistory | Unknown:
     """The history of one partition alone, as :class:`InSyncHistories` has it."""
-    return InSyncHistories(history, copied=copied).of(survey)
+    return InSyncHistories(history).of(survey)
 
 
 def _same(registration: Registration, state: PartitionState) -> bool:

@@ -122,12 +122,11 @@ class Effect(NamedTuple):
 def acceptable_leaders(
     partition: Registration,
     brokers: Mapping[int, BrokerRegistration],
-    candidates: tuple[int, ...] | None = None,
 ) -> frozenset[int]:
-    """Which of ``candidates`` (default: the replicas) may lead: active, with the replica's directory online."""
+    """Which replicas may lead: their broker is active, and the replica's directory online."""
     return frozenset(
         replica
-        for replica in (partition.replicas if candidates is None else candidates)
+        for replica in partition.replicas
         if replica in brokers
         and brokers[replica].active
         and brokers[replica].online(partition.directory(replica))

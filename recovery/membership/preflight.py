@@ -33,6 +33,8 @@ REMOVES_ITSELF = (
 )
 """The risk of removing the leader. 2 s are Kafka's controller.quorum.request.timeout.ms."""
 
+BETWEEN_READINGS_MS = 2000
+
 
 class LivenessLimits(NamedTuple):
     """What counts as alive: fetched within ``fetch_age_ms`` (Kafka's controller.quorum.fetch.timeout.ms is
@@ -167,11 +169,11 @@ def explain_timeout(after: Quorum, key: ReplicaKey, *, adding: bool, reachable: 
     return TimeoutCause.PASSED if after.change_pending is False else TimeoutCause.CHANGE_PENDING
 
 
-def wedged(earlier: Quorum, later: Quorum, min_interval_ms: int = 2000) -> bool | None:
+def wedged(earlier: Quorum, later: Quorum) -> bool | None:
     """Whether the high watermark did not move, though an idle leader appends every 500 ms. None where the two
     readings are too close together, or the leader changed.
     """
-    if later.leader_epoch != earlier.leader_epoch or later.now_ms - earlier.now_ms < min_interval_ms:
+    if later.leader_epoch != earlier.leader_epoch or later.now_ms - earlier.now_ms < BETWEEN_READINGS_MS:
         return None
     return later.high_watermark is None or later.high_watermark == earlier.high_watermark
 

@@ -19,6 +19,7 @@ from console.app.session.view import Link
 from console.operations.elections import election_batches
 from console.simulator_backend import scenario
 from console.target import Target, resolve
+from recovery.plan import election_requests
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 from tests.console.faults import answers_again, hangs
@@ -158,7 +159,7 @@ async def test_stopping_before_anything_was_sent_sends_nothing(home: Path) -> No
 async def test_stopping_midway_finishes_what_is_in_flight_and_the_rest_is_gone_on_with(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(election_batches, "PART", 2)
+    monkeypatch.setattr(election_requests, "PART", 2)
     monkeypatch.setattr(election_batches, "PARTS_AT_ONCE", 1)
     backend = Slow("zone-power-loss", waits_from=2)
     async with console("zone-power-loss", size=(120, 30), make=gives(backend)) as robot:

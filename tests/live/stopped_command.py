@@ -10,11 +10,11 @@ import signal
 import sys
 
 from console.cli import main
-from console.operations.elections import election_batches
+from recovery.plan import election_requests
 from tests.live.killed_command import signal_before
 
 if __name__ == "__main__":
     signal_before("elect", signal.SIGTERM)
-    election_batches.PART = int(sys.argv[1])
+    election_requests.PART = int(sys.argv[1])
     sys.argv = ["kafka-elect-leaders", *sys.argv[2:]]
     main.kafka_elect_leaders()

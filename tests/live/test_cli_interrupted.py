@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from console.operations.elections.election_batches import PART, PARTS_AT_ONCE
+from console.operations.elections.election_batches import PARTS_AT_ONCE
+from recovery.plan.election_requests import PART
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.config import JVM_FLAGS
 from tests.live import incident_steps

@@ -40,8 +40,6 @@ async def describe_topic_configs(
     conn: BrokerConnection,
     topics: Sequence[str],
     keys: Sequence[str] = TOPIC_KEYS,
-    *,
-    timeout: float | None = None,
 ) -> Mapping[str, Configs | Unknown]:
     """The effective values of ``keys`` for each topic, the broker's default where the topic sets none.
 
@@ -52,7 +50,7 @@ async def describe_topic_configs(
     names = list(dict.fromkeys(topics))
     for start in range(0, len(names), BATCH):
         batch = names[start : start + BATCH]
-        found.update(await _describe(conn, TOPIC_RESOURCE, batch, keys, timeout))
+        found.update(await _describe(conn, TOPIC_RESOURCE, batch, keys))
     return found
 
 
@@ -63,11 +61,16 @@ async def describe_broker_configs(
 
     Unknown where DESCRIBE_CONFIGS on the cluster is missing. Raises BrokerError, NotOffered.
     """
-    return (await _describe(conn, BROKER_RESOURCE, [str(broker)], keys, timeout))[str(broker)]
+    return (await _describe(conn, BROKER_RESOURCE, [str(broker)], keys, timeout=timeout))[str(broker)]
 
 
 async def _describe(
-    conn: BrokerConnection, kind: int, names: Sequence[str], keys: Sequence[str], timeout: float | None
+    conn: BrokerConnection,
+    kind: int,
+    names: Sequence[str],
+    keys: Sequence[str],
+    *,
+    timeout: float | None = None,
 ) -> dict[str, Configs | Unknown]:
     from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
     from kio.schema.describe_configs.v4.response import DescribeConfigsResponse

@@ -77,16 +77,14 @@ async def describe_partitions(
     )
 
 
-async def describe_some(
-    conn: BrokerConnection, partitions: Iterable[TopicPartition], *, timeout: float | None = None
-) -> Partitions:
+async def describe_some(conn: BrokerConnection, partitions: Iterable[TopicPartition]) -> Partitions:
     """As :func:`describe_partitions`, of ``partitions``; partitions between them may be in the answer too.
 
     A thousand partitions of a topic with many thousands are described without the rest.
     """
     ordered = sorted(partitions)
     if conn.highest(DESCRIBE_TOPIC_PARTITIONS, (0,)) is None:
-        return await describe_partitions(conn, [tp.topic for tp in ordered], timeout=timeout)
+        return await describe_partitions(conn, [tp.topic for tp in ordered])
     features = conn.features
     gathered = _StateCollector(elr_offered=features is None or features.get(ELR_FEATURE, 0) >= 1)
     last_of = {tp.topic: tp for tp in ordered}
@@ -95,7 +93,7 @@ async def describe_some(
     for start in range(0, len(names), NAMES):
         part = names[start : start + NAMES]
         first, last = first_of[part[0]], last_of[part[-1]]
-        await _by_pages(conn, part, gathered, PAGE, timeout, first=first, last=last)
+        await _by_pages(conn, part, gathered, PAGE, None, first=first, last=last)
     asked = -1 if conn.broker is None else conn.broker
     return Partitions(tuple(gathered.states), gathered.unknown, tuple(sorted(gathered.hidden)), asked=asked)
 
@@ -305,16 +303,14 @@ def _named(unknown_partitions: Iterable[TopicPartition]) -> set[str]:
     return {tp.topic for tp in unknown_partitions}
 
 
-async def with_hidden(
-    conn: BrokerConnection, partitions: Partitions, unseen: Sequence[str], *, timeout: float | None = None
-) -> Partitions:
+async def with_hidden(conn: BrokerConnection, partitions: Partitions, unseen: Sequence[str]) -> Partitions:
     """Ask for ``unseen`` topics by name, and add what the broker answers: hidden ones, or new states.
 
     A topic that does not exist any more adds nothing. Raises BrokerError, BackendError.
     """
     if not unseen:
         return partitions
-    reported = await describe_partitions(conn, unseen, timeout=timeout)
+    reported = await describe_partitions(conn, unseen)
     hidden = set(reported.hidden)
     return replace(
         partitions,

@@ -27,7 +27,7 @@ class Features:
     offset: int
 
 
-async def describe_features(conn: BrokerConnection, *, timeout: float | None = None) -> Features:
+async def describe_features(conn: BrokerConnection) -> Features:
     """What the node behind ``conn`` knows now. Raises BrokerError, NotOffered.
 
     It takes ApiVersions v4: v3 leaves out features whose lowest level is 0, kraft.version among them.
@@ -37,7 +37,7 @@ async def describe_features(conn: BrokerConnection, *, timeout: float | None = N
 
     conn.require(API_VERSIONS, (4,), "ApiVersions")
     request = ApiVersionsRequest(client_software_name="ktriage", client_software_version="0.1.0")
-    response = await conn.send(request, ApiVersionsResponse, timeout=timeout)
+    response = await conn.send(request, ApiVersionsResponse)
     return Features(
         {f.name: (f.min_version, f.max_version) for f in response.supported_features},
         {f.name: f.max_version_level for f in response.finalized_features},

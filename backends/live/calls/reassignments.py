@@ -33,8 +33,6 @@ Orders = Mapping[TopicPartition, tuple[int, ...] | None]
 async def list_reassignments(
     conn: BrokerConnection,
     partitions: Iterable[TopicPartition] | None = None,
-    *,
-    timeout: float | None = None,
 ) -> tuple[Reassignment, ...]:
     """Reassignments in progress, of ``partitions`` or of all. Needs DESCRIBE on the cluster.
 
@@ -56,8 +54,8 @@ async def list_reassignments(
             )
             for topic, indexes in by_topic(partitions).items()
         )
-    request = ListPartitionReassignmentsRequest(timeout=_limit(conn, timeout), topics=topics)
-    answer = await conn.send(request, ListPartitionReassignmentsResponse, timeout=timeout)
+    request = ListPartitionReassignmentsRequest(timeout=_limit(conn), topics=topics)
+    answer = await conn.send(request, ListPartitionReassignmentsResponse)
     check(answer.error_code, "ListPartitionReassignments", on_cluster("DESCRIBE"), answer.error_message)
     return tuple(
         Reassignment(
@@ -69,7 +67,7 @@ async def list_reassignments(
 
 
 async def write_assignments(
-    conn: BrokerConnection, orders: Orders, *, timeout: float | None = None
+    conn: BrokerConnection, orders: Orders
 ) -> Mapping[TopicPartition, PartitionRefusal | None]:
     """Write an assignment for each partition; None where it was accepted. Needs ALTER on the cluster.
 
@@ -80,9 +78,8 @@ async def write_assignments(
     """
     version = conn.require(ALTER_PARTITION_REASSIGNMENTS, (0, 1), "AlterPartitionReassignments")
     request, response = _messages(version)
-    limit = _limit_ms(conn, timeout)
-    packed = pack_assignments(request, dict(sorted(orders.items())), timeout_ms=limit)
-    answer = await conn.send(packed, response, timeout=timeout)
+    packed = pack_assignments(request, dict(sorted(orders.items())), timeout_ms=_limit_ms(conn))
+    answer = await conn.send(packed, response)
     check(answer.error_code, "AlterPartitionReassignments", on_cluster("ALTER"), answer.error_message)
     reported: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(orders, LEFT_OUT)
     for topic in answer.responses:
@@ -105,13 +102,13 @@ def _messages(version: int) -> tuple[type[RequestPayload], type[Answer0 | Answer
     return request_0.AlterPartitionReassignmentsRequest, response_0.AlterPartitionReassignmentsResponse
 
 
-def _limit_ms(conn: BrokerConnection, timeout: float | None) -> int:
+def _limit_ms(conn: BrokerConnection) -> int:
     """What the controller may take at most: as long as we wait for it."""
-    return int(1000 * (conn.request_timeout if timeout is None else timeout))
+    return int(1000 * conn.request_timeout)
 
 
-def _limit(conn: BrokerConnection, timeout: float | None) -> i32Timedelta:
+def _limit(conn: BrokerConnection) -> i32Timedelta:
     """The same as kio takes it."""
     from kio.static.primitive import i32Timedelta
 
-    return i32Timedelta.parse(timedelta(milliseconds=_limit_ms(conn, timeout)))
+    return i32Timedelta.parse(timedelta(milliseconds=_limit_ms(conn)))

@@ -43,7 +43,7 @@ class NativeBatch(ElectionBatch):
 
 
 async def elect_designated(
-    conn: BrokerConnection, leaders: Mapping[TopicPartition, int], *, timeout: float | None = None
+    conn: BrokerConnection, leaders: Mapping[TopicPartition, int]
 ) -> Mapping[TopicPartition, PartitionRefusal | None]:
     """Elect exactly these leaders; None where it was done. Needs CLUSTER_ACTION. At most 1000 are served.
 
@@ -60,7 +60,6 @@ async def elect_designated(
     )
 
     conn.require(ELECT_LEADERS, (ELECT_DESIGNATED,), CALL)
-    limit = timedelta(seconds=conn.request_timeout if timeout is None else timeout)
     topics = by_topic(leaders)
     request = ElectLeadersRequest(
         election_type=i8(DESIGNATED),
@@ -72,9 +71,9 @@ async def elect_designated(
             )
             for topic, indexes in topics.items()
         ),
-        timeout=i32Timedelta.parse(limit),
+        timeout=i32Timedelta.parse(timedelta(seconds=conn.request_timeout)),
     )
-    answer = await conn.send_exactly(request, ElectLeadersResponse, timeout=timeout)
+    answer = await conn.send_exactly(request, ElectLeadersResponse)
     if answer is None:
         detail = f"the answer to {CALL} is not as the specification has it"
         raise BrokerError(ConnectionProblem.UNDECODABLE, conn.where, detail, sent=True)

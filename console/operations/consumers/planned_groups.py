@@ -15,17 +15,15 @@ SECONDS = 10.0
 """No longer than this does a plan wait for its groups: they can be read afterwards too."""
 
 
-async def with_groups(
-    cluster: Backend, plan: Plan, progress: Progress | None = None, seconds: float = SECONDS
-) -> Plan:
+async def with_groups(cluster: Backend, plan: Plan, progress: Progress | None = None) -> Plan:
     """The plan with the groups that its elections affect, or with the reason why they are not known."""
     if not plan.rows:
         return plan
     try:
-        async with asyncio.timeout(seconds):
-            offsets = await read_group_offsets(cluster, GroupSelection(plan), seconds, progress)
+        async with asyncio.timeout(SECONDS):
+            offsets = await read_group_offsets(cluster, GroupSelection(plan), SECONDS, progress)
     except TimeoutError:
-        return replace(plan, groups_unread=(f"they were not read within {seconds:g} s",))
+        return replace(plan, groups_unread=(f"they were not read within {SECONDS:g} s",))
     except BackendError as error:
         return replace(plan, groups_unread=(str(error),))
     unread = [str(why) for why in offsets.listing.not_listed]

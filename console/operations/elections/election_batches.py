@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress, Recorder
 from console.signals import StopRequest
 from recovery.model import PartitionState, Survey, TopicPartition
+from recovery.plan.election_requests import election_parts
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import Leading, RowState, verify
 from recovery.ranking import Ranking
@@ -21,16 +22,8 @@ SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
 SETTLE_SECONDS = 10.0
 SETTLING_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 """Seconds between readings of the partitions that were just elected and restored."""
-PART = 500
-"""Rows that are elected and restored together: few, so that a signal or a power cut leaves few rows in
-flight.
-"""
 PARTS_AT_ONCE = 3
 """While the controller works on one part, the rows of the next are judged."""
-NEIGHBOURS_AMONG = 10_000
-"""Among so many rows in the plan's order, those of one topic are sent together, by their numbers: a broker
-describes a range of partitions, and 500 scattered ones cost as much as the whole topic.
-"""
 
 
 class Result(NamedTuple):
@@ -141,7 +134,7 @@ async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], f
 
     Raises BackendError if nothing was sent for any part.
     """
-    parts = [replace(plan, rows=rows) for rows in _parts(plan.rows)]
+    parts = [replace(plan, rows=rows) for rows in election_parts(plan.rows)]
     turn = asyncio.Semaphore(PARTS_AT_ONCE)
     done = 0
 
@@ -171,21 +164,6 @@ async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], f
         if not isinstance(part, tuple) or all(e.outcome is Outcome.NOT_ATTEMPTED for e in part):
             unsent.update(row.tp for row in rows.rows)
     return tuple(elections[row.tp] for row in plan.rows), frozenset(unsent)
-
-
-def _parts(rows: Sequence[PlanRow]) -> Iterator[tuple[PlanRow, ...]]:
-    """The rows in parts. The most important topic still comes first: that of the first row."""
-    for start in range(0, len(rows), NEIGHBOURS_AMONG):
-        topics: dict[str, list[PlanRow]] = {}
-        for row in rows[start : start + NEIGHBOURS_AMONG]:
-            topics.setdefault(row.tp.topic, []).append(row)
-        together = [row for found in topics.values() for row in sorted(found, key=_number)]
-        for first in range(0, len(together), PART):
-            yield tuple(together[first : first + PART])
-
-
-def _number(row: PlanRow) -> int:
-    return row.tp.partition
 
 
 async def _states_afterwards(
@@ -283,15 +261,10 @@ async def survey_rows(
     partitions: Sequence[TopicPartition],
     progress: Progress | None = None,
     seconds: float = SETTLE_SECONDS,
-    *,
-    leaders_only: bool = False,
 ) -> tuple[Survey, ...]:
-    """A new survey of the partitions that still exist; the others are left out. Raises BackendError.
-    ``leaders_only``: for a partition with a leader only the leader is asked, and only for the last epoch of
-    its log.
-    """
+    """A new survey of the partitions that still exist; the others are left out. Raises BackendError."""
     found = await described(backend, partitions)
-    return await surveyed(backend, found.states, progress, seconds, leaders_only=leaders_only)
+    return await surveyed(backend, found.states, progress, seconds)
 
 
 async def described(backend: Backend, partitions: Sequence[TopicPartition]) -> Partitions:
@@ -309,7 +282,10 @@ async def surveyed(
     *,
     leaders_only: bool = False,
 ) -> tuple[Survey, ...]:
-    """A new survey of partitions as they were described. Raises BackendError; ``leaders_only`` as above."""
+    """A new survey of partitions as they were described. Raises BackendError.
+    ``leaders_only``: for a partition with a leader only the leader is asked, and only for the last epoch of
+    its log.
+    """
     if not states:
         return ()
     depth = Depth.LAST if leaders_only else Depth.DIVERGENCE

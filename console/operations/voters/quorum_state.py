@@ -58,10 +58,7 @@ class QuorumReading:
         )
 
 
-async def read_quorum_state(
-    membership: Membership,
-    limits: LivenessLimits = LivenessLimits(),  # noqa: B008  # frozen
-) -> QuorumReading:
+async def read_quorum_state(membership: Membership) -> QuorumReading:
     """Reads the quorum once; a second time if the first reading does not show that it commits.
 
     Raises NoLeader, Unreachable, NotAllowed, BackendError.
@@ -76,7 +73,7 @@ async def read_quorum_state(
         quorum = await membership.describe()
         stuck = wedged(first, quorum)
     ids = None if isinstance(controllers, Unknown) else {c.id for c in controllers}
-    return QuorumReading(cluster_id, health(quorum, limits, ids, wedged=stuck), controllers)
+    return QuorumReading(cluster_id, health(quorum, LivenessLimits(), ids, wedged=stuck), controllers)
 
 
 class PreflightReading(NamedTuple):

@@ -16,9 +16,9 @@ from backends.base.answers import Election, Outcome, Partitions, SurveyRequest, 
 from backends.base.protocol import Progress
 from console.errors import NotDone
 from console.journal.journal import _LineFile
-from console.operations.elections import election_batches
 from console.operations.elections.election_batches import Result
 from console.operations.elections.loss_consent import LossConsent
+from recovery.plan import election_requests
 from recovery.plan.values import PlanRow
 from recovery.plan.verify import Leading, Order, RowState
 from tests.plan_rows import row as plan_row
@@ -165,7 +165,7 @@ def test_a_plan_whose_topic_may_not_be_seen_any_more_wants_a_permission_and_no_n
 def test_what_became_of_all_parts_of_a_plan_is_looked_at_together(
     call: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(election_batches, "PART", 10)
+    monkeypatch.setattr(election_requests, "PART", 10)
     backend = cluster_of(30)
     plan = planned(call, backend)
     looks: list[Sequence[str] | None] = []
@@ -185,7 +185,7 @@ def test_neighbours_of_a_topic_are_elected_together_and_told_in_the_order_of_the
     call: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plan has the largest partitions first; to describe scattered ones costs as much as the whole topic."""
-    monkeypatch.setattr(election_batches, "PART", 10)
+    monkeypatch.setattr(election_requests, "PART", 10)
     backend = cluster_of(30)
     plan = Path(planned(call, backend))
     fields = json.loads(plan.read_text())
