@@ -30,8 +30,15 @@ _FAST = 1
 
 
 def read_state(place: StoragePath, batch_id: int) -> FoldState:
-    """The newest state before that micro-batch; an empty one if there is none. Raises PipelineError."""
-    earlier = [number for number in _written(place) if number < batch_id]
+    """The newest state before that micro-batch; an empty one if there is none.
+
+    Raises PipelineError, also if a later micro-batch has begun: the state before this one may be removed then, and
+    only a task of a given up attempt, which Spark could not end, still asks for it.
+    """
+    written = _written(place)
+    if any(number > batch_id for number in written):
+        raise PipelineError(f"{place.uri}: micro-batch {batch_id} is over")
+    earlier = [number for number in written if number < batch_id]
     return load_state((place / _name(max(earlier))).read()) if earlier else FoldState()
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from pipeline.errors import PipelineError
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import create, read_partitions
 from pipeline.watch.fold_state import read_state, write_state
@@ -30,3 +33,12 @@ def test_a_micro_batch_starts_from_the_state_before_it_each_time(tmp_path: Path)
     assert read_state(place, 4).reported_until == 3
     assert read_state(place, 5).reported_until == 4
     assert len(list(place.walk())) == 2
+
+
+def test_a_task_of_an_attempt_that_was_given_up_finds_no_empty_state(tmp_path: Path) -> None:
+    place = storage_path(str(tmp_path / "c" / "0"))
+    for batch_id in (0, 1, 2):
+        write_state(place, batch_id, FoldState(reported_until=batch_id))
+    # The state before micro-batch 1 is removed.
+    with pytest.raises(PipelineError, match="micro-batch 1 is over"):
+        read_state(place, 1)
