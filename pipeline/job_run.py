@@ -51,8 +51,7 @@ def _explained(job: str, target: RunTarget) -> Iterator[None]:
         yield
     except PySparkException as error:
         target.discard()
-        lines = str(error).strip().splitlines() or ["it failed"]
-        raise PipelineError(f"{job}: Spark: {spark_message(lines, lines[0])}") from None
+        raise PipelineError(f"{job}: Spark: {failure_message(error)}") from None
     except Py4JJavaError as error:
         target.discard()
         lines = _messages(error.java_exception) or ["it failed"]
@@ -76,6 +75,17 @@ _OURS = f"{PipelineError.__module__}.{PipelineError.__qualname__}: "
 
 _MISSING = re.compile(r"Class (org\.apache\.hadoop\.fs\.\S+) not found|No FileSystem for scheme \"?(\w+)")
 """Hadoop's message if it has no client for a store."""
+
+
+def failure_message(error: Exception) -> str:
+    """One line of a PySparkException."""
+    lines = str(error).strip().splitlines() or ["it failed"]
+    return spark_message(lines, lines[0])
+
+
+def names_our_error(message: str) -> bool:
+    """Whether an error of our own task is in Spark's message."""
+    return any(line.startswith(_OURS) for line in message.splitlines())
 
 
 _TRACEBACK = "Traceback (most recent call last):"

@@ -39,10 +39,13 @@ def watched_clusters(folder: Path, records: int) -> int:
 def run_watch(spark: Any, folder: Path, out: StoragePath) -> int:
     """The whole stream with its tables; returns the number of rows that were read."""
     reports: list[WatchProgress] = []
-    watch(
-        spark, WatchSettings(storage_path(str(folder)), out, EVERY_S, MOST_BYTES), reports.append, once=True
-    )
+    settings = WatchSettings(storage_path(str(folder)), out, EVERY_S, MOST_BYTES)
+    watch(spark, settings, reports.append, _restarted, once=True)
     return sum(progress.records for progress in reports)
+
+
+def _restarted(why: str) -> None:
+    raise RuntimeError(f"a restart is in the time that is measured: {why}")
 
 
 def stages(folder: Path, records: int) -> dict[str, float]:

@@ -7,7 +7,7 @@ records and the same state after a kill, and each table knows the number of the 
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,27 +17,20 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from backends.metadata_log.directory import DIRECTORY, MetadataDirError
 from pipeline.errors import PipelineError
-from pipeline.job_run import spark_message
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import check_room, create, data_files, explained, opened, table_place
 from pipeline.tables.schemas import TableDefinition
 from pipeline.watch.fold_records import folded
 from pipeline.watch.incident_rows import TABLES
-from pipeline.watch.log_position import from_json
 from pipeline.watch.metadata_source import FORMAT, MOST_BYTES, PATH, ShippedLogSource
 from pipeline.watch.packed_records import PACKED
+from pipeline.watch.passing_failures import PassingFailures
 from pipeline.watch.record_columns import spark_schema
 from pipeline.watch.shipped_log import cluster_directories
+from pipeline.watch.watch_checkpoint import CHECKPOINT, WatchCheckpoint
 from pipeline.watch.watch_progress import WatchProgress, progress_of
 
-CHECKPOINT = "watch-checkpoint"
 _POLL_SECONDS = 0.5
-_STARTS = 4
-_STATES = "folds"
-_QUERY = "metadata"
-"""Spark's file with the id of the query to which a checkpoint belongs."""
-_OFFSETS = "offsets"
-"""Spark's directory with the offsets of each micro-batch: a file named by its number, whose last line is ours."""
 
 
 class WatchSettings(NamedTuple):
@@ -64,27 +57,13 @@ def start(spark: Any, settings: WatchSettings) -> Any:
         .option(MOST_BYTES, settings.most_bytes)
         .load()
     )
-    return _started(
+    return (
         records.writeStream.queryName("ktriage pipeline watch")
         .foreachBatch(_writer(out))
         .option("checkpointLocation", (out / CHECKPOINT).hadoop)
         .trigger(processingTime=f"{settings.every_s} seconds")
+        .start()
     )
-
-
-def _started(stream: Any) -> Any:
-    """Starts the query. On Spark Connect it waits 10 s for a Python process on the server to start, which on a busy
-    machine takes longer at the first time.
-    """
-    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
-
-    for _ in range(_STARTS - 1):
-        try:
-            return stream.start()
-        except PySparkException as error:
-            if "Python worker failed to connect back" not in str(error):
-                raise
-    return stream.start()
 
 
 def _check(source: StoragePath) -> None:
@@ -103,7 +82,7 @@ def _check(source: StoragePath) -> None:
 
 def _prepare(out: StoragePath) -> None:
     """Creates the tables. Raises PipelineError if they have rows that another checkpoint knows of."""
-    began = (out / CHECKPOINT / _QUERY).exists()
+    began = WatchCheckpoint.below(out).began()
     for table in TABLES:
         create(out, table)
         found = opened(out, table)
@@ -115,9 +94,11 @@ def _prepare(out: StoragePath) -> None:
 
 
 def _writer(out: StoragePath) -> Callable[[Any, int], None]:
+    checkpoint = WatchCheckpoint.below(out)
+
     def write(records: Any, batch_id: int) -> None:
-        query = json.loads((out / CHECKPOINT / _QUERY).read())["id"]
-        found = folded(records, out / CHECKPOINT / _STATES, batch_id)
+        query = checkpoint.query_id()
+        found = folded(records, checkpoint.states, batch_id)
         for table in TABLES:
             if table.name in found:
                 append_once(out, table, found[table.name], query, batch_id)
@@ -147,52 +128,75 @@ def append_once(
 Report = Callable[[WatchProgress], None]
 
 
-def watch(spark: Any, settings: WatchSettings, report: Report, *, once: bool) -> None:
+def watch(
+    spark: Any,
+    settings: WatchSettings,
+    report: Report,
+    say: Callable[[str], None],
+    *,
+    once: bool,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
     """Runs until it is stopped; with ``once``, until everything that is there has been read. Calls ``report`` after
-    each micro-batch that read something, or after which other logs than before are not read further. Raises
-    PipelineError.
+    each micro-batch that read something, or after which other logs than before are not read further. Starts again
+    after a failure that passes by itself; ``say`` gets a line for each. Raises PipelineError.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
 
-    query: Any = None
+    checkpoint = WatchCheckpoint.below(settings.out)
+    failures = PassingFailures(checkpoint, say, pause)
+    reports = _Reports(checkpoint, report)
+    while True:
+        try:
+            _follow(start(spark, settings), reports, once=once)
+        except PySparkException as error:
+            failures.wait_after(error)
+        else:
+            return
+
+
+def _follow(query: Any, reports: _Reports, *, once: bool) -> None:
+    """Raises PySparkException if the query fails."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
+
     try:
-        query = start(spark, settings)
-        newest = WatchProgress(-1, 0, 0.0, {}, moved=False)
         while not query.awaitTermination(_POLL_SECONDS):
             # The status is older than the progress, so that nothing is missed at the end.
             idle = _is_idle(query.status)
-            made = [progress_of(reported) for reported in query.recentProgress if _was_carried_out(reported)]
-            if not made and idle and newest.batch_id < 0:
-                # Nothing is new since an earlier run.
-                made = [_left_by_earlier_run(settings.out)]
-            for found in made:
-                if found.batch_id > newest.batch_id:
-                    before, newest = newest, found
-                    if found.moved or found.problems != before.problems:
-                        report(found)
+            reports.of(query, idle=idle)
             if once and idle:
                 return
-    except PySparkException as error:
-        lines = str(error).strip().splitlines() or ["it failed"]
-        raise PipelineError(f"watch: Spark: {spark_message(lines, lines[0])}") from None
+    except PySparkException:
+        # Micro-batches that were done since the last look.
+        reports.of(query, idle=False)
+        raise
     finally:
-        if query is not None:
-            query.stop()
+        query.stop()
+
+
+class _Reports:
+    """Reports each micro-batch once, over all starts of the query."""
+
+    def __init__(self, checkpoint: WatchCheckpoint, report: Report) -> None:
+        self._checkpoint = checkpoint
+        self._report = report
+        self._newest = WatchProgress(-1, 0, 0.0, {}, moved=False)
+
+    def of(self, query: Any, *, idle: bool) -> None:
+        made = [progress_of(reported) for reported in query.recentProgress if _was_carried_out(reported)]
+        if not made and idle and self._newest.batch_id < 0:
+            # Nothing is new since an earlier run.
+            made = [self._checkpoint.left_by_earlier_run()]
+        for found in made:
+            if found.batch_id > self._newest.batch_id:
+                before, self._newest = self._newest, found
+                if found.moved or found.problems != before.problems:
+                    self._report(found)
 
 
 def _was_carried_out(reported: Any) -> bool:
     """Spark also reports that it found nothing to do."""
     return "addBatch" in reported.durationMs
-
-
-def _left_by_earlier_run(out: StoragePath) -> WatchProgress:
-    """The end of the newest micro-batch in the checkpoint. Raises PipelineError."""
-    numbers = [int(file.name) for file in (out / CHECKPOINT / _OFFSETS).walk() if file.name.isdecimal()]
-    if not numbers:
-        return WatchProgress(-1, 0, 0.0, {}, moved=False)
-    last = max(numbers)
-    written = (out / CHECKPOINT / _OFFSETS / str(last)).read().decode().splitlines()[-1]
-    return WatchProgress(last, 0, 0.0, from_json(json.loads(written)), moved=False)
 
 
 def _is_idle(status: dict[str, Any]) -> bool:

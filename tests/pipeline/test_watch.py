@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,9 +16,11 @@ import pytest
 
 from pipeline.errors import PipelineError
 from pipeline.storage import storage_path
+from pipeline.watch import fold_records
 from pipeline.watch.topic_shards import SHARDS, shard_of
+from pipeline.watch.watch_checkpoint import CHECKPOINT
 from pipeline.watch.watch_progress import WatchProgress
-from pipeline.watch.watch_query import CHECKPOINT, WatchSettings, watch
+from pipeline.watch.watch_query import WatchSettings, watch
 from tests.pipeline.watched_logs import (
     SECONDS,
     expected_rows,
@@ -43,10 +48,10 @@ def test_incidents_of_growing_logs_are_written_once_over_restarts(spark: Any, tm
             append_incidents(log, 10 * step + number, 15)
             # The last batch may be there in part only.
             log.write(log.size - rng.choice((0, 7, 90)))
-        watch(spark, settings(tmp_path, 2_000), seen.append, once=True)
+        watch(spark, settings(tmp_path, 2_000), seen.append, print, once=True)
     for log in logs.values():
         log.write()
-    watch(spark, settings(tmp_path, 2_000), seen.append, once=True)
+    watch(spark, settings(tmp_path, 2_000), seen.append, print, once=True)
     assert written_rows(tmp_path) == expected_rows(logs)
     batches = [progress.batch_id for progress in seen]
     assert batches == sorted(set(batches)) and len(batches) > 4
@@ -56,18 +61,62 @@ def test_incidents_of_growing_logs_are_written_once_over_restarts(spark: Any, tm
     }
     assert last.furthest_behind is None
     assert any(progress.furthest_behind for progress in seen)
-    watch(spark, settings(tmp_path, 2_000), seen.append, once=True)
+    watch(spark, settings(tmp_path, 2_000), seen.append, print, once=True)
     assert seen[-1] is last
+
+
+def test_a_micro_batch_whose_worker_is_killed_is_carried_out_again_and_written_once(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = written_logs(tmp_path, 20)
+    victim = tmp_path / "victim"
+    fold_group = fold_records._fold_group
+
+    def folds_and_waits(states: Any, batch_id: int, key: Any, rows: Any) -> Any:
+        """The first worker of the second micro-batch does not end. The state of its shard is written."""
+        found = fold_group(states, batch_id, key, rows)
+        if batch_id == 1:
+            try:
+                with victim.open("x") as file:
+                    print(os.getpid(), file=file)
+            except FileExistsError:
+                return found
+            signal.pause()
+        return found
+
+    def kill_it() -> None:
+        until = time.monotonic() + SECONDS
+        while not (victim.exists() and victim.read_text().endswith("\n")):
+            if time.monotonic() > until:
+                return
+            time.sleep(0.01)
+        os.kill(int(victim.read_text()), signal.SIGKILL)
+
+    monkeypatch.setattr(fold_records, "_fold_group", folds_and_waits)
+    seen: list[WatchProgress] = []
+    said: list[str] = []
+    paused: list[float] = []
+    killer = threading.Thread(target=kill_it)
+    killer.start()
+    watch(spark, settings(tmp_path, 1_000), seen.append, said.append, once=True, pause=paused.append)
+    killer.join()
+    assert said == [
+        "micro-batch 1 failed because a Python worker was killed or crashed; attempt 2 of 5 begins in 5 s"
+    ]
+    assert paused == [5.0]
+    assert written_rows(tmp_path) == expected_rows(logs)
+    batches = [progress.batch_id for progress in seen]
+    assert batches == list(range(len(batches))) and len(batches) > 2
 
 
 def test_without_its_checkpoint_a_watch_does_not_write_everything_again(spark: Any, tmp_path: Path) -> None:
     logs = new_logs(tmp_path)
     append_incidents(logs["alpha"], 1, 5)
     logs["alpha"].write()
-    watch(spark, settings(tmp_path), lambda _: None, once=True)
+    watch(spark, settings(tmp_path), lambda _: None, print, once=True)
     (tmp_path / "out" / CHECKPOINT).rename(tmp_path / "gone")
     with pytest.raises(PipelineError, match="is gone; name another directory"):
-        watch(spark, settings(tmp_path), lambda _: None, once=True)
+        watch(spark, settings(tmp_path), lambda _: None, print, once=True)
 
 
 def test_a_log_that_is_not_read_is_named_in_each_run_and_the_others_go_on(spark: Any, tmp_path: Path) -> None:
@@ -75,12 +124,12 @@ def test_a_log_that_is_not_read_is_named_in_each_run_and_the_others_go_on(spark:
     logs["alpha"].write()
     for _ in range(2):
         seen: list[WatchProgress] = []
-        watch(spark, settings(tmp_path), seen.append, once=True)
+        watch(spark, settings(tmp_path), seen.append, print, once=True)
         assert len(seen[-1].problems) == 1
         assert seen[-1].problems[0].startswith(f"beta: {tmp_path}/shipped/beta: holds no metadata log")
     assert seen[-1].clusters["alpha"].offset == logs["alpha"].offset
     logs["beta"].write()
-    watch(spark, settings(tmp_path), seen.append, once=True)
+    watch(spark, settings(tmp_path), seen.append, print, once=True)
     assert not seen[-1].problems and written_rows(tmp_path) == expected_rows(logs)
 
 
@@ -91,7 +140,7 @@ def test_a_wrong_path_is_no_quiet_fleet(spark: Any, tmp_path: Path, made: bool, 
     if made:
         (tmp_path / "shipped").mkdir()
     with pytest.raises(PipelineError, match=said):
-        watch(spark, settings(tmp_path), lambda _: None, once=True)
+        watch(spark, settings(tmp_path), lambda _: None, print, once=True)
     assert not (tmp_path / "out").exists()
 
 

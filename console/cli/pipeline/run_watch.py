@@ -40,7 +40,7 @@ def run_watch(job: JobOptions, source: str, *, every: str, once: bool, most_mib:
         problems = progress.problems
 
     with session("ktriage pipeline watch", spark_settings) as spark:
-        watch(spark, settings, report, once=once)
+        watch(spark, settings, report, screen.say, once=once)
     return Status.PARTLY if problems else Status.DONE
 
 
