@@ -149,7 +149,7 @@ class Election(NamedTuple):
     ``restored`` is False if the assignment may still be in the order that we wrote, or if somebody else has
     changed the replica set meanwhile (we do not touch it then); ``detail`` says which. ``reason`` is the
     judgement's reason, if a judgement decided the outcome: before the election was sent, or from the leader
-    that was found.
+    that was found. ``in_doubt``: the election was not answered and may still be carried out.
     """
 
     tp: TopicPartition
@@ -159,6 +159,7 @@ class Election(NamedTuple):
     detail: str
     restored: bool = True
     reason: Reason | None = None
+    in_doubt: bool = False
 
 
 class LogPosition(NamedTuple):

@@ -106,6 +106,11 @@ def planned_entries(run: RunRecord) -> frozenset[str]:
     return frozenset(event.entry for event in begun if event.action == PLANNED)
 
 
+def led_afterwards(result: Mapping[str, Any]) -> frozenset[TopicPartition]:
+    """The partitions that had a leader when the elections of an entry were over, from what its end recorded."""
+    return frozenset(one.tp for one in _results(result) if one.leader != NO_LEADER)
+
+
 def _planned(detail: Mapping[str, Any]) -> Iterator[PlannedElection]:
     texts = detail.get("acknowledged", ())
     for topic, row in _rows(detail.get("elections", ())):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from backends.base.answers import ELECTION_ALIVE_FOR
 from console.journal.journal_lines import ELECT, FOUND_ORDER, REORDER, RESTORE
-from console.journal.planned_elections import PLANNED
+from console.journal.planned_elections import PLANNED, led_afterwards
 from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord, read_unsettled_runs
 from console.plan_files import without_collection
 from recovery.assignment_order import WrittenOrder
@@ -89,6 +89,25 @@ class OpenOrder(NamedTuple):
         return self.write_until is not None and at < self.write_until
 
 
+class OpenElection(NamedTuple):
+    """An election that was not answered, of a partition whose order this journal did not change for it: the chosen
+    replica stood first already, or the cluster elects designated leaders by name. ``sent_at`` as ``election_at``.
+    """
+
+    run_id: str
+    written: WrittenOrder
+    sent_at: datetime
+
+    @property
+    def until(self) -> datetime:
+        """Until when it may still be carried out."""
+        return self.sent_at + timedelta(seconds=ELECTION_ALIVE_FOR)
+
+    def none_sent_after(self, now: datetime) -> OpenElection:
+        """The same, not sent after ``now``."""
+        return self._replace(sent_at=min(self.sent_at, now))
+
+
 class OpenEntry(NamedTuple):
     """Another request that was about to be sent, without a recorded end."""
 
@@ -125,6 +144,7 @@ class Unfinished:
     ``confirmed`` are the steps that an operator confirmed, by the replacement's plan. ``heals`` are moves of
     replicas whose throttles may still be set. ``restores`` are finished by their own command. ``plan_file`` is the
     plan of the latest run that left orders or requests: its other elections were not sent; "" if there is none.
+    ``elections`` need no undoing, so they hold up no other change; until they are dead their result is not known.
     """
 
     orders: tuple[OpenOrder, ...]
@@ -134,16 +154,22 @@ class Unfinished:
     heals: tuple[OpenEntry, ...] = ()
     restores: tuple[OpenRestore, ...] = ()
     plan_file: str = ""
+    elections: tuple[OpenElection, ...] = ()
 
     @property
     def nothing(self) -> bool:
-        return not (self.orders or self.entries or self.replacements or self.heals or self.restores)
+        requests = self.orders or self.elections or self.entries
+        return not (requests or self.replacements or self.heals or self.restores)
 
     def none_sent_after(self, now: datetime) -> Unfinished:
         """The same, with the requests that seem to be sent later counted as sent ``now``: the clock was set back
         since.
         """
-        return replace(self, orders=tuple(order.none_sent_after(now) for order in self.orders))
+        return replace(
+            self,
+            orders=tuple(order.none_sent_after(now) for order in self.orders),
+            elections=tuple(election.none_sent_after(now) for election in self.elections),
+        )
 
     def of_other_runs(self, run_id: str) -> Unfinished:
         """What the other runs left open. The replacement that this run is working on is not counted as
@@ -158,6 +184,7 @@ class Unfinished:
             tuple(entry for entry in self.heals if entry.run_id != run_id),
             tuple(restore for restore in self.restores if restore.run_id != run_id),
             self.plan_file,
+            tuple(election for election in self.elections if election.run_id != run_id),
         )
 
 
@@ -191,16 +218,23 @@ class _Book:
         self._confirmed: dict[str, frozenset[int]] = {}
         self._electing: dict[str, EntryBegun] = {}
         self._in_doubt: dict[TopicPartition, str] = {}
+        self._elected_by: dict[str, str] = {}
+        self._elections: dict[TopicPartition, OpenElection] = {}
+        # Partitions whose order a run wrote: their elections are in doubt with that order.
+        self._reordered: set[tuple[str, TopicPartition]] = set()
         self._restores: dict[tuple[str, ...], OpenRestore] = {}
         self._plan_files: dict[str, tuple[str, str]] = {}
 
     def open(self) -> Unfinished:
         for unanswered in self._electing.values():
             self._in_doubt.update((row.tp, unanswered.at) for row in unanswered.rows)
+            self._keep_elections(unanswered, unanswered.rows, unanswered.at)
         orders = tuple(self._with_doubt(order) for orders in self._orders.values() for order in orders)
         entries = tuple(entry for entry in self._entries.values() if entry.action not in (REPLACE, HEAL))
         restores = tuple(self._restores.values())
+        elections = tuple(self._elections.values())
         runs = {order.run_id for order in orders} | {entry.run_id for entry in entries}
+        runs.update(election.run_id for election in elections)
         files = [file for run_id, file in self._plan_files.values() if run_id in runs]
         return Unfinished(
             orders,
@@ -210,6 +244,7 @@ class _Book:
             self._of(HEAL),
             restores,
             files[-1] if files else "",
+            elections,
         )
 
     def _of(self, action: str) -> tuple[OpenEntry, ...]:
@@ -225,6 +260,7 @@ class _Book:
                 self._in_doubt.update((row.tp, event.at) for row in event.rows)
             write_at = datetime.fromisoformat(event.at) if event.action == REORDER else None
             for row in event.rows:
+                self._reordered.add((run_id, row.tp))
                 order = OpenOrder(run_id, event.entry, event.at, row, None, write_at=write_at)
                 self._orders.setdefault(row.tp, []).append(order)
         elif event.action == RESTORE:
@@ -240,6 +276,7 @@ class _Book:
         elif event.action not in _NOTHING_TO_RESUME:
             if event.action == ELECT:
                 self._electing[event.entry] = event
+                self._elected_by[event.entry] = run_id
             self._entries[event.entry] = OpenEntry(run_id, event.entry, event.at, event.action, event.detail)
 
     def after(self, event: EntryEnded) -> None:
@@ -247,8 +284,12 @@ class _Book:
         self._plan_files.pop(event.entry, None)
         if not event.refused:
             self._close_restores({event.entry})
-        if self._electing.pop(event.entry, None) is not None:
+        electing = self._electing.pop(event.entry, None)
+        if electing is not None:
             self._in_doubt.update(dict.fromkeys(event.unknown, event.at))
+            self._elections_ended(electing, event)
+        for tp in led_afterwards(event.result):
+            self._elections.pop(tp, None)
         for tp in event.refused:
             self._keep(tp, lambda order: order.entry != event.entry)
         self._change(event.entry, event.applied, lambda order: order._replace(applied=True, write_at=None))
@@ -260,6 +301,18 @@ class _Book:
             for row in restoring.rows:
                 if row.tp in event.applied:
                     self._restored(row, sent_at)
+
+    def _elections_ended(self, electing: EntryBegun, ended: EntryEnded) -> None:
+        """A refused request says nothing of an earlier one that was not answered; an accepted one elected."""
+        self._keep_elections(electing, [row for row in electing.rows if row.tp in ended.unknown], ended.at)
+        for tp in ended.applied:
+            self._elections.pop(tp, None)
+
+    def _keep_elections(self, electing: EntryBegun, rows: Iterable[WrittenOrder], at: str) -> None:
+        run_id, sent_at = self._elected_by[electing.entry], datetime.fromisoformat(at)
+        for row in rows:
+            if (run_id, row.tp) not in self._reordered:
+                self._elections[row.tp] = OpenElection(run_id, row, sent_at)
 
     def _change(
         self, entry: str, tps: Iterable[TopicPartition], changed: Callable[[OpenOrder], OpenOrder]
@@ -276,6 +329,7 @@ class _Book:
             self._entries.pop(entry, None)
         for tp in event.rows:
             self._orders.pop(tp, None)
+            self._elections.pop(tp, None)
 
     def _close_restores(self, entries: Collection[str]) -> None:
         still = (one for one in self._restores.values() if one.entry not in entries)

@@ -38,6 +38,13 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
             f"an earlier run ({found.orders[0].at}) may have left"
             f" {counted(len(assignments), 'assignment')} in the order of an election: {names}{_until(found.orders)}"
         )
+    if found.elections:
+        last = max(one.until for one in found.elections).astimezone(UTC)
+        tps = [one.written.tp for one in found.elections]
+        yield (
+            f"an earlier run had no answer to the election of {counted(len(tps), 'partition')}:"
+            f" {some_of(tps, SHOWN)}; it may be carried out until {last:%H:%M:%S} UTC ({last:%Y-%m-%d})"
+        )
     for half_done in found.replacements[-1:]:
         file = half_done.detail.get("file")
         yield f"a controller replacement of an earlier run ({half_done.at}) is not done: {file}"

@@ -94,6 +94,7 @@ class ElectionBatch:
         finally:
             if self._written:
                 await _to_the_end(self._undo())
+            self._say_what_may_come()
         return self._results.elections
 
     @property
@@ -366,6 +367,15 @@ class ElectionBatch:
                 self._results.passing.discard(row.tp)
             elif row.tp in doubtful:
                 self._results.not_restored(row, ORDER_IN_DOUBT)
+
+    def _say_what_may_come(self) -> None:
+        """The rows whose order was not written: nothing of theirs stays, and only the request may still come."""
+        for row in self.rows:
+            if (
+                row.tp not in self._written
+                and self._sent.in_doubt.get(row.tp, oldest_alive()) > oldest_alive()
+            ):
+                self._results.may_come(row)
 
     async def _elections_alive(self) -> list[PlanRow]:
         """The rows whose partition has no leader while an election of ours may still be carried out."""

@@ -10,6 +10,8 @@ from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown
 from recovery.plan.judgement import Judgement
 from recovery.plan.values import PlanRow
 
+IN_DOUBT = f"the election was not answered and may still be carried out for up to {ELECTION_ALIVE_FOR:g} s"
+
 State = PartitionState | Unknown | None
 """What was read of a partition; None: its topic does not exist."""
 
@@ -44,17 +46,20 @@ class RowResults:
 
     def order_stays(self, row: PlanRow) -> None:
         """The order of the plan is left, because an election that needs it may still be carried out."""
-        self.not_restored(
-            row,
-            "the election was not answered and may still be carried out for up to"
-            f" {ELECTION_ALIVE_FOR:g} s: broker {row.leader} stays first in the assignment until then",
-        )
+        self.not_restored(row, f"{IN_DOUBT}: broker {row.leader} stays first in the assignment until then")
+        self.elections[row.tp] = self.elections[row.tp]._replace(in_doubt=True)
+
+    def may_come(self, row: PlanRow) -> None:
+        """No order of ours stands, but the election may still be carried out."""
+        self.elections[row.tp] = self._with(row, IN_DOUBT)._replace(in_doubt=True)
 
     def not_restored(self, row: PlanRow, what: str) -> None:
         """The original order of the row may not stand at the end."""
+        self.elections[row.tp] = self._with(row, what)._replace(restored=False)
+
+    def _with(self, row: PlanRow, what: str) -> Election:
         ended = self.elections.get(row.tp) or Election(row.tp, Outcome.FAILED, NO_LEADER, -1, "")
-        detail = "; ".join(filter(None, (ended.detail, what)))
-        self.elections[row.tp] = ended._replace(detail=detail, restored=False)
+        return ended._replace(detail="; ".join(filter(None, (ended.detail, what))))
 
 
 async def read_until_settled(

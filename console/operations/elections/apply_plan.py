@@ -173,7 +173,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         return Applied(prepared, elected, rescued)
 
     def conclusion(self, result: Applied) -> Conclusion:
-        unrestored = result.elected is not None and bool(result.elected.unrestored)
+        unfinished = result.elected is not None and result.elected.unfinished
         if result.stale:
             status = Status.STALE
         else:
@@ -181,11 +181,11 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             stopped = result.elected is None and bool(result.prepared.holding.rows)
             unread = result.rescued is not None and bool(result.rescued.problems)
             status = Status.PARTLY if result.failures or stopped or unread else Status.DONE
-        return Conclusion(status, result.counts, unfinished=unrestored, next=self._next(result))
+        return Conclusion(status, result.counts, unfinished=unfinished, next=self._next(result))
 
     def _next(self, result: Applied) -> tuple[str, ...]:
         file, decisions = str(self.file), {check.decision for check in result.prepared.refused}
-        if result.elected is not None and result.elected.unrestored:
+        if result.elected is not None and result.elected.unfinished:
             return ("resume",)
         if result.interrupted:
             return "resume", "--plan", file

@@ -70,9 +70,11 @@ class Elected:
         return bool(self.results) and all(r.election.outcome is Outcome.STALE for r in self.results)
 
     @property
-    def unrestored(self) -> tuple[Result, ...]:
-        """Rows whose assignment still has the order that was written for the election."""
-        return tuple(result for result in self.results if not result.election.restored)
+    def unfinished(self) -> bool:
+        """Whether ``resume`` has something to do or to wait for: an assignment still has the order that was written
+        for its election, or an election may still be carried out.
+        """
+        return any(not one.election.restored or one.election.in_doubt for one in self.results)
 
 
 def failure_text(result: Result) -> str:
@@ -126,7 +128,7 @@ def _with_read_back(election: Election, state: RowState | None) -> Election:
     if election.outcome is not Outcome.FAILED or state is None or state.leading is not Leading.RIGHT:
         return election
     detail = "; ".join(filter(None, ("it leads now, although its answer did not arrive", election.detail)))
-    return election._replace(outcome=Outcome.ELECTED, leader=state.leader, detail=detail)
+    return election._replace(outcome=Outcome.ELECTED, leader=state.leader, detail=detail, in_doubt=False)
 
 
 async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], frozenset[TopicPartition]]:

@@ -165,15 +165,15 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         return Recovery(prepared, elected, file)
 
     def conclusion(self, result: Recovery) -> Conclusion:
-        unrestored = result.elected is not None and bool(result.elected.unrestored)
+        unfinished = result.elected is not None and result.elected.unfinished
         partly = result.failures or result.choices.picture.may_hide_partitions
         status = Status.STALE if result.stale else Status.PARTLY if partly else Status.DONE
-        return Conclusion(status, result.counts, unfinished=unrestored, next=self._next(result))
+        return Conclusion(status, result.counts, unfinished=unfinished, next=self._next(result))
 
     def _next(self, result: Recovery) -> tuple[str, ...]:
         elected, file = result.elected, result.file
         if elected is not None and file is not None:
-            if elected.unrestored:
+            if elected.unfinished:
                 return ("resume",)
             again = {one.election.outcome for one in elected.failures}
             if again == {Outcome.STALE}:

@@ -58,7 +58,7 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
 
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
         found = unfinished(cluster_id)
-        return replace(found, entries=(), restores=()) if self.before_replacement else found
+        return replace(found, elections=(), entries=(), restores=()) if self.before_replacement else found
 
     def unsent(self, prepared: Unfinished) -> SettledOrders | None:
         return None
@@ -166,8 +166,9 @@ async def _wait_for_requests(
         waiting = settled.requests_alive
         # All orders of a partition: what is found out about one of them closes the others too.
         orders = tuple(order for order in found.orders if order.written.tp in waiting)
+        elections = tuple(one for one in found.elections if one.written.tp in waiting)
         try:
-            rest = replace(found, orders=orders, entries=())
+            rest = replace(found, orders=orders, elections=elections, entries=())
             settled = settled.then(await settle(cluster, rest, run.journal, clock.now()))
         except BackendError:
             # The brokers may be out of reach for a moment. The orders that stay are reported, with the command.

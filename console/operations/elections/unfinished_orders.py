@@ -13,7 +13,7 @@ from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.journal import Journal
 from console.journal.run_records import remember_settled
-from console.journal.unfinished_entries import OpenOrder, OpenRestore, Unfinished
+from console.journal.unfinished_entries import OpenElection, OpenOrder, OpenRestore, Unfinished
 from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -156,15 +156,16 @@ async def settle_first(
         remember_settled(journal.path)
         return SettledOrders()
     if not found.orders:
-        if not found.entries:
-            return SettledOrders()
         # Nothing of theirs can be undone; what they did is seen in the state of the partitions.
-        journal.settle("nothing is left to undo", entries=[entry.entry for entry in found.entries])
+        entries = [entry.entry for entry in found.entries]
+        dead = [one.written.tp for one in found.elections if one.until <= journal.now()]
+        if entries or dead:
+            journal.settle("nothing is left to undo", entries=entries, rows=dead)
         return SettledOrders()
     if not put_back:
         raise HalfDone(found, resume)
     with stop.in_flight():
-        return await settle(backend, found, journal)
+        return await settle(backend, replace(found, elections=()), journal)
 
 
 def refuse_open(settled: SettledOrders) -> None:
@@ -188,11 +189,41 @@ async def settle(
     settled = await restore(
         backend, [order.written for order in found.orders], journal, in_doubt, writes, now=now
     )
+    settled = settled.then(await _elections_ended(backend, found.elections, now))
     entries = [entry.entry for entry in found.entries]
     rows = [row.tp for row in settled.rows if row.fate is not OrderOutcome.LEFT]
     if entries or rows:
         journal.settle("a later run checked it", entries=entries, rows=rows)
     return replace(settled, entries=len(entries))
+
+
+async def _elections_ended(
+    backend: Backend, elections: Sequence[OpenElection], now: datetime
+) -> SettledOrders:
+    """Whether elections without an answer, that wrote no order, may still be carried out. Raises BackendError."""
+    if not elections:
+        return SettledOrders()
+    found = await backend.partitions(tuple(dict.fromkeys(one.written.tp.topic for one in elections)))
+    states = {state.tp: state for state in found.states}
+    return SettledOrders(
+        tuple(_election_row(one, states.get(one.written.tp), found, now) for one in elections)
+    )
+
+
+def _election_row(one: OpenElection, state: PartitionState | None, found: Partitions, now: datetime) -> Row:
+    tp = one.written.tp
+    if state is None:
+        return _missing_partition(tp, found)
+    if one.until <= now or not state.offline or state.topic_id != one.written.topic_id:
+        return Row(tp, OrderOutcome.ALREADY, "")
+    return Row(tp, OrderOutcome.LEFT, _may_elect(one.until, one.written.leader), one.until)
+
+
+def _may_elect(until: datetime, leader: int) -> str:
+    return (
+        f"nobody leads, and an election of the earlier run may be carried out until {until:%H:%M:%S} UTC;"
+        f" broker {leader} stays first until then. Run this again afterwards"
+    )
 
 
 async def restore(
@@ -311,11 +342,7 @@ def _election_alive(row: WrittenOrder, state: PartitionState, sent_at: datetime)
     if not state.offline or state.replicas != row.order:
         return None
     until = sent_at + timedelta(seconds=ELECTION_ALIVE_FOR)
-    why = (
-        f"nobody leads, and an election of the earlier run may be carried out until {until:%H:%M:%S} UTC;"
-        f" broker {row.leader} stays first until then. Run this again afterwards"
-    )
-    return Row(row.tp, OrderOutcome.LEFT, why, until)
+    return Row(row.tp, OrderOutcome.LEFT, _may_elect(until, row.leader), until)
 
 
 def _compared(row: WrittenOrder, replicas: tuple[int, ...]) -> Row | None:

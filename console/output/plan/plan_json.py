@@ -119,6 +119,7 @@ def result_json(result: Result) -> dict[str, object]:
         "leader": election.leader,
         "leaderEpoch": election.leader_epoch,
         "orderRestored": election.restored,
+        "inDoubt": election.in_doubt,
         "loss": loss_json(result.row.loss),
         "detail": election.detail,
         "seen": state_json(result.state) if result.state is not None else None,

@@ -143,6 +143,35 @@ def test_resume_waits_until_somebody_leads_also_where_no_broker_answers_for_a_mo
     assert unfinished(CLUSTER_ID).nothing
 
 
+def election_in_doubt(seconds_ago: float) -> None:
+    """A killed run whose election was not answered, and whose chosen replica stood first already."""
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    rows = (WrittenOrder(tp(0), "orders-id", (2, 1, 3), (2, 1, 3)),)
+    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
+        journal.after(journal.before("elect", {"rows": rows}), {"unknown": {tp(0): "no answer"}})
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_resume_waits_for_an_election_that_needed_no_new_order_and_writes_nothing(call: Caller) -> None:
+    backend = LeaderLater({tp(0): offline("orders", 0, (2, 1, 3))})
+    election_in_doubt(30)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
+    assert (ended.status, backend.readings, backend.restored) == (0, 4, [])
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_an_election_in_doubt_is_named_and_holds_up_no_other_recovery(call: Caller) -> None:
+    backend = MemoryBackend({tp(0): offline("orders", 0, (2, 1, 3)), tp(1): offline("orders", 1)})
+    election_in_doubt(30)
+    shown = call.on(backend)("ktriage", "status", *ANY)
+    assert "no answer to the election of 1 partition: orders-0" in shown.err
+    recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
+    call.on(backend)(*recover)
+    assert sent(backend) > 0
+
+
 def write_in_doubt(seconds_ago: float) -> None:
     """A run whose write of an order was not answered, and which restored the order and elected, so long ago."""
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)

@@ -71,6 +71,15 @@ def test_while_it_may_be_carried_out_the_chosen_one_stays_first() -> None:
     assert cluster.leader == 2
 
 
+def test_where_the_chosen_one_stood_first_already_the_row_says_that_it_may_be_carried_out() -> None:
+    cluster, journal = Slow(), Journal()
+    cluster.replicas = cluster.own = (2, 3, 1)
+    election = elect(cluster, planned(cluster, (2, 3, 1)), journal, attempts=0)
+    assert (election.outcome, election.restored, election.in_doubt) == (Outcome.FAILED, True, True)
+    assert "may still be carried out for up to 150 s" in election.detail
+    assert [action for action, _ in journal.ended] == ["elect"]
+
+
 def test_carried_out_before_the_next_attempt_it_is_our_success_and_the_order_is_put_back() -> None:
     cluster = Slow()
     row = planned(cluster, (2, 3, 1))
