@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from pipeline import spark_python
 from pipeline.delta_jars import delta_jars
 from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import read_result
@@ -20,6 +21,7 @@ from tests.built_wheel import built_wheel, python_without_ktriage
 from tests.pipeline import submitted_commands
 from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.pipeline.partition_histories import partition
+from tests.pipeline.small_data import SMALL_DATA
 from tests.pipeline.survey_strategies import NOON, write
 from tests.pipeline.test_fixes import in_one_rack
 from tests.pipeline.watched_logs import expected_rows, written_logs, written_rows
@@ -46,7 +48,7 @@ COMMANDS = (
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """Each job has run in the driver's directory: the plan by the script that is submitted, and the others, which
-    reach the workers in the same way, with one start of Java.
+    reach the workers in the same way, with one start of Java and of the workers.
     """
     home = tmp_path_factory.mktemp("submit")
     lake = storage_path(str(home / "lake"))
@@ -89,8 +91,10 @@ class Submit(NamedTuple):
             "PYSPARK_PYTHON": self.python,
             "PYSPARK_DRIVER_PYTHON": self.python,
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYTHONPATH": "",
+            # Nothing of ktriage but how Python processes start; PySpark is compiled in each of them otherwise.
+            "PYTHONPATH": "" if soaking() else os.pathsep.join(spark_python.__path__),
         }
+        settings: dict[str, str] = {} if soaking() else SMALL_DATA
         ended = subprocess.run(
             [
                 str(Path(sys.executable).with_name("spark-submit")),
@@ -98,6 +102,7 @@ class Submit(NamedTuple):
                 *("--jars", ",".join(map(str, delta_jars()))),
                 *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1"),
                 *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
+                *(word for name, value in settings.items() for word in ("--conf", f"{name}={value}")),
                 *("--driver-java-options", BRIEF_JAVA),
                 *("--conf", f"spark.executor.extraJavaOptions={BRIEF_JAVA}"),
                 *(str(script), *words),
