@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import subprocess
@@ -143,15 +144,22 @@ def _median(rounds: list[Round], value: object) -> str:
     return f"{median(value(one) for one in rounds):,.2f}"
 
 
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.console", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kaskade", metavar="PROGRAM", help="the path of kaskade, to compare with it")
+    return parser.parse_args()
+
+
 def main() -> int:
-    """Arguments ``[ROUNDS [KASKADE]]``: KASKADE is the path of that program, to compare with it."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    options = _options()
+    rounds = options.rounds
     few = [measured(SMALL) for _ in range(rounds)]
     many = [measured(LARGE) for _ in range(rounds)]
     network = [measured_on_network() for _ in range(rounds)]
     report = [*lines(few, many, network, alone(LARGE)), "", "## The table alone", "", *table_speed.lines()]
-    if len(sys.argv) > 2:
-        report += ["", *kaskade.lines(sys.argv[2], rounds)]
+    if options.kaskade is not None:
+        report += ["", *kaskade.lines(options.kaskade, rounds)]
     text = "\n".join(report) + "\n"
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(text, encoding="utf-8")
