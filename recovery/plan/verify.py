@@ -62,11 +62,21 @@ class RowState(NamedTuple):
     lost: int | Unknown | None = None
 
     @property
+    def as_planned(self) -> bool:
+        """The plan accepts this leader, whatever its log lost and in whichever order the assignment is."""
+        return self.leading in _AS_PLANNED
+
+    @property
+    def lost_offsets(self) -> bool:
+        """The leader's log is known to lack offsets that the plan keeps."""
+        known = [count for count in (self.gap, self.lost) if isinstance(count, int)]
+        return any(count > 0 for count in known)
+
+    @property
     def good(self) -> bool:
         """The election came out as planned: nothing of ours is left to do."""
-        gone = self.gap if isinstance(self.gap, int) else 0
-        complete = gone == 0 and not self.lost
-        return self.leading in _AS_PLANNED and complete and self.order in (Order.RESTORED, Order.NOT_KNOWN)
+        restored = self.order in (Order.RESTORED, Order.NOT_KNOWN)
+        return self.as_planned and restored and not self.lost_offsets and not isinstance(self.lost, Unknown)
 
     @property
     def complete(self) -> bool:

@@ -9,7 +9,8 @@ from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi, ElectionRefusal
-from backends.live.elections.journal_entries import answered
+from backends.live.elections.journal_entries import answered, surely_not_done
+from backends.live.elections.row_results import IN_DOUBT
 from recovery.model import PartitionState, TopicPartition
 
 READ_BACK_FOR = 10.0
@@ -30,7 +31,9 @@ async def hold_elections(
         answers = await api.elect(partitions, preferred=preferred)
     except BackendError as error:
         recorder.after(entry, {"unknown": {tp: str(error) for tp in partitions or ()}})
-        raise
+        if surely_not_done(error):
+            raise
+        raise BackendError(f"{error}; {IN_DOUBT}") from error
     refused = {tp: refusal for tp, refusal in answers.items() if refusal is not None}
     accepted = [tp for tp in answers if tp not in refused]
     recorder.after(entry, answered(answers))

@@ -59,7 +59,7 @@ def _next(run: Run, states: tuple[RowState, ...], path: Path) -> None:
         )
         run.next("status")
     elif not all(state.complete for state in states):
-        if any(isinstance(state.lost, int) and state.lost for state in states):
+        if any(state.lost_offsets for state in states):
             run.screen.say(
                 "what a leader has not does not come back by waiting: a disk that still holds it can be read"
                 " (ktriage rescue read --from-disk DIR) and written back (ktriage restore)"

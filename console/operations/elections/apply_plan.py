@@ -193,9 +193,20 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         unsent = result.elected is None
         if (unsent and RowDecision.STALE in decisions) or result.stale:
             return "plan", *_same_choice(result.prepared.plan), unused(file)
+        if _away(result):
+            return "plan", *_same_choice(result.prepared.plan), unused(file)
         if unsent and RowDecision.TRY_AGAIN in decisions:
             return "apply", file
         return _restore(result) or ("verify", file)
+
+
+def _away(applied: Applied) -> bool:
+    """Whether a chosen broker cannot be elected now. The same plan would fail again for as long as it is away; a
+    new plan says whom to wait for, and chooses it again where it is back.
+    """
+    failed = () if applied.elected is None else applied.elected.failures
+    reasons = {one.election.reason for one in failed}
+    return Reason.NOT_ELECTABLE in reasons | {check.reason for check in applied.prepared.refused}
 
 
 def _restore(applied: Applied) -> tuple[str, ...]:

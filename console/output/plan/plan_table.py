@@ -172,10 +172,18 @@ def state_counts(states: Sequence[RowState]) -> Iterator[str]:
     if states:
         usable = sum(1 for state in states if state.usable is True)
         replicated = sum(1 for state in states if state.replicated)
-        right = sum(1 for state in states if state.good)
-        yield (
-            f"seen afterwards: {right:,} under the right leader, {usable:,} at min ISR,"
-            f" {replicated:,} fully replicated"
+        right = sum(1 for state in states if state.as_planned)
+        lost = sum(1 for state in states if state.lost_offsets)
+        unrestored = sum(1 for state in states if state.order in (Order.NOT_RESTORED, Order.CHANGED))
+        wrong = [f"{lost:,} LOST OFFSETS of the planned log"] if lost else []
+        wrong += [f"{unrestored:,} not in the original assignment order"] if unrestored else []
+        yield "seen afterwards: " + ", ".join(
+            (
+                *wrong,
+                f"{right:,} under the right leader",
+                f"{usable:,} at min ISR",
+                f"{replicated:,} fully replicated",
+            )
         )
 
 

@@ -9,16 +9,26 @@ from console.operations.consumers.election_aftermath import ElectionAftermath
 from console.output.json_document import document
 from console.output.plan.aftermath_report import aftermath_json
 from console.output.plan.plan_json import state_json
-from console.output.plan.plan_table import LED_BY, state_counts, state_table
-from recovery.plan.verify import RowState
+from console.output.plan.plan_table import state_counts, state_table
+from recovery.plan.verify import Leading, RowState
 from recovery.wording.quantity_text import counted
+
+_LED = {
+    Leading.OTHER: "led by another leader",
+    Leading.OFFLINE: "led by nobody",
+    Leading.NOT_SEEN: "not seen",
+    Leading.MOVED: "led by a replica that took over later and has the planned log",
+    Leading.CLEAN: "led by a member of ISR or ELR",
+    Leading.RIGHT: "led by the right leader",
+}
+"""The worst first."""
 
 
 def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
     """Counts, then the incomplete rows, the worst first."""
     leading = Counter(state.leading for state in states)
     yield f"{counted(len(states), 'partition')} of the plan: " + ", ".join(
-        f"{count:,} led by {LED_BY[what]}" for what, count in leading.items()
+        f"{leading[what]:,} {text}" for what, text in _LED.items() if leading[what]
     )
     yield from state_counts(states)
     missing = sorted((state for state in states if not state.complete), key=lambda state: state.good)

@@ -88,6 +88,7 @@ class MemoryBackend:
     )
     fails: Mapping[TopicPartition, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    fenced: tuple[int, ...] = ()
     native: bool = False
     moving: tuple[Reassignment, ...] | Unknown = ()
     before_designate: Callable[[], Awaitable[None]] = nothing
@@ -141,7 +142,10 @@ class MemoryBackend:
         return SurveyResult(surveys, contacts)
 
     def _survey(self, state: PartitionState) -> Survey:
-        replicas = tuple(Replica(b, Standing.ELECTABLE, self.logs[b]) for b in state.replicas)
+        standings = dict.fromkeys(self.fenced, Standing.FENCED)
+        replicas = tuple(
+            Replica(b, standings.get(b, Standing.ELECTABLE), self.logs[b]) for b in state.replicas
+        )
         return Survey(state, replicas, 2, False)
 
     async def record_times(

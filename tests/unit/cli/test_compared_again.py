@@ -87,6 +87,16 @@ def test_a_chosen_broker_that_is_silent_leads_back_to_the_same_plan(call: Caller
     assert f"next: ktriage apply {plan} " in ended.err and "next: ktriage verify" not in ended.err, ended
 
 
+def test_a_chosen_broker_that_is_fenced_leads_to_a_new_plan_and_not_to_the_same_again(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    backend.fenced = (1,)
+    ended = call("ktriage", "apply", *ANY, plan, "--yes", "--reason", "a drill")
+    assert ended.status == 1 and elected(backend) == [], ended
+    assert "orders-0: try again: broker 1 is" in ended.err, ended
+    assert "next: ktriage plan --topic orders" in ended.err and "next: ktriage apply" not in ended.err, ended
+
+
 def test_before_the_elections_every_log_is_read_once_and_once_more_where_they_are_sent(
     call: Caller, meanwhile: Meanwhile
 ) -> None:

@@ -17,6 +17,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta
 
 from backends.base.answers import Depth, SurveyRequest
+from backends.base.errors import BackendError
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.partition_errors import LEFT_OUT, refusal
 from backends.live.calls.reassignments import ALTER_PARTITION_REASSIGNMENTS, write_assignments
@@ -217,3 +218,21 @@ async def test_an_election_that_timed_out_at_the_controller_is_not_written_down_
     ((_, ended),) = journal.ended
     assert list(cast("Mapping[TopicPartition, str]", ended["unknown"])) == [ONE]
     assert not ended["refused"]
+
+
+class Unanswered(Preferred):
+    """The connection is cut between the request and its answer, or before the request."""
+
+    def __init__(self, *, sent: bool) -> None:
+        super().__init__()
+        self._sent = sent
+
+    async def elect(self, *_: object, **__: object) -> Mapping[TopicPartition, None]:
+        raise BrokerError(ConnectionProblem.CLOSED, "broker 1", "", sent=self._sent)
+
+
+@pytest.mark.parametrize("sent", [True, False])
+async def test_an_election_without_an_answer_is_not_told_as_one_that_was_not_held(sent: bool) -> None:
+    with pytest.raises(BackendError) as failed:
+        await hold_elections(cast("Any", Unanswered(sent=sent)), False, [ONE], Journal())
+    assert ("may still be carried out for up to 150 s" in str(failed.value)) is sent

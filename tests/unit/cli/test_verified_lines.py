@@ -1,0 +1,44 @@
+"""The first lines about a plan's partitions afterwards: the worst first, and nothing that another line denies."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.output.plan.plan_table import state_counts
+from console.output.plan.verify_report import verified_lines
+from recovery.plan.verify import Leading, Order, RowState
+from tests.unit.cli.planned_orders import tp
+
+
+def row(
+    number: int, leading: Leading, *, gap: int = 0, lost: int | None = None, order: Order = Order.RESTORED
+) -> RowState:
+    return RowState(tp(number), 2, leading, True, False, order, gap, (), lost)
+
+
+def test_the_worst_is_counted_first() -> None:
+    every = [row(n, leading) for n, leading in enumerate(Leading)]
+    first = next(verified_lines(every, 0))
+    assert first == (
+        "6 partitions of the plan: 1 led by another leader, 1 led by nobody, 1 not seen,"
+        " 1 led by a replica that took over later and has the planned log, 1 led by a member of ISR or ELR,"
+        " 1 led by the right leader"
+    )
+
+
+@pytest.mark.parametrize(
+    ("worst", "said"),
+    [
+        (row(1, Leading.RIGHT, gap=300), "1 LOST OFFSETS of the planned log, 2 under the right leader"),
+        (row(1, Leading.OTHER, lost=300), "1 LOST OFFSETS of the planned log, 1 under the right leader"),
+        (
+            row(1, Leading.RIGHT, order=Order.NOT_RESTORED),
+            "1 not in the original assignment order, 2 under the right leader",
+        ),
+    ],
+)
+def test_a_leader_as_planned_is_counted_and_what_is_wrong_stands_before_it(
+    worst: RowState, said: str
+) -> None:
+    (line,) = state_counts([row(0, Leading.RIGHT), worst])
+    assert line.startswith(f"seen afterwards: {said}, ")
