@@ -1,11 +1,12 @@
 """A broker is gone for good: its partitions get new replicas under load, by Kafka's own tool and by ours.
 
 Broker 3 dies first and is healed by the file for kafka-reassign-partitions; broker 4 then dies and is healed by
-ktriage, which is killed once, stopped once and taken back once on the way.
+ktriage, which is killed once, stopped once and taken back once on the way, and last from the keyboard.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -16,10 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from console.target import resolve
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from tests.console.robot import console as open_console
+from tests.console.robot import records
 from tests.live import incident_steps
 from tests.live.command_runner import CommandRunner
 from tests.unit.cli.command_process import command_line, environment
+from widgets.dialogs.confirmation import Confirmation
 
 CLUSTER = ClusterSpec(controllers=1, brokers=5, racks={1: "a", 2: "b", 3: "c", 4: "c", 5: "c"})
 TOPIC = "orders"
@@ -225,6 +230,40 @@ def test_it_is_taken_back_once_the_broker_is_there_after_all(
     assert len(with_replica_on(cluster, 4)) == 2
     wait_until(lambda: full_strength(cluster), "every replica in sync")
     assert throttles(cluster) == ""
+
+
+async def test_a_broker_that_is_gone_for_good_is_healed_from_the_keyboard(
+    cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """``N`` in pane 8. The last one here: broker 4 stays dead."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    partitions = range(len(ASSIGNMENT))
+    sent = [cluster.client.produce(TOPIC, number, 100, prefix="before").acknowledged for number in partitions]
+    await asyncio.to_thread(kill, cluster, 4)
+    async with open_console(resolve(cluster.bootstrap(), None, None, None), size=(120, 40)) as robot:
+        await robot.looked()
+        await robot.opens("8")
+        await robot.puts_the_cursor_on(1)
+        await robot.arms()
+        await robot.press("N")
+        await robot.idle()
+        await robot.hears("broker 1 is up")
+        await robot.puts_the_cursor_on(4)
+        await robot.press("N")
+        await robot.asked(Confirmation)
+        await robot.sees("New replicas for 2 partitions in place of broker 4?", "[ Move ]")
+        await robot.confirms("2", "its host burned down")
+        await robot.idle()
+        await robot.hears("2 partitions: 2 moved")
+    assert with_replica_on(cluster, 4) == set()
+    await asyncio.to_thread(wait_until, lambda: full_strength(cluster), "every replica in sync")
+    (lines,) = [run for run in records(tmp_path) if any(line.get("kind") == "before" for line in run)]
+    assert lines[0]["reason"] == "its host burned down"
+    for number, values in enumerate(sent):
+        read = {record.value for record in cluster.client.consume(TOPIC, number)}
+        assert read.issuperset(values), "nothing is lost"
 
 
 def start(console: CommandRunner, *words: str) -> subprocess.Popen[str]:
