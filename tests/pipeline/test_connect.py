@@ -16,11 +16,14 @@ from typing import Any
 
 import pytest
 
+from pipeline import spark_python
 from pipeline.delta_jars import delta_jars
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.spark_session import SparkSettings, configuration
 from pipeline.storage import storage_path
+from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.pipeline.partition_histories import Diary, broker_row, offline, partition
+from tests.pipeline.small_data import SMALL_DATA
 from tests.pipeline.test_fixes import in_one_rack
 from tests.pipeline.watched_logs import ONCE, expected_rows, written_logs, written_rows
 from tests.shipped_metadata_logs import append_incidents
@@ -37,7 +40,7 @@ def _environment() -> dict[str, str]:
     return os.environ | {
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
+        "PYTHONPATH": os.pathsep.join((str(ROOT), *spark_python.__path__, os.environ.get("PYTHONPATH", ""))),
     }
 
 
@@ -48,10 +51,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     options = configuration(SparkSettings("local[2]"), under_submit=False, jars=delta_jars())
-    options |= {
+    options |= SMALL_DATA | {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
-        "spark.sql.shuffle.partitions": "4",
         # As somebody else's server has it.
         "spark.sql.session.timeZone": "Asia/Tokyo",
     }
@@ -61,6 +63,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         subprocess.Popen(
             [
                 str(Path(sys.executable).with_name("spark-submit")),
+                *("--driver-java-options", BRIEF_JAVA),
                 *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
                 *words,
                 "spark-internal",
