@@ -92,23 +92,29 @@ screenshots: $(VENV)/.dev java
 # tests/live is in one of the two live lanes; a third one, and its cluster, would take the cores from the others.
 SECOND_LANE := test_advice* test_cli_recovery* test_heal* test_quorum* test_rescue* test_restore* test_side_by_side* test_wire*
 LANES := lane-here lane-screens lane-live-1 lane-live-2 lane-lint
-LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/spark.log $(VENV)/lint.log
+LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/spark-1.log $(VENV)/spark-2.log $(VENV)/lint.log
 LIVE_TESTS := tests/live
 SCREENS := tests/console tests/wire
 UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
+SPARK_TESTS := tests/pipeline
+# Half of Spark's tests: it leaves a core idle where they run alone.
+SECOND_SPARK := test_connect* test_processes* test_submit* test_watch*
 test: $(VENV)/.dev java tmux
 	@rm -f $(LANE_LOGS)
 	@echo "lint and tests run side by side; the output of all but one goes to $(LANE_LOGS) and is shown at the end" >&2
 	@status=0; $(MAKE) --no-print-directory --keep-going -j$(words $(LANES)) $(LANES) || status=$$?; \
 	    cat $(LANE_LOGS); exit $$status
 
-# Spark comes after the lane that ends first: beside all the others its Python workers can be too slow to connect.
+# Spark comes after the lanes that end first: beside all the others its Python workers can be too slow to connect.
 lane-here:
 	@status=0; $(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)" || status=$$?; \
-	    $(MAKE) --no-print-directory spark > $(VENV)/spark.log 2>&1 || status=$$?; exit $$status
+	    $(MAKE) --no-print-directory spark > $(VENV)/spark-1.log 2>&1 \
+	    SPARK_TESTS="tests/pipeline $(SECOND_SPARK:%=--ignore-glob='*/%.py')" || status=$$?; exit $$status
 
 lane-screens:
-	@$(MAKE) --no-print-directory unit UNIT_TESTS="$(SCREENS)" > $(VENV)/screens.log 2>&1
+	@status=0; $(MAKE) --no-print-directory unit UNIT_TESTS="$(SCREENS)" > $(VENV)/screens.log 2>&1 || status=$$?; \
+	    $(MAKE) --no-print-directory spark > $(VENV)/spark-2.log 2>&1 \
+	    SPARK_TESTS="$(wildcard $(SECOND_SPARK:%=tests/pipeline/%.py))" || status=$$?; exit $$status
 
 lane-live-1:
 	@$(MAKE) --no-print-directory live > $(VENV)/live-1.log 2>&1 \
@@ -132,7 +138,7 @@ unit: $(VENV)/.dev java tmux
 
 # In its own process: a Spark session takes over the signals of its process.
 spark: $(VENV)/.dev java
-	$(BIN)/python -m pytest tests/pipeline $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(SPARK_TESTS) $(PYTEST_ARGS)
 
 live: $(VENV)/.dev java
 	$(BIN)/python -m pytest $(LIVE_TESTS) $(PYTEST_ARGS)
