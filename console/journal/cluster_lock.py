@@ -71,7 +71,7 @@ class ClusterLock:
                 _own(owner, holder, access)
             os.truncate(descriptor, 0)
             os.write(descriptor, json.dumps(holder).encode())
-        except JournalLocked:
+        except JournalError:
             os.close(descriptor)
             raise
         except OSError as error:
@@ -98,9 +98,12 @@ class ClusterLock:
 
 
 def _own(path: Path, holder: Mapping[str, object], access: StateAccess) -> None:
-    """Creates the owner file; the caller has the lock of this host. Raises JournalLocked, OSError."""
+    """Creates the owner file; the caller has the lock of this host. Raises JournalLocked, JournalError, OSError."""
     try:
         descriptor = make_file(path, os.O_WRONLY | os.O_EXCL, access)
+    except PermissionError as error:
+        # EACCES of flock means that another run has the lock; here it is a missing right.
+        raise JournalError(f"{path}: cannot be created: {error.strerror}; nothing was sent") from None
     except FileExistsError:
         left = _owner(path)
         if left is None or left.host != holder["host"]:

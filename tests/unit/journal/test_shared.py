@@ -183,5 +183,21 @@ def test_two_users_see_each_others_runs_and_exclude_each_other(root: Path) -> No
     assert [told.run_id for told in read_runs(CLUSTER, root)] == ["run-1", "run-2", "run-4"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to become other users")
+def test_a_user_who_may_not_write_there_is_not_told_of_another_run(root: Path) -> None:
+    as_user(10_001, lambda: journal(root).close())
+    for directory in (root, cluster_directory(CLUSTER, root)):
+        directory.chmod(0o2750)
+
+    def second() -> None:
+        with pytest.raises(
+            JournalError, match=r"lock.owner: cannot be created: Permission denied"
+        ) as refused:
+            journal(root, "run-2")
+        assert not isinstance(refused.value, JournalLocked)
+
+    as_user(10_002, second)
+
+
 def test_what_is_shared_is_told_apart_from_what_is_not(root: Path) -> None:
     assert access_of(root) == SHARED
