@@ -89,8 +89,10 @@ def failure_text(result: Result) -> str:
         parts.append(election.detail)
     if result.lost_offsets and state is not None:
         parts.append(f"{state.gap} offsets below the planned log end were overwritten")
-    if not election.restored:
-        parts.append("its assignment order is not restored: run ktriage resume")
+    if not election.restored and not election.detail:
+        parts.append("its assignment order is not restored")
+    if not election.restored or election.in_doubt:
+        parts.append("run ktriage resume")
     return "; ".join(parts)
 
 

@@ -16,7 +16,7 @@ from backends.base.answers import Election, Outcome, Partitions, SurveyRequest, 
 from backends.base.protocol import Progress
 from console.errors import NotDone
 from console.journal.journal import _LineFile
-from console.operations.elections.election_batches import Result
+from console.operations.elections.election_batches import Result, failure_text
 from console.operations.elections.loss_consent import LossConsent
 from recovery.plan import election_requests
 from recovery.plan.values import PlanRow
@@ -54,6 +54,25 @@ def test_an_election_whose_answer_never_came_is_a_success_where_its_leader_is_se
     assert ended.status == 1
     told = {row["partition"]: row["outcome"] for row in json.loads(ended.out)["elections"]}
     assert told == {0: "elected", 1: "failed"}
+
+
+LED = Election(tp(0), Outcome.ELECTED, 2, 5, "that write may come")
+
+
+@pytest.mark.parametrize(
+    ("election", "said"),
+    [
+        (LED._replace(restored=False), "elected; led by 2; that write may come; run ktriage resume"),
+        (
+            LED._replace(restored=False, detail=""),
+            "elected; led by 2; its assignment order is not restored; run ktriage resume",
+        ),
+        (LED._replace(in_doubt=True), "elected; led by 2; that write may come; run ktriage resume"),
+    ],
+    ids=["with its reason", "without one", "in doubt"],
+)
+def test_a_row_that_is_not_finished_says_so_once(election: Election, said: str) -> None:
+    assert failure_text(Result(plan_row(offline("orders", 0), ALL, {1: (2, 100)}), election, None)) == said
 
 
 def test_a_stale_plan_is_status_4_and_nothing_is_applied(call: Caller) -> None:
@@ -225,6 +244,7 @@ def test_an_unclean_election_of_all_is_held_for_exactly_those_that_were_counted(
     ended = typing(tmp_path, command_line("ktriage", *words), "1")
     assert ended.status == 0, str(ended)
     assert "each of the 1 offline partitions" in ended.err
+    assert "which records these elections cut off is not known" in ended.err
     told = invoke(tmp_path, "ktriage", "journal", *simulated, "--output", "json")
     (asked,) = [
         e for run in json.loads(told.out)["runs"] for e in run["events"] if e.get("action") == "elect"
