@@ -17,6 +17,7 @@ from pipeline.watch.incident_rows import METADATA_EVENTS, METADATA_INCIDENTS, ev
 from recovery.metadata_log.incident_fold import FoldState, IncidentFold
 from recovery.metadata_log.log_changes import MetadataLogRecord
 from recovery.metadata_log.record_codec import encode
+from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.shipped_metadata_logs import BEGAN_MS, LogWriter, append_incidents, topics
 from tests.unit.cli.command_process import command_line, environment
 
@@ -79,7 +80,9 @@ def watching(root: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         command_line("ktriage", "pipeline", "watch", *ONCE, *words),
         cwd=root,
-        env=environment(root, XDG_CACHE_HOME=str(Path("~/.cache").expanduser())),
+        env=environment(
+            root, XDG_CACHE_HOME=str(Path("~/.cache").expanduser()), SPARK_SUBMIT_OPTS=BRIEF_JAVA
+        ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
