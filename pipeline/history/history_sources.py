@@ -14,7 +14,7 @@ from pipeline.history.earlier_run import EarlierRun, find_earlier_run, since_tex
 from pipeline.history.timeline import SnapshotTimeline, broken_off, timeline, usable
 from pipeline.snapshot.catalog import BrokenObservation, checked_roots, read_catalog, snapshots
 from pipeline.snapshot.observation import Observation, SnapshotKind
-from pipeline.snapshot.state_sources import RefusedSnapshot
+from pipeline.snapshot.state_sources import RefusedSnapshot, at_most, rows_are_gone
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinition
@@ -130,10 +130,8 @@ class HistorySources:
         table = opened(root, definition)
         for file in data_files(root, definition, table) if table is not None else ():
             names = unread.get((file.partition["cluster_id"], file.partition["day"]), [])
-            begin = 0 if file.first is None else bisect_left(names, file.first)
-            end = len(names) if file.last is None else bisect_right(names, file.last)
-            if begin < end:
-                yield FileRead(file, definition, file.partition["cluster_id"], tuple(names[begin:end]))
+            if found := names[_range_in(names, file)]:
+                yield FileRead(file, definition, file.partition["cluster_id"], tuple(found))
 
     @property
     def files(self) -> list[DataFile]:
@@ -194,6 +192,7 @@ def find_history(
     for catalog in checked_roots(roots, partial(read_catalog, cluster_ids=cluster_ids)):
         refused += [_refused(one) for one in catalog.broken]
         damaged += [one.file for one in catalog.broken if one.file]
+        files = _files_by_cluster(catalog.root)
         for cluster_id in catalog.clusters:
             observations = usable(catalog, cluster_id, since)
             unreadable = frozenset(one.snapshot for one in catalog.broken if one.cluster_id == cluster_id)
@@ -202,7 +201,11 @@ def find_history(
             else:
                 missing = broken_off(catalog.clusters[cluster_id], observations, unreadable)
                 refused += [_refused(one) for one in missing]
-            clusters[cluster_id] = _cluster(cluster_id, catalog.root, observations, unreadable)
+            gone = _without_rows(observations, files.get(cluster_id, ()))
+            refused += gone
+            names = frozenset(one.snapshot for one in gone)
+            left = [one for one in observations if one.snapshot not in names]
+            clusters[cluster_id] = _cluster(cluster_id, catalog.root, left, unreadable | names)
     unknown = [one for one in cluster_ids if one not in clusters]
     if unknown:
         raise PipelineError(f"there is no snapshot of cluster {', '.join(unknown)}")
@@ -210,6 +213,39 @@ def find_history(
     if earlier is not None:
         clusters = {name: _continued(name, one, earlier) for name, one in clusters.items()}
     return _checked(HistorySources(clusters, tuple(refused), tuple(damaged), since, earlier))
+
+
+def _files_by_cluster(root: StoragePath) -> Mapping[str, list[DataFile]]:
+    found: dict[str, list[DataFile]] = {}
+    table = opened(root, PARTITION_STATES)
+    for file in data_files(root, PARTITION_STATES, table) if table is not None else ():
+        found.setdefault(file.partition["cluster_id"], []).append(file)
+    return found
+
+
+def _without_rows(observations: Sequence[Observation], files: Sequence[DataFile]) -> list[RefusedSnapshot]:
+    """Those that wrote more rows than the files can have of them."""
+    names: dict[date, list[str]] = {}
+    for one in observations:
+        if one.changed:
+            names.setdefault(one.day, []).append(one.snapshot)
+    for of_day in names.values():
+        of_day.sort()
+    holding: dict[str, list[DataFile]] = {}
+    for file in files:
+        of_day = names.get(file.partition["day"], [])
+        for name in of_day[_range_in(of_day, file)]:
+            holding.setdefault(name, []).append(file)
+    found = ((one, at_most(holding.get(one.snapshot, ()))) for one in observations)
+    return [rows_are_gone(one, int(rows)) for one, rows in found if rows < one.changed]
+
+
+def _range_in(names: Sequence[str], file: DataFile) -> slice:
+    """Which of the ascending names of snapshots may have rows in the file."""
+    return slice(
+        0 if file.first is None else bisect_left(names, file.first),
+        len(names) if file.last is None else bisect_right(names, file.last),
+    )
 
 
 def _refused(broken: BrokenObservation) -> RefusedSnapshot:

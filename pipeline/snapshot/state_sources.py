@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -157,13 +158,27 @@ def _files_by_day(root: StoragePath) -> _FilesByDay:
 
 def _with_files(chain: Chain, files: Sequence[DataFile]) -> ClusterFiles | RefusedSnapshot:
     for observation in chain.observations:
-        if observation.changed and not _overlapping(files, observation, observation):
-            name = observation.snapshot
-            reason = f"the rows of {name} are missing in {PARTITION_STATES.name}"
-            return RefusedSnapshot(observation.cluster_id, name, reason, observation.changed)
+        found = at_most(_overlapping(files, observation, observation))
+        if found < observation.changed:
+            return rows_are_gone(observation, int(found))
     written = [one for one in chain.changes if one.changed]
     changes = _overlapping(files, written[0], written[-1]) if written else ()
     return ClusterFiles(chain, _overlapping(files, chain.full, chain.full), changes)
+
+
+def at_most(files: Iterable[DataFile]) -> float:
+    """So many rows of a snapshot can be in these files; infinite if the log does not tell how many they have."""
+    counts: list[int | None] = [file.rows for file in files]  # null for a file of a writer without statistics
+    return sum(math.inf if count is None else count for count in counts)
+
+
+def rows_are_gone(observation: Observation, found: int) -> RefusedSnapshot:
+    """The refusal of a snapshot that wrote more rows than the table can have of it: what they said is lost."""
+    name, written = observation.snapshot, observation.changed
+    what = f"the rows of {name} are missing"
+    if found:
+        what = f"at most {found:,} of the {written:,} rows of {name} are left"
+    return RefusedSnapshot(observation.cluster_id, name, f"{what} in {PARTITION_STATES.name}", written)
 
 
 def _overlapping(files: Sequence[DataFile], first: Observation, last: Observation) -> tuple[DataFile, ...]:

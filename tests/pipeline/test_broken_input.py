@@ -24,6 +24,7 @@ from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.snapshot.state_sources import find
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath, storage_path
+from pipeline.tables.delta_table import opened
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, PLANS
 from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing, Survey
 from recovery.plan.values import Plan
@@ -254,6 +255,21 @@ def test_a_snapshot_whose_rows_are_gone_takes_its_cluster_out_and_no_other(tmp_p
     sources = find([diary.root])
     assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
     assert sources.refused[0].reason == f"the rows of {lost.snapshot} are missing in partition_states"
+
+
+def test_a_snapshot_of_which_rows_are_gone_takes_its_cluster_out_and_no_other(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    write(root, "whole", [offline(0)])
+    whole = write(root, "torn", [offline(0), offline(1), offline(2)])
+    table = opened(root, PARTITION_STATES)
+    assert (
+        table is not None and table.delete("cluster_id = 'torn' AND partition > 0")["num_deleted_rows"] == 2
+    )
+    sources = find([root])
+    assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
+    assert [(one.cluster_id, one.reason) for one in sources.refused] == [
+        ("torn", f"at most 1 of the 3 rows of {whole.snapshot} are left in partition_states")
+    ]
 
 
 def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(

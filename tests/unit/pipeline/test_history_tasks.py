@@ -22,8 +22,8 @@ from pipeline.history.history_tasks import HistoryTasks
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.storage import storage_path
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, INCIDENTS
-from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
-from tests.pipeline.partition_histories import Diary, minute_of, offline, partition
+from pipeline.tables.schemas import PARTITION_STATES, QUARANTINED_ROWS, TableDefinition
+from tests.pipeline.partition_histories import Diary, forget, minute_of, offline, partition
 from tests.pipeline.random_history import RandomHistory
 from tests.pipeline.scalar_history import scalar_incidents
 from tests.repetitions import repetitions
@@ -110,6 +110,22 @@ def test_only_an_action_during_an_offline_incident_ended_it(tmp_path: Path) -> N
     acts = [("c", "orders", n, minute_of(at), who, "elect") for n in (0, 1) for at, who in times]
     rows = rows_in(found_in(find_history([diary.root]), acts), INCIDENTS)
     assert {row["kind"]: row["who"] for row in rows} == {"offline": "last", "under min ISR": None}
+
+
+def test_changes_whose_rows_are_gone_are_a_gap_and_no_incident_goes_on_over_it(tmp_path: Path) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [offline(0)])
+    diary.write(1, [], kind=SnapshotKind.CHANGES)
+    lost = diary.write(2, [partition(0)], kind=SnapshotKind.CHANGES)
+    diary.write(3, [], kind=SnapshotKind.CHANGES)
+    forget(diary.root, lost, PARTITION_STATES)
+    sources = find_history([diary.root])
+    (incident,) = rows_in(found_in(sources), INCIDENTS)
+    assert (incident["outcome"], incident["at_least_s"]) == ("unknown", 60.0)
+    assert [(one.snapshot, one.reason) for one in sources.refused] == [
+        (lost.snapshot, f"the rows of {lost.snapshot} are missing in partition_states")
+    ]
+    assert sources.summary["gaps"] == {"c": 1}
 
 
 def test_each_copy_of_a_partition_is_counted_wherever_it_was_read(tmp_path: Path) -> None:
