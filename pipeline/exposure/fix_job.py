@@ -92,7 +92,8 @@ def summarise(
         return {
             "kinds": _collected(kinds.orderBy("cluster_id", "kind", "saves")),
             "failures": _collected(counted.orderBy("cluster_id", "rank")),
-            "fixes": _collected(listed.orderBy("cluster_id", f.desc("kind"), "rank")),
+            # In the order in which they are carried out: settings are changed before replicas are copied.
+            "fixes": _collected(listed.orderBy("cluster_id", ~settings, "rank")),
             "reasons": _collected(reasons.orderBy("cluster_id", f.desc("count"))),
             "refused": [refused._asdict() for refused in sources.refused],
             "quarantined": flaws,

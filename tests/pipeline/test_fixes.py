@@ -8,7 +8,7 @@ from typing import Any
 
 from console.cli.pipeline.run_fixes import written
 from pipeline.exposure import fix_job
-from pipeline.exposure.fix_choice import FixLimits
+from pipeline.exposure.fix_choice import FixLimits, parsed_tiers
 from pipeline.results import JobResult, RunTarget, commit
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.snapshot.state_sources import find
@@ -55,3 +55,24 @@ def test_each_cluster_gets_its_fixes_and_a_file_for_kafkas_tool(spark: Any, tmp_
     told = json.loads(files.reassignment.read_text())
     assert told["version"] == 1
     assert [(row["partition"], row["replicas"]) for row in told["partitions"]] == [(0, [1, 3]), (1, [1, 3])]
+
+
+def test_the_first_fixes_are_listed_in_the_order_in_which_they_are_carried_out(
+    spark: Any, tmp_path: Path
+) -> None:
+    root = storage_path(str(tmp_path / "lake"))
+    spread = partition(0, topic="spread", assignment=(1, 3, 4), min_isr=1)
+    single = partition(0, topic="single", assignment=(1,), min_isr=1)
+    beside = partition(
+        1, topic="single", assignment=(1, 3), min_isr=1
+    )  # so that its min.insync.replicas is known
+    rows = [spread, single, beside, *(partition(n, assignment=(1, 2), min_isr=1) for n in range(2))]
+    Diary(root).write(0, rows, brokers=brokers("aabc"))
+    limits = FixLimits(tiers=parsed_tiers(["single=10"]))
+    summary = fix_job.outcome(spark, find([root]), RunTarget(root / "out", "run"), limits).summary
+    assert [(row["kind"], row["topic"], row["partition"]) for row in summary["fixes"]] == [
+        ("min ISR", "spread", None),
+        ("extra replica", "single", 0),
+        ("move", "orders", 0),
+        ("move", "orders", 1),
+    ]
