@@ -18,13 +18,14 @@ def exposure_parts(result: JobResult, rows: int) -> Iterator[ResultPart]:
     yield from (f"counted as if {what}" for what in what_if_from(result.asked.get("what_if", {})).assumed)
     yield from fleet_parts(summary.get("fleet", ()), rows)
     answers = summary.get("what_if", ())
+    yield from _unasked(result.asked, answers)
     for cluster_id in dict.fromkeys(row["cluster_id"] for row in answers):
         mine = [row for row in answers if row["cluster_id"] == cluster_id]
         yield ResultTable(f"{cluster_id}: what if", _EXPOSED, list(_exposed(mine, "kind")))
         yield from _acknowledged(cluster_id, "what if", mine)
     for cluster_id in sorted({row["cluster_id"] for row in summary["worst"]}):
         mine = [row for row in summary["worst"] if row["cluster_id"] == cluster_id]
-        for together, title in ((1, "one failure"), (2, "two at once that share a partition")):
+        for together, title in ((1, "one failure"), (2, "two at once: partitions that are on both")):
             found = [row for row in mine if row["together"] == together]
             if found:
                 yield ResultTable(
@@ -40,6 +41,21 @@ def exposure_parts(result: JobResult, rows: int) -> Iterator[ResultPart]:
         ]
         yield ResultTable(f"{cluster_id}: topics", ("topic", *_EXPOSED[1:]), list(_exposed(topics, "kind")))
 
+
+def _unasked(asked: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The questions that have no answer for a cluster, because it has nothing of what is lost."""
+    answered = {(row["cluster_id"], row["failed"][0]) for row in answers}
+    for text in what_if_from(asked.get("what_if", {})).questions:
+        without = [name for name in asked["clusters"] if (name, text) not in answered]
+        if without:
+            names = ", ".join(without[:NAMED]) + (
+                f" and {len(without) - NAMED:,} more" * (len(without) > NAMED)
+            )
+            yield f"{text}: nothing of this is in cluster{'s' * (len(without) > 1)} {names}"
+
+
+NAMED = 5
+"""So many clusters are named in a sentence."""
 
 _EXPOSED = (
     "what",
@@ -61,7 +77,7 @@ def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[ResultRo
     for row in found:
         yield (
             row[name],
-            " + ".join(row["failed"]),
+            _failed(row),
             f"{row['partitions']:,}",
             f"{row['offline']:,}",
             Share(row["offline"], most, 10),
@@ -87,7 +103,7 @@ def _acknowledged(cluster_id: str, title: str, found: Sequence[Mapping[str, Any]
             [
                 (
                     row["kind"],
-                    " + ".join(row["failed"]),
+                    _failed(row),
                     f"{row['offline']:,}",
                     f"{row['acknowledged_at_risk']:,}",
                     Share(row["acknowledged_at_risk"], most, 10),
@@ -97,6 +113,12 @@ def _acknowledged(cluster_id: str, title: str, found: Sequence[Mapping[str, Any]
                 for row in rows
             ],
         )
+
+
+def _failed(row: Mapping[str, Any]) -> str:
+    """What fails, and what of it this cluster does not have."""
+    lacks = row.get("lacks")
+    return " + ".join(row["failed"]) + (f" (no {', no '.join(lacks)} here)" if lacks else "")
 
 
 def _count(row: Mapping[str, Any], name: str) -> str:
@@ -131,7 +153,7 @@ _FLEET = (
     "partitions",
     "offline now",
     "worst failure",
-    "records at risk",
+    "with records at risk",
     "",
     "offline",
     "under min ISR",

@@ -7,6 +7,7 @@ one aggregation adds the counts.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.exposure.cluster_brokers import brokers_of
@@ -32,21 +33,24 @@ PART = 250_000
 """Partitions for which one task adds up the counts."""
 
 
-def _racks_of_brokers(sources: Sources, what_if: WhatIf) -> str:
-    """The racks of every cluster's brokers, as JSON: a list of (broker, rack) by cluster. Raises PipelineError for
-    a question about something that no cluster has.
-    """
-    racks: dict[str, list[tuple[int, str]]] = {}
-    known: dict[str, set[str]] = {kind: set() for kind in ("broker", "rack", "log dir")}
-    for name, brokers in brokers_of(sources).items():
-        for broker in brokers:
-            known["broker"].add(str(broker["id"]))
-            known["log dir"] |= {f"{broker['id']}:{one['path']}" for one in broker["log_dirs"] or ()}
-            if broker["rack"] is not None:
-                known["rack"].add(broker["rack"])
-                racks.setdefault(name, []).append((broker["id"], broker["rack"]))
-    check_names(what_if, known)
-    return json.dumps(racks)
+def _names_of(brokers: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """What can fail in a cluster, by kind of failure."""
+    return {
+        "broker": {str(broker["id"]) for broker in brokers},
+        "rack": {broker["rack"] for broker in brokers if broker["rack"] is not None},
+        "log dir": {
+            f"{broker['id']}:{one['path']}" for broker in brokers for one in broker["log_dirs"] or ()
+        },
+    }
+
+
+def _racks_of(brokers: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The racks of every cluster's brokers, as JSON: a list of (broker, rack) by cluster."""
+    racks = {
+        name: [(broker["id"], broker["rack"]) for broker in mine if broker["rack"] is not None]
+        for name, mine in brokers.items()
+    }
+    return json.dumps({name: mine for name, mine in racks.items() if mine})
 
 
 def outcome(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED) -> JobOutput:
@@ -60,15 +64,20 @@ def outcome(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = N
 
 
 def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED) -> dict[str, Any]:
-    """Writes the counts by failure, by topic and broker, and of broken rows; returns the summary."""
+    """Writes the counts by failure, by topic and broker, and of broken rows; returns the summary. Raises
+    PipelineError for a question about something that no cluster has.
+    """
     from pipeline.exposure.exposure_tasks import ExposureTasks  # noqa: PLC0415  # needs an extra
     from pipeline.repeated_partitions import duplicates_of  # noqa: PLC0415
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
     twice = duplicates_of(spark, sources)
+    brokers = brokers_of(sources)
+    names = {name: _names_of(mine) for name, mine in brokers.items()}
+    check_names(what_if, names.values())
     parts = 1 + sum(chain.newest.partitions for chain in sources.chains) // PART
     options = {
-        "racks": _racks_of_brokers(sources, what_if),
+        "racks": _racks_of(brokers),
         "what_if": json.dumps(what_if.asked),
         "parts": str(parts),
     }
@@ -88,7 +97,7 @@ def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHI
         return {
             "fleet": fleet,
             **found.worst(total, [row["cluster_id"] for row in fleet[:DETAILED]]),
-            "what_if": found.answered(what_if, [chain.full.cluster_id for chain in sources.chains]),
+            "what_if": found.answered(what_if, names),
             "refused": [refused._asdict() for refused in sources.refused],
             "quarantined": flaws,
         }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pipeline.exposure.failure_counts import TOPIC
 from pipeline.exposure.fleet import COUNTED, DETAILED
 from pipeline.exposure.merged_counts import WORST, WORST_FIRST
-from pipeline.exposure.what_if import WHAT_IF, WhatIf
+from pipeline.exposure.what_if import WHAT_IF, WhatIf, said
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import quarantined_counts
 from pipeline.tables.schemas import EFFECTS
@@ -64,20 +64,26 @@ class SummaryRows(NamedTuple):
         failures.sort(key=lambda row: (row["cluster_id"], row["together"], row["kind"], row["place"]))
         return {"worst": failures, "topics": _worst_topics([row for row in rows if row["kind"] == TOPIC])}
 
-    def answered(self, what_if: WhatIf, clusters: Collection[str]) -> list[_Row]:
-        """The answer for each question and cluster. Without a row, no partition with a leader is on what is
-        lost.
+    def answered(self, what_if: WhatIf, names: Mapping[str, Mapping[str, Collection[str]]]) -> list[_Row]:
+        """The answer for each question and cluster; ``names``: what each cluster has, by kind of failure.
+        ``lacks``: what is asked about and the cluster does not have. One that has nothing of it has no answer: 0
+        would be a promise. Else, without a row, no partition with a leader is on what is lost.
         """
         found = {
             (row["cluster_id"], row["failed"][0]): _values(row, "kind", "failed") | {"together": 1}
             for row in self.answers
         }
         nothing = {"kind": WHAT_IF, "together": 1} | dict.fromkeys(EFFECTS, 0)
-        return [
-            found.get((name, text), nothing | {"cluster_id": name, "failed": [text]})
-            for name in sorted(clusters)
-            for text in what_if.questions
-        ]
+        answers: list[_Row] = []
+        for name in sorted(names):
+            for text, parts in what_if.questions.items():
+                lacks = [said(*part) for part in parts if part[1] not in names[name][part[0]]]
+                row = found.get((name, text))
+                if row is None and len(lacks) < len(parts):
+                    row = nothing | {"cluster_id": name, "failed": [text]}
+                if row is not None:
+                    answers.append({**row, "lacks": lacks})
+        return answers
 
 
 def quarantined(broken: Sequence[tuple[str, str, int]], twice: Any | None) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ ISR, and the ELR on or off.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipeline.errors import PipelineError
@@ -44,10 +44,11 @@ class WhatIf(NamedTuple):
         return ",".join(f"drain={broker}" for broker in self.drained)
 
     @property
-    def questions(self) -> tuple[str, ...]:
-        """Every question that gets an answer, in order."""
-        drain = (self.drain_text,) if self.drained else ()
-        return (*drain, *(loss.text for loss in self.losses))
+    def questions(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """What is lost in each question that gets an answer, in order."""
+        drain = tuple(("broker", str(broker)) for broker in self.drained)
+        first = {self.drain_text: drain} if drain else {}
+        return first | {loss.text: loss.parts for loss in self.losses}
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -106,15 +107,20 @@ def _parsed(text: str) -> FailedTogether:
     return FailedTogether(text, tuple(parts))
 
 
-def check_names(what_if: WhatIf, known: Mapping[str, set[str]]) -> None:
+def said(kind: str, name: str) -> str:
+    """What is lost, as in a question: ``broker=7``."""
+    return f"{next(word for word, its_kind in KINDS.items() if its_kind == kind)}={name}"
+
+
+def check_names(what_if: WhatIf, clusters: Collection[Mapping[str, Collection[str]]]) -> None:
     """Raises PipelineError for a name that no cluster has: a typo must not look like a harmless failure.
 
-    ``known``: the names by kind of failure.
+    ``clusters``: the names of each, by kind of failure.
     """
-    words = {kind: word for word, kind in KINDS.items()}
     drained = ((f"--drain {broker}", "broker", str(broker)) for broker in what_if.drained)
     lost = ((f"--lose {loss.text!r}", *part) for loss in what_if.losses for part in loss.parts)
     for option, kind, name in (*drained, *lost):
-        if name not in known[kind]:
-            there = ", ".join(sorted(known[kind])[:20]) or "none"
-            raise PipelineError(f"{option}: no cluster here has {words[kind]}={name}; there are {there}")
+        if not any(name in names[kind] for names in clusters):
+            known = sorted({one for names in clusters for one in names[kind]})
+            there = ", ".join(known[:20]) or "none"
+            raise PipelineError(f"{option}: no cluster here has {said(kind, name)}; there are {there}")

@@ -64,7 +64,7 @@ _NOT_COUNTED = "one of the results is of an earlier version, which did not count
 _HEADS = {
     "offline": "offline before",
     "under_min_isr": "under min ISR before",
-    "acknowledged_at_risk": "records at risk before",
+    "acknowledged_at_risk": "with records at risk before",
 }
 
 

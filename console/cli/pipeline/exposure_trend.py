@@ -70,7 +70,7 @@ def show_trend(
 def _lines(trend: ExposureTrend, rows: int) -> Iterator[str]:
     if trend.other:
         yield f"{counted(trend.other, 'run')} left out: they assume something else, or do not count by cluster"
-    heads = ("run", "clusters", "offline now", "records at risk", "offline", "under min ISR")
+    heads = ("run", "clusters", "offline now", "with records at risk", "offline", "under min ISR")
     points = trend.points[-rows:] if rows else trend.points
     lines = [
         (f"{point.made_at:%Y-%m-%d %H:%M}", *(f"{value:,}" for value in point[1:]))
@@ -81,7 +81,7 @@ def _lines(trend: ExposureTrend, rows: int) -> Iterator[str]:
         "id",
         "offline now",
         "more",
-        "records at risk",
+        "with records at risk",
         "more",
         "offline",
         "more",

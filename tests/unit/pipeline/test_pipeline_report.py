@@ -72,10 +72,13 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "exposure": (
         {
             "clusters": {"c": ["s"]},
-            "what_if": {"lose": ["rack=b,broker=7"], "min_isr": 1, "drain": [3, 4], "elr": False},
+            "what_if": {"lose": ["rack=b,broker=7", "rack=z"], "min_isr": 1, "drain": [3, 4], "elr": False},
         },
         {
-            "what_if": [EXPOSED | {"kind": "what if", "failed": ["rack=b,broker=7"], "together": 1}],
+            "what_if": [
+                EXPOSED
+                | {"kind": "what if", "failed": ["rack=b,broker=7"], "together": 1, "lacks": ["broker=7"]}
+            ],
             "worst": [
                 EXPOSED | {"kind": "rack", "failed": ["a"], "together": 1},
                 EXPOSED | {"kind": "broker", "failed": ["1", "2"], "together": 2},
@@ -88,7 +91,9 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
             "as if min ISR of every topic were 1",
             "as if brokers 3 and 4 were shut down before anything fails",
             "as if the ELR were off",
-            "two at once that share a partition: acknowledged records of the partitions that go offline",
+            "rack=b,broker=7 (no broker=7 here)",
+            "rack=z: nothing of this is in cluster c",
+            "two at once: partitions that are on both: acknowledged records of the partitions that go offline",
             "only outside the ISR",
             "rack=b,broker=7",
             "one failure",

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import PipelineError
+from pipeline.exposure.exposure_summary import SummaryRows
 from pipeline.exposure.failure_counts import FailureCounts
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, check_names, parsed_losses
 from pipeline.snapshot.survey_columns import batch_of
@@ -44,11 +45,14 @@ def test_with_a_lower_min_isr_the_same_failure_leaves_more_writable() -> None:
 @pytest.mark.parametrize("text", ["", "broker", "broker=", "7", "host=7", "host=7,rack=b"])
 def test_a_question_that_names_nothing_is_refused(text: str) -> None:
     with pytest.raises(PipelineError, match="give what fails together, such as broker=7"):
-        check_names(WhatIf(parsed_losses([text])), {"broker": {"7"}, "rack": {"b"}, "log dir": set()})
+        check_names(WhatIf(parsed_losses([text])), [{"broker": {"7"}, "rack": {"b"}, "log dir": set()}])
 
 
 def test_a_typo_does_not_look_like_a_failure_without_effect() -> None:
-    known = {"broker": {"1", "7"}, "rack": {"b,c"}, "log dir": {"7:/kafka"}}
+    known = [
+        {"broker": {"1"}, "rack": {"b,c"}, "log dir": set[str]()},
+        {"broker": {"7"}, "rack": set[str](), "log dir": {"7:/kafka"}},
+    ]
     check_names(WhatIf(parsed_losses(["rack=b,c,broker=7", "dir=7:/kafka"])), known)
     for question, missing in (
         ("rack=b,c,broker=77", "broker=77; there are 1, 7"),
@@ -56,3 +60,19 @@ def test_a_typo_does_not_look_like_a_failure_without_effect() -> None:
     ):
         with pytest.raises(PipelineError, match=f"no cluster here has {missing}"):
             check_names(WhatIf(parsed_losses([question])), known)
+
+
+def test_a_cluster_without_what_is_lost_has_no_answer_and_one_with_a_part_of_it_says_which() -> None:
+    what_if = WhatIf(parsed_losses(["rack=a,broker=7", "broker=1"]))
+    names = {
+        "all": {"broker": {"1", "7"}, "rack": {"a"}, "log dir": set[str]()},
+        "none": {"broker": {"2"}, "rack": set[str](), "log dir": set[str]()},
+        "some": {"broker": {"1"}, "rack": {"a"}, "log dir": set[str]()},
+    }
+    told = SummaryRows([], [], [], []).answered(what_if, names)
+    assert [(row["cluster_id"], row["failed"], row["lacks"], row["offline"]) for row in told] == [
+        ("all", ["rack=a,broker=7"], [], 0),
+        ("all", ["broker=1"], [], 0),
+        ("some", ["rack=a,broker=7"], ["broker=7"], 0),
+        ("some", ["broker=1"], [], 0),
+    ]
