@@ -78,9 +78,9 @@ def take(
 
     observations = run.read(job)
     silent = sorted({broker for one in observations for broker in one.silent})
-    run.screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'plan', '--in', out, '--out', 'RESULT'))}")
     if not observations:
         return Status.PARTLY
+    run.screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'plan', '--in', out, '--out', 'RESULT'))}")
     newest = observations[-1]
     for topic in newest.hidden:
         run.screen.say(f"missing: topic {topic} is hidden from this caller (needs DESCRIBE)")

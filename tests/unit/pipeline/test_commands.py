@@ -62,6 +62,14 @@ def test_the_next_command_can_be_pasted_whatever_the_place_is_called(call: Calle
     assert again.status == 0 and "1 offline" in again.out
 
 
+def test_after_a_series_without_a_snapshot_no_job_on_it_is_the_next_command(call: Caller) -> None:
+    (call.home / "lake").mkdir()
+    (call.home / "lake" / "partition_states").write_text("in the way")
+    words = "snapshot --simulate stale-long-tail --out lake --every 60s --count 2"
+    ended = call("ktriage", *words.split())
+    assert ended.status == 1 and [line[:11] for line in ended.err.splitlines()] == ["no snapshot"] * 2
+
+
 @pytest.mark.parametrize("place", ["file", "hdfs://127.0.0.1:1/x", "nope://x/y"])
 def test_a_place_that_cannot_be_written_is_one_clear_line(call: Caller, place: str) -> None:
     (call.home / "file").write_text("in the way")
