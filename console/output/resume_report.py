@@ -77,7 +77,7 @@ def _restore_lines(restores: Sequence[OpenRestore]) -> Iterator[str]:
 
 
 def settled_lines(settled: SettledOrders) -> Iterator[str]:
-    """Counts, then every partition whose order could not be restored."""
+    """Counts, then every partition whose order could not be restored, or whose election was in doubt."""
     counts = Counter(row.fate for row in settled.rows)
     if settled.restores:
         many = counted(len(settled.restores), "restore")
@@ -90,11 +90,12 @@ def settled_lines(settled: SettledOrders) -> Iterator[str]:
         yield f"{counted(len(settled.rows), 'assignment')}: {named}"
     if settled.entries:
         yield f"{counted(settled.entries, 'request')} of earlier runs closed"
-    open_rows = settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN)
-    if open_rows:
+    told = [row for row in settled.of(OrderOutcome.ALREADY) if row.why]
+    shown = [*settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN), *told]
+    if shown:
         yield ""
         columns = (TextColumn("PARTITION"), TextColumn("ORDER"), TextColumn("WHY", below=True))
-        yield from table(columns, [(str(r.tp), str(r.fate), printable(r.why)) for r in open_rows])
+        yield from table(columns, [(str(r.tp), str(r.fate), printable(r.why)) for r in shown])
 
 
 def settled_document(settled: SettledOrders) -> Iterator[str]:

@@ -214,8 +214,13 @@ def _election_row(one: OpenElection, state: PartitionState | None, found: Partit
     tp = one.written.tp
     if state is None:
         return _missing_partition(tp, found)
-    if one.until <= now or not state.offline or state.topic_id != one.written.topic_id:
-        return Row(tp, OrderOutcome.ALREADY, "")
+    if state.topic_id != one.written.topic_id:
+        return Row(tp, OrderOutcome.ALREADY, "the topic was deleted and created again")
+    if not state.offline:
+        led = f"led by {state.leader}: the election of {one.written.leader} may have been carried out"
+        return Row(tp, OrderOutcome.ALREADY, led)
+    if one.until <= now:
+        return Row(tp, OrderOutcome.ALREADY, "nobody leads, and the election can no longer be carried out")
     return Row(tp, OrderOutcome.LEFT, _may_elect(one.until, one.written.leader), one.until)
 
 

@@ -159,6 +159,7 @@ def test_resume_waits_for_an_election_that_needed_no_new_order_and_writes_nothin
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
     assert (ended.status, backend.readings, backend.restored) == (0, 4, [])
+    assert "led by 2: the election of 2 may have been carried out" in ended.out
     assert unfinished(CLUSTER_ID).nothing
 
 
