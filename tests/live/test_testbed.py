@@ -20,7 +20,7 @@ from tests.live.resident_java import ResidentJavas
 from tests.live.started_cluster import started_cluster
 
 TOOLS_ARE_PROCESSES = True
-CLUSTER = ClusterSpec(controllers=3, log_dirs=2, racks={1: "a", 2: "b", 3: "c"})
+CLUSTER = ClusterSpec(log_dirs=2, racks={1: "a", 2: "b", 3: "c"})
 CAUGHT_UP = "The broker has caught up"
 MIN_ISR_2 = {"min.insync.replicas": "2"}
 
