@@ -16,6 +16,7 @@ from pipeline.errors import PipelineError
 from pipeline.snapshot.input_splits import cost_of_files, pack
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import DataFile, unreadable
+from pipeline.tables.schema_conversion import conformed
 
 BATCH = 20_000
 
@@ -66,24 +67,28 @@ def undecodable(spark: Any, files: Sequence[DataFile]) -> Reasons:
     from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415  # needs an extra
 
     packs = pack(files, parallelism(spark), lambda file: cost_of_files([file]))
-    named = [[(file.place.uri, file.rows) for file in one] for one in packs]
+    named = [[(file.place.uri, file.rows, file.schema) for file in one] for one in packs]
     return dict(map(tuple, answers(spark, named, _problems, _REASONS).collect()))
 
 
-def _problems(files: Sequence[tuple[str, int]]) -> Iterator[Any]:
-    found = [(uri, decoding_problem(uri, rows)) for uri, rows in files]
+def _problems(files: Sequence[tuple[str, int, pa.Schema]]) -> Iterator[Any]:
+    found = [(uri, decoding_problem(uri, rows, schema)) for uri, rows, schema in files]
     rows = [{"uri": uri, "reason": why} for uri, why in found if why]
     yield pa.RecordBatch.from_pylist(rows, _REASONS)
 
 
-def decoding_problem(uri: str, rows: int) -> str:
-    """Why the Parquet file cannot be decoded, "" if it can; ``rows``: those that the table's log says."""
+def decoding_problem(uri: str, rows: int, schema: pa.Schema) -> str:
+    """Why the Parquet file cannot be decoded into columns of ``schema``, "" if it can; ``rows``: those that the
+    table's log says.
+    """
     file = storage_path(uri)
+    found = 0
     try:
         with unreadable(file), file.open() as stream:
-            found = sum(
-                batch.num_rows for batch in pq.ParquetFile(stream).iter_batches(BATCH, use_threads=False)
-            )
+            for batch in pq.ParquetFile(stream).iter_batches(BATCH, use_threads=False):
+                # Also text that is not UTF-8.
+                batch.validate(full=True)
+                found += conformed(batch, schema).num_rows
     except PipelineError as error:
         return str(error)
     return "" if found == rows else f"{file.uri}: changed: {found:,} rows, the table's log says {rows:,}"

@@ -43,11 +43,13 @@ Result = TypeVar("Result")
 
 
 class DataFile(NamedTuple):
-    """A file of the table's current version. ``partition``: the values of the columns by which the table is
-    partitioned. ``ranges``: the smallest and the greatest value of each indexed column, if they are known.
+    """A file of the table's current version. ``schema``: the table's, as we define it. ``partition``: the values of
+    the columns by which the table is partitioned. ``ranges``: the smallest and the greatest value of each indexed
+    column, if they are known.
     """
 
     place: StoragePath
+    schema: pa.Schema
     size: int
     rows: int
     partition: Mapping[str, Any]
@@ -183,6 +185,7 @@ def data_files(root: StoragePath, definition: TableDefinition, table: DeltaTable
     return [
         DataFile(
             place / unquote(action["path"]),
+            definition.schema,
             action["size_bytes"],
             action["num_records"],
             {name: action[f"partition.{name}"] for name in definition.partition_by},

@@ -38,18 +38,26 @@ _PLAIN = {
 
 def conformed(batch: Any, schema: pa.Schema) -> Any:
     """The batch with the columns of ``schema``: what an older version did not have is null, and what it has
-    besides is left out.
+    besides is left out. Raises ArrowException, with the column's name, if it has values of another type.
     """
     if batch.schema.equals(schema):
         return batch
     names = set(batch.schema.names)
     columns = [
-        _conformed(batch[field.name], field.type)
-        if field.name in names
-        else pa.nulls(batch.num_rows, field.type)
+        _column(batch, field) if field.name in names else pa.nulls(batch.num_rows, field.type)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(batch: Any, field: pa.Field) -> Any:
+    try:
+        return _conformed(batch[field.name], field.type)
+    except pa.ArrowException as error:
+        raise pa.ArrowInvalid(f"column {field.name}: {error}") from None
+
+
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 
 def _conformed(column: Any, kind: pa.DataType) -> Any:
@@ -57,12 +65,16 @@ def _conformed(column: Any, kind: pa.DataType) -> Any:
         return column
     absent = column.is_null()
     if pa.types.is_list(kind):
+        if not any(is_list(column.type) for is_list in _LISTS):
+            raise pa.ArrowTypeError(f"its values are {column.type}, not lists")
         sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
         offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
         return pa.ListArray.from_arrays(
             offsets, _conformed(column.flatten(), kind.value_type), kind, mask=absent
         )
     if pa.types.is_struct(kind):
+        if not pa.types.is_struct(column.type):
+            raise pa.ArrowTypeError(f"its values are {column.type}, not structs")
         parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
         fields = [
             _conformed(parts[field.name], field.type)

@@ -7,10 +7,12 @@ in a run of its own, because a failed run looks at every file.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import PipelineError
@@ -218,21 +220,52 @@ def test_a_run_that_is_repeated_gives_the_same(spark: Any, tmp_path: Path) -> No
     assert planned(spark, root, "one") == planned(spark, root, "two")
 
 
-@pytest.mark.parametrize("how", ["cut", "gone"])
-def test_a_file_that_is_cut_or_gone_takes_its_cluster_out_and_no_other(
-    spark: Any, tmp_path: Path, how: str
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def lying(column: str, values: pa.Array) -> Callable[[Path], None]:
+    """Gives that column values of another type than the table's."""
+
+    def change(file: Path) -> None:
+        table = pq.read_table(file, partitioning=None)
+        pq.write_table(table.set_column(table.schema.get_field_index(column), column, values), file)
+
+    return change
+
+
+UNREADABLE: dict[str, tuple[Callable[[Path], None], str]] = {
+    "cut": (cut, "Parquet"),
+    "gone": (Path.unlink, "No such file"),
+    "directory": (directory, "is a directory"),
+    "word": (lying("leader", pa.array(["one"])), "column leader: Failed to parse string: 'one'"),
+    "words": (lying("isr", pa.array([["one"]])), "column isr: Failed to parse string: 'one'"),
+    "flat": (lying("replicas", pa.array([1])), "column replicas: its values are int64, not lists"),
+    "latin": (lying("topic", pa.array([b"\xff"])), "column topic: Invalid UTF8"),
+}
+"""What happened to the file of a cluster's rows, and what its reason has."""
+
+
+def test_a_file_that_cannot_be_read_takes_its_cluster_out_with_its_reason_and_no_other(
+    spark: Any, tmp_path: Path
 ) -> None:
     root = storage_path(str(tmp_path))
     write(root, "whole", [offline(0)])
-    file = file_of(root, write(root, "torn", [offline(0)]))
-    if how == "cut":
-        file.write_bytes(file.read_bytes()[:-20])
-    else:
-        file.unlink()
+    files = {name: file_of(root, write(root, name, [offline(0)])) for name in UNREADABLE}
+    for name, (change, _) in UNREADABLE.items():
+        change(files[name])
     told = outcome(spark, root)
-    assert [(row["cluster_id"], file.name in row["reason"]) for row in told.summary["refused"]] == [
-        ("torn", True)
-    ]
+    reasons = {row["cluster_id"]: row["reason"] for row in told.summary["refused"]}
+    assert {
+        name: (file.name in reasons[name], UNREADABLE[name][1] in reasons[name])
+        for name, file in files.items()
+    } == dict.fromkeys(UNREADABLE, (True, True)), reasons
+    assert reasons.keys() == UNREADABLE.keys()
     assert [row["cluster_id"] for row in told.summary["verdicts"]] == ["whole"]
 
 
