@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import BenchmarkError
-from benchmarks.pipeline.areas import AREAS, Asked
+from benchmarks.pipeline.areas import AREAS, MILLION, SMALL_CLUSTERS, Asked
 from benchmarks.pipeline.results_file import write_section
 
 PARTITIONS = (1, 3, 10)
@@ -29,6 +29,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="at 1 million; one at more")
     parser.add_argument("--seeds", type=int, default=20, help="of drill: incidents of each pair")
     parser.add_argument("--records", type=int, default=RECORDS, help="of watch: records of the metadata logs")
+    parser.add_argument("--partitions", type=int, default=MILLION, help="of fixes")
+    parser.add_argument("--clusters", type=int, default=SMALL_CLUSTERS, help="of small")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.areas if name not in AREAS]
     if unknown:
@@ -42,6 +44,8 @@ def main() -> int:
                 arguments.rounds,
                 arguments.seeds,
                 arguments.records,
+                arguments.partitions,
+                arguments.clusters,
             )
             try:
                 section = AREAS[name](asked)

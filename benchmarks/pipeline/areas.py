@@ -18,6 +18,7 @@ from benchmarks.pipeline.generated_fleet import (
     ONE_IN_SYNC,
     ONE_IN_SYNC_ONE_ELIGIBLE,
     GeneratedSeries,
+    crowded_rack_of,
     make_small_clusters,
 )
 from benchmarks.pipeline.process_tree import TreeFigures, measured
@@ -59,13 +60,15 @@ JOB_SECONDS = 1500
 
 
 class Asked(NamedTuple):
-    """What is measured, and how often; files go below ``directory``."""
+    """What is measured, and how often; files go below ``directory``. ``partitions``: of the fixes."""
 
     directory: Path
     millions: tuple[int, ...]
     rounds: int
     seeds: int
     records: int
+    partitions: int
+    small_clusters: int
 
 
 def plan(asked: Asked) -> Section:
@@ -128,11 +131,12 @@ def _plan_sides(asked: Asked, millions: int) -> dict[str, TreeFigures]:
 def small(asked: Asked) -> Section:
     """The plan of many small clusters beside DuckDB."""
     load, lake = load_now(), asked.directory / "lake"
-    make_small_clusters(storage_path(str(lake)), SMALL_CLUSTERS, SMALL_PARTITIONS)
+    make_small_clusters(storage_path(str(lake)), asked.small_clusters, SMALL_PARTITIONS)
     sides = {"plan": job_command("plan", lake), "DuckDB": peer_command("duckdb-plan", lake)}
     found = Sides(asked.directory, sides).measured(asked.rounds)
     check_rows(asked.directory / "out-plan-0" / "plans", found["DuckDB"])
     lines = [
+        f"{asked.small_clusters:,} clusters of {SMALL_PARTITIONS} partitions, of which one is offline.",
         *_SMALL_TEXT.strip().splitlines(),
         "",
         *FIGURES_HEAD,
@@ -142,8 +146,8 @@ def small(asked: Asked) -> Section:
     return Section("Plan of small clusters", lines, over_duckdb(found, "plan", SMALL_LIMIT), load)
 
 
-_SMALL_TEXT = f"""
-{SMALL_CLUSTERS:,} clusters of {SMALL_PARTITIONS} partitions, one of them offline; a file for each cluster.
+_SMALL_TEXT = """
+There is a file for each cluster.
 *DuckDB* chooses a leader for each partition that is offline, by two threads: no candidates, preconditions, loss
 ranges, reasons, observations or checks of rows, and no table is written.
 """
@@ -175,6 +179,35 @@ _EXPOSURE_TEXT = """
 1 M partitions with three replicas on 300 brokers in five racks, all online. *DuckDB* counts the same failures,
 pairs and topics in the same files, by two threads, in a process of its own: it checks no row, looks for no
 duplicates, and writes no table. Both find as many rows.
+"""
+
+
+def fixes(asked: Asked) -> Section:
+    """Fixes beside DuckDB's count of the partitions that need one."""
+    load, lake = load_now(), asked.directory / "lake"
+    GeneratedSeries(storage_path(str(lake)), "fleet", asked.partitions, 0.0, crowded_rack_of).full()
+    sides = {
+        "fixes": job_command("fixes", lake),
+        "DuckDB": peer_command("duckdb-fixes", lake),
+        "start of Spark alone": peer_command("start", lake),
+    }
+    found = Sides(asked.directory, sides).measured(asked.rounds)
+    check_rows(asked.directory / "out-fixes-0" / "fixes", found["DuckDB"])
+    lines = [
+        f"{asked.partitions:,} partitions with three replicas; {int(found['DuckDB'].output):,} need a fix.",
+        *_FIXES_TEXT.strip().splitlines(),
+        "",
+        *FIGURES_HEAD,
+        figures_row("fixes", found["fixes"], found["DuckDB"]),
+        *(figures_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
+    ]
+    return Section("Fixes", lines, [], load)
+
+
+_FIXES_TEXT = """
+300 brokers in five racks, of which six neighbours are in one rack. *DuckDB* only finds these partitions in the same
+files, by two threads: it chooses no broker, puts no fix in an order, checks no row, looks for no duplicates, and
+writes no table, so that there is no target. Both find as many partitions.
 """
 
 CHANGES, CHANGED_ROWS = 11, 10_000
@@ -341,6 +374,7 @@ def _figures(*words: str) -> dict[str, float]:
 AREAS: dict[str, Callable[[Asked], Section]] = {
     "plan": plan,
     "exposure": exposure,
+    "fixes": fixes,
     "history": history,
     "continued": continued,
     "small": small,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -20,6 +20,7 @@ ROWS = 100_000
 
 BROKERS = 300
 RACKS = 5
+CROWDED = 6
 DIVERGED = 0.05
 SILENT = 0.1
 TOPIC = 1000
@@ -35,14 +36,29 @@ def rack_of(broker: int) -> str:
     return f"rack-{broker % RACKS}"
 
 
+def crowded_rack_of(broker: int) -> str:
+    """As :func:`rack_of`, but the first brokers are in one rack, so that it has two or three replicas of one
+    partition in fifty.
+    """
+    return rack_of(0) if broker < CROWDED else rack_of(broker)
+
+
 class GeneratedSeries:
     """The snapshots of one cluster, a minute apart. Of the partitions of a full one the share ``offline`` has no
     leader; the others have every replica in sync. One in twenty has diverged logs, one in ten a replica that did
     not answer, the others have equal logs.
     """
 
-    def __init__(self, root: StoragePath, cluster_id: str, partitions: int, offline: float) -> None:
+    def __init__(
+        self,
+        root: StoragePath,
+        cluster_id: str,
+        partitions: int,
+        offline: float,
+        rack: Callable[[int], str] = rack_of,
+    ) -> None:
         self._root = root
+        self._rack = rack
         self._cluster_id = cluster_id
         self._partitions = partitions
         self._offline = offline
@@ -83,7 +99,7 @@ class GeneratedSeries:
     def _writer(self) -> SnapshotWriter:
         writer = SnapshotWriter(self._root, new_name(self._cluster_id, self._now, "bench"))
         empty = dict.fromkeys(field.name for field in BROKER)
-        writer.brokers = [empty | {"id": number, "rack": rack_of(number)} for number in range(BROKERS)]
+        writer.brokers = [empty | {"id": number, "rack": self._rack(number)} for number in range(BROKERS)]
         return writer
 
     def _written(self, observation: Observation) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pipeline.generated_fleet import BROKERS, rack_of
+from benchmarks.pipeline.generated_fleet import BROKERS, crowded_rack_of, rack_of
 
 STATEMENTS = Path(__file__).parent
 THREADS = 2
@@ -28,6 +28,19 @@ _LED = """
 CREATE TEMP TABLE rows AS
 SELECT row_number() OVER () AS r, topic, min_isr, elr IS NULL AS no_elr, isr, elr, replicas
 FROM read_parquet(?) WHERE leader <> -1
+"""
+
+_EXPOSED = """
+CREATE TEMP TABLE exposed AS
+WITH rows AS (
+    SELECT row_number() OVER () AS r, isr, least(min_isr, len(replicas)) AS need
+    FROM read_parquet(?) WHERE leader <> -1
+), together AS (
+    SELECT r, rack, count(*) AS replicas
+    FROM (SELECT r, unnest(isr) AS broker FROM rows) JOIN racks USING (broker) GROUP BY r, rack
+)
+SELECT r FROM rows JOIN together USING (r)
+GROUP BY r, isr, need HAVING len(isr) - max(replicas) < need
 """
 
 _STATES = """
@@ -53,13 +66,27 @@ def choices(lake: str) -> int:
     return int(connection.execute("SELECT count(*) FROM plans").fetchall()[0][0])
 
 
+def exposed(files: str, racks: Mapping[int, str]) -> int:
+    """How many partitions have fewer than min ISR replicas in sync after the loss of one rack. Every broker has a
+    rack, and no partition has an ELR.
+    """
+    connection = _with_racks(racks)
+    connection.execute(_EXPOSED, [files])
+    return int(connection.execute("SELECT count(*) FROM exposed").fetchall()[0][0])
+
+
+def _with_racks(racks: Mapping[int, str]) -> Any:
+    connection = _duckdb()
+    connection.execute("CREATE TABLE racks (broker INT, rack VARCHAR)")
+    connection.executemany("INSERT INTO racks VALUES (?, ?)", list(racks.items()))
+    return connection
+
+
 def exposures(files: str, racks: Mapping[int, str]) -> dict[tuple[Any, ...], tuple[int, ...]]:
     """The counts of the exposure job by DuckDB, in the order of :data:`pipeline.tables.schemas.EFFECTS`, by kind
     and failures, and by topic and broker.
     """
-    connection = _duckdb()
-    connection.execute("CREATE TABLE racks (broker INT, rack VARCHAR)")
-    connection.executemany("INSERT INTO racks VALUES (?, ?)", list(racks.items()))
+    connection = _with_racks(racks)
     connection.execute(_LED, [files])
     connection.execute((STATEMENTS / "exposure.sql").read_text())
     rows = connection.execute("FROM exposures").fetchall()
@@ -98,6 +125,7 @@ PEERS: dict[str, Callable[[str], int]] = {
     "start": start,
     "duckdb-plan": choices,
     "duckdb-exposure": lambda lake: len(exposures(_files(lake), {n: rack_of(n) for n in range(BROKERS)})),
+    "duckdb-fixes": lambda lake: exposed(_files(lake), {n: crowded_rack_of(n) for n in range(BROKERS)}),
     "duckdb-history": lambda lake: len(incidents(_files(lake))),
 }
 
