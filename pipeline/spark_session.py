@@ -30,6 +30,7 @@ DRIVER_MEMORY = "2g"
 _CONNECT_PORT = 15002
 """Spark's default."""
 _CONNECT_SECONDS = 10.0
+_STOPPING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +211,42 @@ def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit
         options.setdefault("spark.driver.extraJavaOptions", java_options(settings, quiet))
     for key, value in options.items():
         builder = builder.config(key, value)
-    interrupted = signal.getsignal(signal.SIGINT)
-    spark = builder.getOrCreate()
-    if threading.current_thread() is threading.main_thread():
-        # PySpark installs its own handler, which would end in a traceback.
-        signal.signal(signal.SIGINT, interrupted)
-    return spark
+    with signals_afterwards():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def signals_afterwards() -> Iterator[None]:
+    """A signal that comes while Spark's Java starts is delivered afterwards; a second one at once.
+
+    PySpark removes the file by which Java tells its port as soon as the start is interrupted: Java would run on
+    without a parent. PySpark's own handler of SIGINT, which would end in a traceback, is replaced too.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(signum: int, _: object) -> None:
+        if came:
+            restore()
+            signal.raise_signal(signum)
+        came.append(signum)
+
+    def restore() -> None:
+        for signum, handler in handlers.items():
+            signal.signal(signum, handler)
+
+    handlers = {signum: signal.getsignal(signum) for signum in _STOPPING}
+    for signum, handler in handlers.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(signum, note)
+    try:
+        yield
+    finally:
+        restore()
+    if came:
+        signal.raise_signal(came[0])
 
 
 def _give_wheels_to_workers(context: Any, scratch: Path) -> None:

@@ -90,8 +90,8 @@ def settled_lines(settled: SettledOrders) -> Iterator[str]:
         yield f"{counted(len(settled.rows), 'assignment')}: {named}"
     if settled.entries:
         yield f"{counted(settled.entries, 'request')} of earlier runs closed"
-    told = [row for row in settled.of(OrderOutcome.ALREADY) if row.why]
-    shown = [*settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN), *told]
+    explained = [row for row in settled.of(OrderOutcome.ALREADY) if row.why]
+    shown = [*settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN), *explained]
     if shown:
         yield ""
         columns = (TextColumn("PARTITION"), TextColumn("ORDER"), TextColumn("WHY", below=True))

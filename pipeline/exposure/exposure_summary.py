@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pipeline.exposure.failure_counts import TOPIC
 from pipeline.exposure.fleet import COUNTED, DETAILED
 from pipeline.exposure.merged_counts import WORST, WORST_FIRST
-from pipeline.exposure.what_if import WHAT_IF, WhatIf, said
+from pipeline.exposure.what_if import WHAT_IF, WhatIf, loss_part
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import quarantined_counts
 from pipeline.tables.schemas import EFFECTS
@@ -77,7 +77,7 @@ class SummaryRows(NamedTuple):
         answers: list[_Row] = []
         for name in sorted(names):
             for text, parts in what_if.questions.items():
-                lacks = [said(*part) for part in parts if part[1] not in names[name][part[0]]]
+                lacks = [loss_part(*part) for part in parts if part[1] not in names[name][part[0]]]
                 row = found.get((name, text))
                 if row is None and len(lacks) < len(parts):
                     row = nothing | {"cluster_id": name, "failed": [text]}

@@ -107,7 +107,7 @@ def _parsed(text: str) -> FailedTogether:
     return FailedTogether(text, tuple(parts))
 
 
-def said(kind: str, name: str) -> str:
+def loss_part(kind: str, name: str) -> str:
     """What is lost, as in a question: ``broker=7``."""
     return f"{next(word for word, its_kind in KINDS.items() if its_kind == kind)}={name}"
 
@@ -123,4 +123,4 @@ def check_names(what_if: WhatIf, clusters: Collection[Mapping[str, Collection[st
         if not any(name in names[kind] for names in clusters):
             known = sorted({one for names in clusters for one in names[kind]})
             there = ", ".join(known[:20]) or "none"
-            raise PipelineError(f"{option}: no cluster here has {said(kind, name)}; there are {there}")
+            raise PipelineError(f"{option}: no cluster here has {loss_part(kind, name)}; there are {there}")
