@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from console.output.exposure_parts import exposure_parts, fix_parts
@@ -45,7 +45,7 @@ def mean(cell: Mapping[str, Any], name: str) -> str:
 
 def _drill(result: JobResult, rows: int) -> Iterator[ResultPart]:  # noqa: ARG001  # a registry's signature
     summary = result.summary
-    yield f"{summary['incidents']:,} incidents, {summary['failed']:,} that could not be run"
+    yield f"{counted(summary['incidents'], 'incident')}, {summary['failed']:,} that could not be run"
     cells: list[dict[str, Any]] = summary["cells"]
     groups = list(dict.fromkeys((cell["scenario"], cell["min_isr"]) for cell in cells))
     for scenario, min_isr in groups:
@@ -53,7 +53,7 @@ def _drill(result: JobResult, rows: int) -> Iterator[ResultPart]:  # noqa: ARG00
         most = max((c["lost_acknowledged"] or 0.0) for c in inside)
         level = "" if min_isr < 0 else f", min ISR {min_isr}"
         yield ResultTable(
-            f"{scenario}{level}: mean per incident, ± 95 % confidence",
+            f"{scenario}{level}: mean per incident, ± 95 % confidence{_few(c['incidents'] for c in inside)}",
             (
                 "arm",
                 "acks=all lost",
@@ -90,13 +90,23 @@ def _drill(result: JobResult, rows: int) -> Iterator[ResultPart]:  # noqa: ARG00
         yield from _paired(summary["paired"])
 
 
+FEW_INCIDENTS = 30
+"""With fewer, an interval that takes the mean as normally distributed, or resamples them, is too narrow."""
+
+
+def _few(incidents: Iterable[int]) -> str:
+    return " (too narrow: few incidents)" if min(incidents, default=0) < FEW_INCIDENTS else ""
+
+
 def _paired(paired: Mapping[str, Any]) -> Iterator[ResultPart]:
     """How each method differs from the baseline on the same incidents, over all scenarios."""
     overall = [row for row in paired["rows"] if row["scenario"] == "all"]
     for min_isr in dict.fromkeys(row["min_isr"] for row in overall):
         level = "" if min_isr < 0 else f", min ISR {min_isr}"
+        chosen = [row for row in overall if row["min_isr"] == min_isr]
         yield ResultTable(
-            f"compared with {paired['baseline']} on the same incidents{level}: mean difference [95 % bootstrap]",
+            f"compared with {paired['baseline']} on the same incidents{level}: mean difference [95 % bootstrap]"
+            f"{_few(row['pairs'] for row in chosen)}",
             ("arm", "incidents", "acks=all lost", "loses less, more", "partition s offline", "less, more"),
             [
                 (
@@ -107,8 +117,7 @@ def _paired(paired: Mapping[str, Any]) -> Iterator[ResultPart]:
                     difference(row, "unavailable_s"),
                     f"{row['unavailable_s_less']:,}, {row['unavailable_s_more']:,}",
                 )
-                for row in overall
-                if row["min_isr"] == min_isr
+                for row in chosen
             ],
         )
     if paired["worst"]:
@@ -128,7 +137,7 @@ def difference(row: Mapping[str, Any], name: str) -> str:
 def _plan(result: JobResult, rows: int) -> Iterator[ResultPart]:
     summary = result.summary
     asked = result.asked
-    yield f"ranking {asked['ranking']}, strategy {asked['strategy']}, {len(asked['clusters']):,} clusters"
+    yield f"ranking {asked['ranking']}, strategy {asked['strategy']}, {counted(len(asked['clusters']), 'cluster')}"
     verdicts: dict[str, dict[str, int]] = {}
     for row in summary["verdicts"]:
         verdicts.setdefault(row["cluster_id"], {})[row["verdict"]] = row["partitions"]
@@ -207,7 +216,7 @@ def _history(result: JobResult, rows: int) -> Iterator[ResultPart]:
         gaps = summary["gaps"].get(cluster_id, 0)
         others = summary.get("other_chains", {}).get(cluster_id, 0)
         yield (
-            f"{cluster_id}: {moments:,} snapshots"
+            f"{cluster_id}: {counted(moments, 'snapshot')}"
             + (f", {counted(gaps, 'gap')}: what happened there is unknown" if gaps else "")
             + (f"; {others:,} others not used: another collector took them meanwhile" if others else "")
         )

@@ -18,6 +18,7 @@ from pipeline.drills.incident import SHAPES, IncidentShape
 from pipeline.drills.recovery_arms import Arm
 from pipeline.results import JobOutput, RunTarget, read_results
 from pipeline.storage import storage_path
+from recovery.wording.quantity_text import counted
 
 FAILURES_LISTED = 20
 
@@ -51,7 +52,7 @@ def run_drill(
         return JobOutput(_grid_json(grid), summary)
 
     screen = job.program.screen
-    screen.say(f"{grid.incidents:,} incidents …")
+    screen.say(f"{counted(grid.incidents, 'incident')} …")
     result = run_job(job, "drill", body)
     show_result(screen, result, job.rows, json=job.json)
     for row in result.summary["failures"]:

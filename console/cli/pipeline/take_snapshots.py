@@ -172,7 +172,11 @@ def _report(program: Program, taken: list[Observation], *, json: bool) -> None:
             program.screen.out([f"{one.snapshot}: failed, {one.failure}"])
             continue
         whole = one.kind is SnapshotKind.FULL
-        what = f"{one.partitions:,} partitions" if whole else f"{one.changed:,} of {one.partitions:,} changed"
+        what = (
+            counted(one.partitions, "partition")
+            if whole
+            else f"{one.changed:,} of {one.partitions:,} changed"
+        )
         behind = lasting(one.clock_behind_ms / 1000)
         moved = f", time moved on by {behind} (the clock was behind)" if one.clock_behind_ms else ""
         program.screen.out([f"{one.snapshot}: {one.kind}, {what}, {one.offline:,} offline{moved}"])

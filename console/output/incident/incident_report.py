@@ -115,7 +115,7 @@ def _in_short(incident: Incident) -> Iterator[str]:
         yield from _losses_in_short(incident, [one for one in elections if one.outcome == Outcome.ELECTED])
     if incident.rescues:
         offsets, back = saved_offsets(incident), restored_records_in_all(incident)
-        yield f"Read before elections and saved: {offsets:,} offsets. Restored: {back:,} records."
+        yield f"Read before elections and saved: {counted(offsets, 'offset')}. Restored: {counted(back, 'record')}."
     yield from map(repeated_text, repeated_offsets(incident))
     if groups := affected_groups(incident):
         names = dict.fromkeys(one.group.group for one in groups)
@@ -317,7 +317,7 @@ def _rescued(incident: Incident) -> Iterator[ReportBlock]:
             continue
         whole = [branch for branch in rescue.branches if branch.whole]
         size = sum(branch.manifest.size for branch in whole if branch.manifest is not None)
-        back = ", ".join(f"{records:,} records to {target}" for target, records in rescue.restored)
+        back = ", ".join(f"{counted(records, 'record')} to {target}" for target, records in rescue.restored)
         rows.append(
             (
                 str(rescue.directory),

@@ -55,8 +55,8 @@ def restore_row_text(row: TargetPartition) -> str:
     branch = row.rescued.branch
     left_out = _left_out(row)
     return (
-        f"{row.counts.selected:,} records of {branch.tp} to {row.tp} (offsets {offsets_text(branch)} of broker"
-        f" {branch.broker}){_anew(row)}{'; left out: ' if left_out else ''}{left_out}"
+        f"{counted(row.counts.selected, 'record')} of {branch.tp} to {row.tp} (offsets {offsets_text(branch)}"
+        f" of broker {branch.broker}){_anew(row)}{'; left out: ' if left_out else ''}{left_out}"
     )
 
 

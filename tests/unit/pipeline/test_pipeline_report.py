@@ -343,3 +343,17 @@ def test_a_bar_is_whole_or_not_there(monkeypatch: pytest.MonkeyPatch, columns: i
 def test_one_long_name_takes_no_other_columns_room() -> None:
     found = widths(HEADS, choices(*IDS, topic="t" * 249), 160)
     assert found[-1] >= 40
+
+
+@pytest.mark.parametrize(("incidents", "narrow"), [(29, 2), (30, 0)])
+def test_intervals_of_few_incidents_are_said_to_be_too_narrow(incidents: int, narrow: int) -> None:
+    cells = [
+        CELL | dict.fromkeys(MEANS, 1.5) | {"incidents": number, "arm": str(number)}
+        for number in (500, incidents)
+    ]
+    paired = {"baseline": "random-unclean", "rows": [PAIRED | {"pairs": incidents}], "worst": []}
+    summary = {"incidents": 529, "failed": 0, "failures": [], "cells": cells, "paired": paired}
+    result = JobResult(RunTarget(storage_path("/results"), "run"), "drill", NOON, "0.1.0", {}, summary)
+    out = io.StringIO()
+    show_result(Screen(lambda: 0.0, out, io.StringIO()), result, 0, json=False)
+    assert out.getvalue().count("too narrow: few incidents") == narrow
