@@ -114,7 +114,7 @@ def test_a_snapshot_after_which_old_ones_cannot_be_removed_is_there(
     monkeypatch.setattr(take_snapshots, "keep_newest", fail)
     words = ("snapshot", "--simulate", "stale-long-tail", "--out", "lake", "--keep", "2", *series)
     ended = call("ktriage", *words)
-    (full,) = (line for line in ended.out.splitlines() if ": full, 1 partitions, 1 offline" in line)
+    (full,) = (line for line in ended.out.splitlines() if ": full, 1 partition, 1 offline" in line)
     name = full.partition(":")[0]
     assert ended.status == 1 and "no snapshot at" not in ended.err
     assert f"{name} is written; merging or removing files failed: lake: Permission denied" in ended.err
