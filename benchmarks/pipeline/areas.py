@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -153,6 +153,13 @@ ranges, reasons, observations or checks of rows, and no table is written.
 """
 
 
+def _duckdb_figures(job: str, found: Mapping[str, TreeFigures]) -> Iterator[str]:
+    """The table of a job beside DuckDB and Spark's start."""
+    yield from FIGURES_HEAD
+    yield figures_row(job, found[job], found["DuckDB"])
+    yield from (figures_row(name, found[name]) for name in ("DuckDB", "start of Spark alone"))
+
+
 def exposure(asked: Asked) -> Section:
     """Exposure beside DuckDB's counts of the same failures."""
     load, lake = load_now(), asked.directory / "lake"
@@ -168,9 +175,7 @@ def exposure(asked: Asked) -> Section:
     lines = [
         *_EXPOSURE_TEXT.strip().splitlines(),
         "",
-        *FIGURES_HEAD,
-        figures_row("exposure", found["exposure"], found["DuckDB"]),
-        *(figures_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
+        *_duckdb_figures("exposure", found),
     ]
     return Section("Exposure", lines, over_duckdb(found, "exposure", DUCKDB_LIMIT), load)
 
@@ -197,9 +202,7 @@ def fixes(asked: Asked) -> Section:
         f"{asked.partitions:,} partitions with three replicas; {int(found['DuckDB'].output):,} need a fix.",
         *_FIXES_TEXT.strip().splitlines(),
         "",
-        *FIGURES_HEAD,
-        figures_row("fixes", found["fixes"], found["DuckDB"]),
-        *(figures_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
+        *_duckdb_figures("fixes", found),
     ]
     return Section("Fixes", lines, [], load)
 
@@ -231,9 +234,7 @@ def history(asked: Asked) -> Section:
     lines = [
         *_HISTORY_TEXT.strip().splitlines(),
         "",
-        *FIGURES_HEAD,
-        figures_row("history", found["history"], found["DuckDB"]),
-        *(figures_row(name, found[name]) for name in ("DuckDB", "start of Spark alone")),
+        *_duckdb_figures("history", found),
     ]
     return Section("History", lines, over_duckdb(found, "history", DUCKDB_LIMIT), load)
 

@@ -26,7 +26,6 @@ from backends.live.elections.sent_elections import (
     ORDER_VISIBLE_WITHIN,
     SentElections,
     UnansweredReorder,
-    oldest_alive,
 )
 from recovery.assignment_order import needs_reorder
 from recovery.model import Survey, TopicPartition, Unknown
@@ -371,16 +370,12 @@ class ElectionBatch:
     def _say_what_may_come(self) -> None:
         """The rows whose order was not written: nothing of theirs stays, and only the request may still come."""
         for row in self.rows:
-            if (
-                row.tp not in self._written
-                and self._sent.in_doubt.get(row.tp, oldest_alive()) > oldest_alive()
-            ):
+            if row.tp not in self._written and self._sent.election_in_doubt(row.tp):
                 self._results.may_come(row)
 
     async def _elections_alive(self) -> list[PlanRow]:
         """The rows whose partition has no leader while an election of ours may still be carried out."""
-        oldest = oldest_alive()
-        rows = [row for row in self._written.values() if self._sent.in_doubt.get(row.tp, oldest) > oldest]
+        rows = [row for row in self._written.values() if self._sent.election_in_doubt(row.tp)]
         if not rows or self._read_back_done:
             return rows
         try:

@@ -49,6 +49,10 @@ class SentElections:
         """Whether an order of an earlier attempt stands, or may come to stand although it was restored."""
         return tp in self.standing or tp in self.orders_in_doubt
 
+    def election_in_doubt(self, tp: TopicPartition) -> bool:
+        """Whether an election of it may still be carried out."""
+        return tp in self.in_doubt and self.in_doubt[tp] > oldest_alive()
+
     def order_in_doubt(self, tp: TopicPartition) -> bool:
         """Whether a write of its order may still be carried out."""
         return any(doubtful.at > oldest_alive() for doubtful in self.orders_in_doubt.get(tp, ()))
