@@ -28,6 +28,10 @@ class Refused(BackendError):
     """The request may not be sent: a precondition does not hold. Nothing was sent."""
 
 
+class ElectionInDoubt(BackendError):
+    """The elections were sent and not answered: they may have been carried out, or may still be."""
+
+
 class LogDiverged(BackendError):
     """The cluster's metadata log is another one before ``offset`` than what was read of it before."""
 

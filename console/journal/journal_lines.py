@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 import orjson
@@ -23,6 +24,19 @@ FOUND_ORDER = "found-order"
 """Sends nothing: records when orders that a run on another host wrote were first read."""
 ROW_LISTS = ("applied", "refused", "unknown")
 """The results of an entry's rows; the result of a row in none of them is unknown."""
+
+
+class KafkaElectionKind(StrEnum):
+    """Elections in which Kafka chooses the leader."""
+
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+
+    @classmethod
+    def of(cls, detail: Mapping[str, Any]) -> KafkaElectionKind | None:
+        """The kind in the detail of an entry; None: the leader is designated."""
+        kind = detail.get("election")
+        return cls(kind) if kind in tuple(cls) else None
 
 
 def encode(kind: str, at: datetime, members: Mapping[str, object]) -> bytes:

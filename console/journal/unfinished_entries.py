@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.base.answers import ELECTION_ALIVE_FOR
-from console.journal.journal_lines import ELECT, FOUND_ORDER, REORDER, RESTORE
+from console.journal.journal_lines import ELECT, FOUND_ORDER, REORDER, RESTORE, KafkaElectionKind
 from console.journal.planned_elections import PLANNED, led_afterwards
 from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord, read_unsettled_runs
 from console.plan_files import without_collection
 from recovery.assignment_order import WrittenOrder
-from recovery.model import TopicPartition
+from recovery.model import PartitionState, TopicPartition
 
 RESCUE, NO_RESCUE = "rescue", "no-rescue"
 """Rescues and elections without a rescue: ``resume`` has nothing to finish here."""
@@ -91,17 +91,25 @@ class OpenOrder(NamedTuple):
 
 class OpenElection(NamedTuple):
     """An election that was not answered, of a partition whose order this journal did not change for it: the chosen
-    replica stood first already, or the cluster elects designated leaders by name. ``sent_at`` as ``election_at``.
+    replica stood first already, the cluster elects designated leaders by name, or the election was of Kafka's own
+    ``kind``. ``sent_at`` as ``election_at``.
     """
 
     run_id: str
     written: WrittenOrder
     sent_at: datetime
+    kind: KafkaElectionKind | None = None
 
     @property
     def until(self) -> datetime:
         """Until when it may still be carried out."""
         return self.sent_at + timedelta(seconds=ELECTION_ALIVE_FOR)
+
+    def needed(self, state: PartitionState) -> bool:
+        """Whether the partition is still without the leader that the election would give it."""
+        if self.kind is KafkaElectionKind.PREFERRED:
+            return state.leader != state.replicas[0]
+        return state.offline
 
     def none_sent_after(self, now: datetime) -> OpenElection:
         """The same, not sent after ``now``."""
@@ -289,7 +297,10 @@ class _Book:
             self._in_doubt.update(dict.fromkeys(event.unknown, event.at))
             self._elections_ended(electing, event)
         for tp in led_afterwards(event.result):
-            self._elections.pop(tp, None)
+            # A preferred election takes the partition from one leader to another.
+            election = self._elections.get(tp)
+            if election is not None and election.kind is not KafkaElectionKind.PREFERRED:
+                del self._elections[tp]
         for tp in event.refused:
             self._keep(tp, lambda order: order.entry != event.entry)
         self._change(event.entry, event.applied, lambda order: order._replace(applied=True, write_at=None))
@@ -312,7 +323,8 @@ class _Book:
         run_id, sent_at = self._elected_by[electing.entry], datetime.fromisoformat(at)
         for row in rows:
             if (run_id, row.tp) not in self._reordered:
-                self._elections[row.tp] = OpenElection(run_id, row, sent_at)
+                kind = KafkaElectionKind.of(electing.detail)
+                self._elections[row.tp] = OpenElection(run_id, row, sent_at, kind)
 
     def _change(
         self, entry: str, tps: Iterable[TopicPartition], changed: Callable[[OpenOrder], OpenOrder]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from console.journal.journal_lines import FOUND_ORDER
+from console.journal.journal_lines import FOUND_ORDER, KafkaElectionKind
 from console.journal.planned_elections import planned_entries
 from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
 from console.journal.unfinished_entries import (
@@ -104,7 +104,8 @@ def event_text(event: Event) -> str:
         if event.action == FOUND_ORDER:
             return f"found the order of an election by another run on {counted(len(event.rows), 'partition')}"
         count = f" of {counted(len(event.rows), 'partition')}" if event.rows else ""
-        return f"{event.action}{count}{_about(event)}"
+        kind = KafkaElectionKind.of(event.detail)
+        return f"{event.action}{count}{_about(event) if kind is None else f', {kind}'}"
     if isinstance(event, EntryEnded):
         parts = (("applied", event.applied), ("refused", event.refused), ("not known", event.unknown))
         written = event.result.get("records")

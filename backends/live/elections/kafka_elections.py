@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from backends.base.answers import Election, Outcome
-from backends.base.errors import BackendError
+from backends.base.errors import BackendError, ElectionInDoubt
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi, ElectionRefusal
 from backends.live.elections.journal_entries import answered, surely_not_done
@@ -21,8 +21,7 @@ async def hold_elections(
     api: ElectionApi, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
 ) -> tuple[Election, ...]:
     """Sends the elections, then reads the leaders back; one result for each partition in the controller's
-    answer. Raises BackendError if the request was refused as a whole, or if it is not known whether it was
-    carried out.
+    answer. Raises BackendError if the request was refused as a whole, ElectionInDoubt if it was not answered.
     """
     kind = "preferred" if preferred else "unclean"
     named = "all" if partitions is None else list(partitions)
@@ -30,21 +29,23 @@ async def hold_elections(
     try:
         answers = await api.elect(partitions, preferred=preferred)
     except BackendError as error:
-        recorder.after(entry, {"unknown": {tp: str(error) for tp in partitions or ()}})
-        if surely_not_done(error):
+        not_done = surely_not_done(error)
+        how = "refused" if not_done else "unknown"
+        recorder.after(entry, {how: {tp: str(error) for tp in partitions or ()}, "error": str(error)})
+        if not_done:
             raise
-        raise BackendError(f"{error}; {IN_DOUBT}") from error
+        raise ElectionInDoubt(f"{error}; {IN_DOUBT}") from error
     refused = {tp: refusal for tp, refusal in answers.items() if refusal is not None}
-    accepted = [tp for tp in answers if tp not in refused]
+    awaited = [tp for tp in answers if tp not in refused or refused[tp].doubtful]
     recorder.after(entry, answered(answers))
-    states = await _read_back(api, list(answers), accepted, preferred)
+    states = await _read_back(api, list(answers), awaited, preferred)
     return tuple(_election(tp, refused.get(tp), states.get(tp), preferred) for tp in answers)
 
 
 async def _read_back(
     api: ElectionApi,
     partitions: Sequence[TopicPartition],
-    accepted: Iterable[TopicPartition],
+    awaited: Iterable[TopicPartition],
     preferred: bool,
 ) -> Mapping[TopicPartition, PartitionState]:
     """The states, read repeatedly until they show every election that took place; states that cannot be read
@@ -53,7 +54,7 @@ async def _read_back(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + READ_BACK_FOR
     states: dict[TopicPartition, PartitionState] = {}
-    waiting = set(accepted)
+    waiting = set(awaited)
     asked = list(partitions)
     pause = 0.02
     while True:
@@ -80,6 +81,16 @@ def _election(
     tp: TopicPartition, refusal: ElectionRefusal | None, state: PartitionState | None, preferred: bool
 ) -> Election:
     leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
+    if refusal is not None and refusal.doubtful:
+        if _shown(state, preferred):
+            return Election(
+                tp,
+                Outcome.ELECTED,
+                leader,
+                epoch,
+                f"the election was not answered, but it leads now ({refusal})",
+            )
+        return Election(tp, Outcome.FAILED, leader, epoch, f"{refusal}; {IN_DOUBT}", in_doubt=True)
     if refusal is not None:
         outcome = Outcome.ALREADY_ONLINE if refusal.not_needed else Outcome.FAILED
         return Election(tp, outcome, leader, epoch, str(refusal))

@@ -87,7 +87,8 @@ class Elections:
                 ElectLeaders(kind, rows), f"hold {kind.value.lower()} elections"
             )
         except BackendError as error:
-            recorder.after(entry, {"unknown": {tp: str(error) for tp in partitions or ()}})
+            how = "refused" if isinstance(error, NotAllowed) else "unknown"
+            recorder.after(entry, {how: {tp: str(error) for tp in partitions or ()}, "error": str(error)})
             raise
         refused = {tp: refusal for tp, refusal in reply.refusals.items() if refusal is not None}
         answered = [tp for tp in reply.refusals if tp not in refused]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from backends.base.answers import Election
 from backends.base.protocol import Recorder
 from console.journal.planned_elections import PLANNED, ElectionResult, planned_detail, results_detail
 from console.operations.elections.election_batches import Elected
-from recovery.model import NO_LEADER, TopicPartition
+from recovery.assignment_order import WrittenOrder
+from recovery.model import NO_LEADER, PartitionState, TopicPartition
 from recovery.plan.values import Plan
 
 
@@ -29,6 +30,36 @@ def note_kafka_elections(
     """Records who led before Kafka's own elections (``leaders``) and who leads now."""
     entry = recorder.before(PLANNED, {})
     recorder.after(entry, results_detail(_results(elections, leaders)))
+
+
+class KafkaElectionRecorder:
+    """The journal of Kafka's own elections. Each entry also has the partitions of ``states`` that need the
+    election, with the topic's id, so that ``resume`` can tell what became of an election without an answer.
+
+    ``every``: the request names no partition, because it is for all of them.
+    """
+
+    def __init__(
+        self, recorder: Recorder, states: Iterable[PartitionState], *, preferred: bool, every: bool
+    ) -> None:
+        self._recorder = recorder
+        self._every = every
+        self._rows: Sequence[WrittenOrder] = [
+            WrittenOrder(state.tp, state.topic_id, state.replicas, state.replicas)
+            for state in states
+            if (state.leader != state.replicas[0] if preferred else state.offline)
+        ]
+
+    def before(self, action: str, detail: Mapping[str, object]) -> str:
+        """Raises JournalError."""
+        return self._recorder.before(action, {**detail, "rows": self._rows})
+
+    def after(self, entry: str, result: Mapping[str, object]) -> None:
+        """Raises JournalError. The failure of a request for all partitions names none of them."""
+        if self._every and "error" in result:
+            how = "refused" if "refused" in result else "unknown"
+            result = {**result, how: {row.tp: str(result["error"]) for row in self._rows}}
+        self._recorder.after(entry, result)
 
 
 def _results(

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from backends.base.answers import Election, Outcome
+from backends.base.errors import ElectionInDoubt
 from backends.base.protocol import Backend
 from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.elections.election_batches import SUCCESS, described
-from console.operations.elections.election_notes import note_kafka_elections
+from console.operations.elections.election_notes import KafkaElectionRecorder, note_kafka_elections
 from console.operations.elections.partition_selection import Selected, Selection, select
 from recovery.model import PartitionState
 
@@ -102,7 +103,14 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         states = prepared.selected.states
         partitions = None if self.every and not prepared.asked else [state.tp for state in states]
         with run.stop.in_flight():
-            elections = await cluster.elect(self.preferred, partitions, run.journal)
+            recorder = KafkaElectionRecorder(
+                run.journal, states, preferred=self.preferred, every=partitions is None
+            )
+            try:
+                elections = await cluster.elect(self.preferred, partitions, recorder)
+            except ElectionInDoubt as error:
+                what = "waits for it, and says who leads then"
+                raise ElectionInDoubt(f"{error}. {run.resume_command} {what}") from error
             note_kafka_elections(run.journal, elections, {state.tp: state.leader for state in states})
         return KafkaElectionResults((*prepared.refused, *elections))
 
@@ -110,7 +118,8 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         stale = not result.sent and any(e.outcome is Outcome.STALE for e in result.elections)
         status = Status.STALE if stale else Status.PARTLY if result.failures else Status.DONE
         counts = {str(outcome): n for outcome, n in result.counts.items()}
-        return Conclusion(status, counts, next=("status",))
+        in_doubt = any(election.in_doubt for election in result.elections)
+        return Conclusion(status, counts, unfinished=in_doubt, next=("resume" if in_doubt else "status",))
 
 
 def _moved(before: PartitionState, now: PartitionState | None) -> Election | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders, restore, settle
 from recovery.assignment_order import WrittenOrder
-from recovery.model import PartitionState
+from recovery.model import PartitionState, TopicPartition
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.quantity_text import counted, some_of
 
@@ -160,7 +160,8 @@ async def _wait_for_requests(
     the waiting; what is left then stays open.
     """
     if settled.requests_alive and not run.stop:
-        run.operator.says(*_waiting_lines(settled, run.resume_command))
+        ordered = {order.written.tp for order in found.orders}
+        run.operator.says(*_waiting_lines(settled, ordered, run.resume_command))
     while settled.requests_alive and not run.stop:
         await _pause(settled, run, clock)
         waiting = settled.requests_alive
@@ -177,13 +178,16 @@ async def _wait_for_requests(
     return settled
 
 
-def _waiting_lines(settled: SettledOrders, resume: str) -> tuple[str, str]:
+def _waiting_lines(settled: SettledOrders, ordered: Set[TopicPartition], resume: str) -> tuple[str, str]:
     waiting = settled.requests_alive
     until = max(waiting.values())
+    orders = (
+        " Where nobody leads, the chosen replica stays first in the assignment until then, or until somebody leads."
+        " Then the order is restored."
+    )
     return (
         f"{counted(len(waiting), 'partition')} ({some_of(sorted(waiting))}): a request of the earlier run may"
-        f" still be carried out until {until:%H:%M:%S} UTC. Where nobody leads, the chosen replica"
-        " stays first in the assignment until then, or until somebody leads. Then the order is restored.",
+        f" still be carried out until {until:%H:%M:%S} UTC.{orders if waiting.keys() & ordered else ''}",
         f"waiting for it; Ctrl-C ends the wait, and this command finishes it later: {resume}",
     )
 

@@ -12,6 +12,7 @@ from backends.base.answers import ELECTION_ALIVE_FOR, Election, Partitions, Reas
 from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.journal import Journal
+from console.journal.journal_lines import KafkaElectionKind
 from console.journal.run_records import remember_settled
 from console.journal.unfinished_entries import OpenElection, OpenOrder, OpenRestore, Unfinished
 from console.signals import StopRequest
@@ -216,12 +217,20 @@ def _election_row(one: OpenElection, state: PartitionState | None, found: Partit
         return _missing_partition(tp, found)
     if state.topic_id != one.written.topic_id:
         return Row(tp, OrderOutcome.ALREADY, "the topic was deleted and created again")
-    if not state.offline:
-        led = f"led by {state.leader}: the election of {one.written.leader} may have been carried out"
-        return Row(tp, OrderOutcome.ALREADY, led)
+    leads = "nobody leads" if state.offline else f"led by {state.leader}"
+    if not one.needed(state):
+        what = f"the {one.kind} election" if one.kind else f"the election of {one.written.leader}"
+        return Row(tp, OrderOutcome.ALREADY, f"{leads}: {what} may have been carried out")
     if one.until <= now:
-        return Row(tp, OrderOutcome.ALREADY, "nobody leads, and the election can no longer be carried out")
-    return Row(tp, OrderOutcome.LEFT, _may_elect(one.until, one.written.leader), one.until)
+        return Row(tp, OrderOutcome.ALREADY, f"{leads}, and the election can no longer be carried out")
+    if one.kind is None:
+        return Row(tp, OrderOutcome.LEFT, _may_elect(one.until, one.written.leader), one.until)
+    until = f"may be carried out until {one.until:%H:%M:%S} UTC. Run this again afterwards"
+    why = f"{leads}, and {_WITH_ARTICLE[one.kind]} election of the earlier run {until}"
+    return Row(tp, OrderOutcome.LEFT, why, one.until)
+
+
+_WITH_ARTICLE = {KafkaElectionKind.PREFERRED: "a preferred", KafkaElectionKind.UNCLEAN: "an unclean"}
 
 
 def _may_elect(until: datetime, leader: int) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from backends.base.answers import ELECTION_ALIVE_FOR
-from console.journal.journal_lines import ELECT, REORDER, RESTORE
+from console.journal.journal_lines import ELECT, REORDER, RESTORE, KafkaElectionKind
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
 from recovery.controller.registration import Registration
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
@@ -73,6 +73,11 @@ class OwnChanges:
 def _requests(begun: EntryBegun, end: EntryEnded | None) -> Iterable[tuple[TopicPartition, _Fits]]:
     refused = frozenset(() if end is None else end.refused)
     named = {row.tp: row for row in begun.rows}
+    if KafkaElectionKind.of(begun.detail) is not None:
+        # Kafka chose the leaders. Its answer to an election of all partitions leaves out those that needed none.
+        held = named if end is None else {*end.applied, *end.unknown}
+        yield from ((tp, _elected(None)) for tp in held)
+        return
     for tp, row in named.items():
         if tp in refused:
             continue

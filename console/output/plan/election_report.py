@@ -64,5 +64,6 @@ def _json(election: Election) -> dict[str, object]:
         "outcome": election.outcome.value,
         "leader": election.leader,
         "leaderEpoch": election.leader_epoch,
+        "inDoubt": election.in_doubt,
         "detail": election.detail,
     }

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from console.journal import unfinished_entries
+from console.operations.elections import restore_orders, unfinished_orders
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.stale_long_tail import AGREED, TAIL
 
@@ -27,3 +29,16 @@ def planned(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 def elected(planned: Caller) -> Caller:
     assert planned("ktriage", "apply", "plan.json", "--rescue", "saved", *AGREED, *TAIL).status == 0
     return planned
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``resume`` reads again at once."""
+    monkeypatch.setattr(restore_orders, "READ_PAUSE", 0.001)
+
+
+@pytest.fixture
+def short_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request without an answer is dead after half a second."""
+    for module in (unfinished_entries, unfinished_orders):
+        monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 0.5)

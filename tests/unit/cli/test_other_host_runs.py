@@ -14,9 +14,7 @@ from console.operations.elections import unfinished_orders
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, log, offline
 from tests.unit.cli.planned_orders import ANY, planned, tp
-from tests.unit.cli.test_unanswered_requests import LeaderLater, actions, interrupt_waiting, no_pauses
-
-__all__ = ["no_pauses"]
+from tests.unit.cli.test_unanswered_requests import LeaderLater, actions, interrupt_waiting
 
 
 def other_host(call: Caller, backend: MemoryBackend) -> str:

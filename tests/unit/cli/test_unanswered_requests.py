@@ -20,7 +20,7 @@ from console.journal.journal import Journal, JournalRun
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import unfinished
 from console.operations import change
-from console.operations.elections import restore_orders, unfinished_orders
+from console.operations.elections import unfinished_orders
 from recovery.assignment_order import WrittenOrder
 from tests.command_server import Ended
 from tests.unit.cli.command_process import Caller, environment
@@ -66,11 +66,6 @@ class SilentForAMoment(LeaderLater):
         assert self.restored == []
         if number == 3:
             raise Unreachable("broker 1 does not answer")
-
-
-@pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restore_orders, "READ_PAUSE", 0.001)
 
 
 @pytest.mark.parametrize("ended", [{}, {"unknown": {tp(0): "no answer"}}])
@@ -143,36 +138,6 @@ def test_resume_waits_until_somebody_leads_also_where_no_broker_answers_for_a_mo
     assert unfinished(CLUSTER_ID).nothing
 
 
-def election_in_doubt(seconds_ago: float) -> None:
-    """A killed run whose election was not answered, and whose chosen replica stood first already."""
-    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
-    run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
-    rows = (WrittenOrder(tp(0), "orders-id", (2, 1, 3), (2, 1, 3)),)
-    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
-        journal.after(journal.before("elect", {"rows": rows}), {"unknown": {tp(0): "no answer"}})
-
-
-@pytest.mark.usefixtures("no_pauses")
-def test_resume_waits_for_an_election_that_needed_no_new_order_and_writes_nothing(call: Caller) -> None:
-    backend = LeaderLater({tp(0): offline("orders", 0, (2, 1, 3))})
-    election_in_doubt(30)
-    ended = call.on(backend)("ktriage", "resume", *ANY)
-    assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
-    assert (ended.status, backend.readings, backend.restored) == (0, 4, [])
-    assert "led by 2: the election of 2 may have been carried out" in ended.out
-    assert unfinished(CLUSTER_ID).nothing
-
-
-def test_an_election_in_doubt_is_named_and_holds_up_no_other_recovery(call: Caller) -> None:
-    backend = MemoryBackend({tp(0): offline("orders", 0, (2, 1, 3)), tp(1): offline("orders", 1)})
-    election_in_doubt(30)
-    shown = call.on(backend)("ktriage", "status", *ANY)
-    assert "no answer to the election of 1 partition: orders-0" in shown.err
-    recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
-    call.on(backend)(*recover)
-    assert sent(backend) > 0
-
-
 def write_in_doubt(seconds_ago: float) -> None:
     """A run whose write of an order was not answered, and which restored the order and elected, so long ago."""
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
@@ -225,12 +190,6 @@ def written(seconds_ago: float, *ends: Mapping[str, object] | None, restored: in
 
 UNANSWERED: Mapping[str, object] = {"unknown": {tp(0): "no answer"}}
 ANSWERED: Mapping[str, object] = {"applied": [tp(0)]}
-
-
-@pytest.fixture
-def short_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (unfinished_entries, unfinished_orders):
-        monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 0.5)
 
 
 def test_the_next_command_says_until_when_a_request_without_an_answer_may_be_carried_out(

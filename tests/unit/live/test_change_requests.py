@@ -22,6 +22,7 @@ from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.partition_errors import LEFT_OUT, refusal
 from backends.live.calls.reassignments import ALTER_PARTITION_REASSIGNMENTS, write_assignments
 from backends.live.connections.connection import BrokerConnection
+from backends.live.elections import kafka_elections
 from backends.live.elections.kafka_elections import hold_elections
 from backends.live.elections.live_election_api import LiveElectionApi
 from backends.live.elections.native_election import elect_designated
@@ -236,3 +237,26 @@ async def test_an_election_without_an_answer_is_not_told_as_one_that_was_not_hel
     with pytest.raises(BackendError) as failed:
         await hold_elections(cast("Any", Unanswered(sent=sent)), False, [ONE], Journal())
     assert ("may still be carried out for up to 150 s" in str(failed.value)) is sent
+
+
+@pytest.mark.parametrize(("sent", "recorded"), [(True, "unknown"), (False, "refused")])
+async def test_an_election_that_was_not_sent_is_recorded_as_refused(sent: bool, recorded: str) -> None:
+    journal = Journal()
+    with pytest.raises(BackendError):
+        await hold_elections(cast("Any", Unanswered(sent=sent)), False, [ONE], journal)
+    ((_, ended),) = journal.ended
+    assert ended.keys() == {recorded, "error"}
+
+
+async def test_an_election_that_timed_out_at_the_controller_is_in_doubt_until_its_leader_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = Preferred(ErrorCode.request_timed_out)
+    (found,) = await hold_elections(cast("Any", slow), True, [ONE], Journal())
+    assert (found.outcome, found.in_doubt, slow.readings) == ("elected", False, 3)
+    monkeypatch.setattr(kafka_elections, "READ_BACK_FOR", 0.0)
+    (found,) = await hold_elections(
+        cast("Any", Preferred(ErrorCode.request_timed_out)), True, [ONE], Journal()
+    )
+    assert (found.outcome, found.in_doubt) == ("failed", True)
+    assert "may still be carried out for up to 150 s" in found.detail

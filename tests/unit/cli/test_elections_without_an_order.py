@@ -1,0 +1,148 @@
+"""Elections that were not answered and needed no new order: what is said of them, and how long resume waits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from backends.base.answers import Election, Outcome
+from backends.base.errors import ElectionInDoubt
+from backends.base.protocol import Recorder
+from console.journal.journal import Journal, JournalRun
+from console.journal.unfinished_entries import unfinished
+from recovery.assignment_order import WrittenOrder
+from recovery.model import TopicPartition
+from tests.unit.cli.command_process import Caller
+from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, offline
+from tests.unit.cli.planned_orders import ANY, sent, tp
+from tests.unit.cli.test_unanswered_requests import LeaderLater, NeverLed
+
+
+def election_in_doubt(seconds_ago: float) -> None:
+    """A killed run whose election was not answered, and whose chosen replica stood first already."""
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    rows = (WrittenOrder(tp(0), "orders-id", (2, 1, 3), (2, 1, 3)),)
+    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
+        journal.after(journal.before("elect", {"rows": rows}), {"unknown": {tp(0): "no answer"}})
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_resume_waits_for_an_election_that_needed_no_new_order_and_writes_nothing(call: Caller) -> None:
+    backend = LeaderLater({tp(0): offline("orders", 0, (2, 1, 3))})
+    election_in_doubt(30)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
+    assert (ended.status, backend.readings, backend.restored) == (0, 4, [])
+    assert "led by 2: the election of 2 may have been carried out" in ended.out
+    assert unfinished(CLUSTER_ID).nothing
+
+
+def test_an_election_in_doubt_is_named_and_holds_up_no_other_recovery(call: Caller) -> None:
+    backend = MemoryBackend({tp(0): offline("orders", 0, (2, 1, 3)), tp(1): offline("orders", 1)})
+    election_in_doubt(30)
+    shown = call.on(backend)("ktriage", "status", *ANY)
+    assert "no answer to the election of 1 partition: orders-0" in shown.err
+    recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
+    call.on(backend)(*recover)
+    assert sent(backend) > 0
+
+
+class Silent(MemoryBackend):
+    """Kafka's own elections are not answered."""
+
+    async def elect(
+        self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
+    ) -> tuple[Election, ...]:
+        kind = "preferred" if preferred else "unclean"
+        named = "all" if partitions is None else list(partitions)
+        entry = recorder.before("elect", {"election": kind, "partitions": named})
+        recorder.after(entry, {"unknown": dict.fromkeys(partitions or (), "closed"), "error": "closed"})
+        raise ElectionInDoubt("closed; the election may still be carried out")
+
+
+ONE = ("--topic", "orders", "--partition", "0")
+EVERY = ("--all-topic-partitions",)
+
+
+def elect(call: Caller, backend: MemoryBackend, kind: str, *words: str) -> str:
+    ended = call.on(backend)("kafka-elect-leaders", *ANY, "--election-type", kind, *words)
+    assert ended.status != 0, ended
+    return ended.err
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("words", [ONE, (*EVERY, "--yes")], ids=["named", "all"])
+def test_resume_waits_for_an_unclean_election_of_kafkas_own_kind(
+    call: Caller, words: tuple[str, ...]
+) -> None:
+    first = Silent({tp(0): offline("orders", 0), tp(1): offline("orders", 1)._replace(leader=1)})
+    err = elect(call, first, "unclean", *words)
+    assert "ktriage resume --bootstrap-server kafka:9092 waits for it, and says who leads then" in err
+    assert [(one.written.tp, one.kind) for one in unfinished(CLUSTER_ID).elections] == [(tp(0), "unclean")]
+
+    backend = LeaderLater({tp(0): offline("orders", 0)})
+    shown = call.on(backend)("ktriage", "status", *ANY)
+    assert "no answer to the election of 1 partition: orders-0" in shown.err
+    assert "elect of 1 partition, unclean" in call("ktriage", "journal", *ANY).out
+    ended = call("ktriage", "resume", *ANY)
+    assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
+    assert "order is restored" not in ended.err, "nothing was written"
+    assert "led by 2: the unclean election may have been carried out" in ended.out
+    assert ended.status == 0 and backend.restored == []
+    assert unfinished(CLUSTER_ID).nothing
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("words", [ONE, EVERY], ids=["named", "all"])
+def test_resume_waits_for_a_preferred_election_until_the_preferred_replica_leads(
+    call: Caller, words: tuple[str, ...]
+) -> None:
+    """orders-1 is led by its preferred replica: it needs no election."""
+    led = offline("orders", 0, (2, 1, 3))._replace(leader=1)
+    elect(call, Silent({tp(0): led, tp(1): offline("orders", 1)._replace(leader=1)}), "preferred", *words)
+    backend = LeaderLater({tp(0): led, tp(1): led._replace(partition=1)})
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert (ended.status, backend.readings, backend.restored) == (0, 4, [])
+    assert (
+        "orders-0" in ended.out and "led by 2: the preferred election may have been carried out" in ended.out
+    )
+    assert "orders-1" not in ended.out
+    assert unfinished(CLUSTER_ID).nothing
+
+
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
+def test_resume_says_that_a_dead_election_elected_nobody(call: Caller) -> None:
+    backend = NeverLed({tp(0): offline("orders", 0)})
+    elect(call, Silent(backend.states), "unclean", *ONE)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 0 and backend.readings > 1
+    assert "nobody leads, and the election can no longer be carried out" in ended.out
+    assert unfinished(CLUSTER_ID).nothing
+
+
+class TimedOut(MemoryBackend):
+    """The controller did not carry out the preferred election of the partition in time."""
+
+    async def elect(
+        self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
+    ) -> tuple[Election, ...]:
+        assert preferred
+        entry = recorder.before("elect", {"election": "preferred", "partitions": list(partitions or ())})
+        recorder.after(entry, {"applied": [], "refused": {}, "unknown": {tp(0): "REQUEST_TIMED_OUT"}})
+        return (Election(tp(0), Outcome.FAILED, 1, 4, "REQUEST_TIMED_OUT", in_doubt=True),)
+
+
+def test_a_partition_whose_election_timed_out_at_the_controller_is_left_to_resume(call: Caller) -> None:
+    backend = TimedOut({tp(0): offline("orders", 0, (2, 1, 3))._replace(leader=1)})
+    ended = call.on(backend)("ktriage", "elect", *ANY, "--election-type", "preferred", *ONE)
+    assert ended.status == 1
+    assert ended.err.splitlines()[-1] == "next: ktriage resume --bootstrap-server kafka:9092"
+    assert [one.written.tp for one in unfinished(CLUSTER_ID).elections] == [tp(0)]
+    told = json.loads(
+        call("ktriage", "elect", *ANY, "--election-type", "preferred", *ONE, "--output", "json").out
+    )
+    assert [one["inDoubt"] for one in told["elections"]] == [True]
