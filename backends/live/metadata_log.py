@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
 from backends.base.errors import BackendError, NoLeader
@@ -107,14 +106,11 @@ class LiveMetadataLog:
         self.high_watermark = part.high_watermark
         batches = BatchReader(part.records)
         # A batch is sent whole: what was read before stands in it once more.
-        new = (
-            record
-            for record in batches.data_records()
-            if self.next_offset <= record.offset < part.high_watermark
-        )
         cancelled: asyncio.CancelledError | None = None
-        while records := list(islice(new, RECORDS_AT_ONCE)):
-            self.history.extend(records)
+        for records in batches.pieces(RECORDS_AT_ONCE):
+            self.history.extend(
+                record for record in records if self.next_offset <= record.offset < part.high_watermark
+            )
             if cancelled is None:
                 try:
                     await asyncio.sleep(0)
@@ -182,7 +178,7 @@ async def _oldest_snapshot(conn: BrokerConnection, leader_epoch: int, log_start:
         return None
     part = await fetch_metadata_log(conn, leader_epoch, log_start + 1, leader_epoch)
     batches = BatchReader(part.records)
-    next(batches.data_records(), None)
+    next(batches.data_batches(), None)
     for epoch in range(batches.epoch, max(-1, batches.epoch - EPOCHS_TRIED), -1):
         found = SnapshotId(log_start, epoch)
         try:

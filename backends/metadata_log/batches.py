@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import repeat
+from itertools import chain, repeat
+from struct import Struct
 from typing import Any, NamedTuple
 
+from backends.log_segments.batch_header import CHECKED_FROM, HEADER, LENGTH_BEFORE, MAGIC
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
+from recovery.metadata_log.record_codec import NO_OP
 
 _made: Any = tuple.__new__
+_RECORDS_AT_ONCE = 1_000
+_IDLE_AT_ONCE = 10_000
+"""So many batches without a change are passed over in one go: some milliseconds."""
+_IDLE_RECORD = bytes((20, 0, 0, 0, 1, 2 * len(NO_OP))) + NO_OP + bytes(1)
+"""A record without key and headers whose value is a NoOpRecord."""
+_IDLE = Struct(f"{HEADER.format}{len(_IDLE_RECORD)}s")
+_IDLE_LENGTH = _IDLE.size - LENGTH_BEFORE
 
 
 class DataBatch(NamedTuple):
@@ -38,17 +48,37 @@ class BatchReader:
         self.problem: str | None = None
 
     def data_records(self, *, in_snapshot: bool = False) -> Iterator[MetadataLogRecord]:
-        """Every data record, up to the first batch that is cut, damaged, compressed or behind missing ones: that is
-        the problem.
+        """Every data record that changes something, up to the first batch that is cut, damaged, compressed or
+        behind missing ones: that is the problem.
+
+        An idle controller writes a NoOpRecord twice a second (``metadata.max.idle.interval.ms``), each in a batch
+        of its own: most of the log of a quiet cluster. Those batches are checked, and left out.
         """
-        for batch in self.data_batches():
+        return chain.from_iterable(self.pieces(_RECORDS_AT_ONCE, in_snapshot=in_snapshot))
+
+    def pieces(self, size: int, *, in_snapshot: bool = False) -> Iterator[list[MetadataLogRecord]]:
+        """The same, at most ``size`` records at once. A piece takes some milliseconds, and may be empty."""
+        piece: list[MetadataLogRecord] = []
+        for batch in self._batches(idle=False):
             number = IN_SNAPSHOT if in_snapshot else batch.base
             rows = [(offset, time_ms, number, value) for offset, time_ms, value in batch.records]
             # As MetadataLogRecord(...) does, without a call of Python's for each of a million records.
-            yield from map(_made, repeat(MetadataLogRecord), rows)
+            piece += map(_made, repeat(MetadataLogRecord), rows)
+            while len(piece) >= size:
+                yield piece[:size]
+                del piece[:size]
+            if not batch.records:
+                yield piece
+                piece = []
+        if piece:
+            yield piece
 
     def data_batches(self) -> Iterator[DataBatch]:
-        """The same, batch by batch; control batches are left out."""
+        """Every data batch; control batches are left out."""
+        return self._batches(idle=True)
+
+    def _batches(self, *, idle: bool) -> Iterator[DataBatch]:
+        """The data batches; without the ``idle`` ones, one that is empty stands for each stretch of them."""
         from aiokafka.errors import KafkaError  # noqa: PLC0415  # slow to import, and not for the first screen
         from aiokafka.record.default_records import DefaultRecordBatch  # noqa: PLC0415
 
@@ -81,8 +111,35 @@ class BatchReader:
                 self.problem = f"the batch at offset {base} cannot be read: {type(error).__name__}"
                 return
             yield DataBatch(base, self.epoch, records)
+            while not idle and (end := self._end_of_idle(batches.end_position)) > batches.end_position:
+                batches.skip_to(end)
+                yield DataBatch(self.next_offset, self.epoch, [])
         if batches.defect is not None:
             self.problem = batches.defect.text
+
+    def _end_of_idle(self, position: int) -> int:
+        """Where the batches end that begin at that byte, follow the last one in its epoch, and hold a NoOpRecord
+        alone. Whatever is not exactly like them is left to the reader.
+        """
+        from aiokafka.record.util import calc_crc32c  # noqa: PLC0415  # slow to import, and not for the first screen
+
+        data, unpack, size, in_epoch = self._data, _IDLE.unpack_from, _IDLE.size, self.epoch
+        expected, last = self.next_offset, min(position + size * _IDLE_AT_ONCE, len(data)) - size
+        while position <= last:
+            base, length, epoch, magic, crc, attributes, delta, _, _, _, _, _, count, record = unpack(
+                data, position
+            )
+            if (
+                record != _IDLE_RECORD
+                or length != _IDLE_LENGTH
+                or (base, epoch, magic, attributes, delta, count) != (expected, in_epoch, MAGIC, 0, 0, 1)
+                or calc_crc32c(data[position + CHECKED_FROM : position + size]) != crc
+            ):
+                break
+            expected += 1
+            position += size
+        self.next_offset = self._expected = expected
+        return position
 
 
 def missing_offsets(expected: int, found: int) -> str:

@@ -22,7 +22,7 @@ from recovery.metadata_log.log_changes import (
     Subject,
     TopicSubject,
 )
-from recovery.metadata_log.record_codec import FRAME_VERSION, decode, read_registration
+from recovery.metadata_log.record_codec import FRAME_VERSION, NO_OP, decode, read_registration
 from recovery.metadata_log.records import (
     HIGHEST_VERSIONS,
     BrokerRegistrationChangeRecord,
@@ -127,7 +127,7 @@ class ChangeReader:
             if change is not None and subject is not None and self._transaction is None:
                 take(record, subject, change)
                 continue
-            if value == _NO_OP:
+            if value == NO_OP:
                 continue
             try:
                 if self._transaction is None and value[:SUBJECT_AT] in _OF_PARTITION:
@@ -231,7 +231,6 @@ class ChangeReader:
 _WHERE = Struct(">i16s")
 """The partition and the topic id of a record."""
 _topic_id = lru_cache(maxsize=10_000)(uuid_text)
-_NO_OP = bytes((FRAME_VERSION, RecordType.NO_OP, 0, 0))
 _OF_PARTITION = {
     bytes((FRAME_VERSION, kind, version)): (kind, version)
     for kind in (RecordType.PARTITION, RecordType.PARTITION_CHANGE)

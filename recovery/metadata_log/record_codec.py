@@ -30,6 +30,8 @@ from recovery.metadata_log.records import (
 )
 
 FRAME_VERSION = 1
+NO_OP = bytes((FRAME_VERSION, RecordType.NO_OP, 0, 0))
+"""A NoOpRecord: nothing changed. An idle controller writes one twice a second."""
 _RECOVERY_STATES = {0: LeaderRecoveryState.RECOVERED, 1: LeaderRecoveryState.RECOVERING}
 _RECOVERY_NUMBERS = {state: number for number, state in _RECOVERY_STATES.items()}
 _TRUE, _FALSE = 1, -1
