@@ -32,11 +32,11 @@ from backends.simulator.operate.checkpoint import without_gc
 from backends.simulator.operate.consumer_groups import SimulatedConsumerGroups, SimulatedOffsetWriter
 from backends.simulator.operate.described_topics import (
     described_configs,
+    described_log_dirs,
     described_partitions,
     listed_reassignments,
 )
 from backends.simulator.operate.elections import Elections
-from backends.simulator.operate.log_dirs import described_log_dirs
 from backends.simulator.operate.membership import SimulatedMembership
 from backends.simulator.operate.operator_client import (
     NATIVE_ELECTIONS,

@@ -11,11 +11,10 @@ from backends.simulator.group_store import GroupStore
 from backends.simulator.history import History
 from backends.simulator.idempotent_producers import IdempotentProducers
 from backends.simulator.loop import Loop
-from backends.simulator.metadata_log import MetadataLog
 from backends.simulator.network import Network
 from backends.simulator.permissions import any_topic
-from backends.simulator.record_batches import RecordContents
-from backends.simulator.record_times import RecordTimes
+from backends.simulator.quorum.quorum_log import QuorumLog
+from backends.simulator.record_batches import RecordContents, RecordTimes
 from backends.simulator.transaction_logs import TransactionLogs
 
 
@@ -44,7 +43,7 @@ class Context:
     config: Config
     history: History
     emit: Emit
-    metadata: MetadataLog
+    metadata: QuorumLog
     controllers: tuple[int, ...]
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     denied: DeniedPermissions = field(default_factory=DeniedPermissions)

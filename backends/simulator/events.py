@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from backends.simulator.quorum.log_records import LogRecord
 from backends.simulator.quorum.metadata_disk import MetadataDisk
+from backends.simulator.quorum.raft_log import LogRecord
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.registration import PartitionChange
 from recovery.membership.voters import ReplicaKey, VoterSet

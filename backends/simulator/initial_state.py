@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from backends.simulator.broker.disk import BrokerDisk, LogDirState
+from backends.simulator.broker.log_storage import BrokerDisk, LogDirState
 from backends.simulator.broker.replica_log import Log
 from backends.simulator.messages import MetadataUpdate
 from backends.simulator.partition_table import Interner, PartitionTable

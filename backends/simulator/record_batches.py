@@ -1,4 +1,4 @@
-"""Record batches (magic 2, KIP-98) for logs that hold epoch spans without records.
+"""What logs do not hold: the record batches (magic 2, KIP-98) of their epoch spans, and when records were written.
 
 Batches of clients are stored by (epoch, offset), which identifies one record in every log. Records of the
 scenario's own producers are generated when they are read; of its transactions, it is stored whose they are.
@@ -13,6 +13,7 @@ from io import BytesIO
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from backends.simulator.loop import MILLISECOND
 from recovery.model import EpochSpan, TopicPartition
 
 if TYPE_CHECKING:
@@ -193,3 +194,35 @@ def _written(
     )
     write_new_batch(buffer, batch)
     return buffer.getvalue()
+
+
+class _Batches(NamedTuple):
+    """The batches of one partition and epoch: starts, ends, and times in ms."""
+
+    starts: list[int]
+    ends: list[int]
+    times: list[int]
+
+
+class RecordTimes:
+    """Leaders add to it as they append. Records from before the run have time 0."""
+
+    def __init__(self) -> None:
+        self._batches: dict[tuple[TopicPartition, int], _Batches] = {}
+
+    def written(self, tp: TopicPartition, span: EpochSpan, now: int) -> None:
+        """A leader appended a batch; ``now`` in virtual µs."""
+        batches = self._batches.setdefault((tp, span.epoch), _Batches([], [], []))
+        batches.starts.append(span.start)
+        batches.ends.append(span.end)
+        batches.times.append(now // MILLISECOND)
+
+    def of(self, tp: TopicPartition, epoch: int, offset: int) -> tuple[int, int]:
+        """(First, newest) timestamp in ms of the batch that holds the record."""
+        batches = self._batches.get((tp, epoch))
+        if batches is None:
+            return 0, 0
+        at = bisect_right(batches.starts, offset) - 1
+        if at < 0 or batches.ends[at] <= offset:
+            return 0, 0
+        return batches.times[at], batches.times[at]

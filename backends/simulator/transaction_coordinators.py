@@ -11,6 +11,7 @@ from backends.base.consumer_groups import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from backends.base.transactions import Marker
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.led_transactions import append_state
+from backends.simulator.clients import MARKER_RETRY
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
@@ -26,7 +27,6 @@ from backends.simulator.transaction_rules import (
     takes_part,
     with_partitions,
 )
-from backends.simulator.transactional_producer import MARKER_RETRY
 from backends.simulator.world import World
 from recovery.model import NO_LEADER, TopicPartition
 from recovery.transactions.decision_records import state_partition

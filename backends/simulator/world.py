@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.simulator.broker.broker_process import BrokerProcess
-from backends.simulator.clients import Consumer, Producer
+from backends.simulator.clients import Consumer, Producer, TransactionalProducer
 from backends.simulator.committed_records import CommittedRecords
 from backends.simulator.context import Context, DeniedPermissions
 from backends.simulator.controller.controller_process import ControllerProcess
@@ -19,7 +19,6 @@ from backends.simulator.network import OPERATOR, Network, NetworkNode, NetworkRo
 from backends.simulator.quorum.quorum_log import FIRST_EPOCH, QuorumLog
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import BrokerSpec, Topology, directory_id
-from backends.simulator.transactional_producer import TransactionalProducer
 from recovery.controller.cluster_image import ClusterImage
 from recovery.model import NO_LEADER, TopicPartition
 from recovery.wording.quantity_text import counted
@@ -223,7 +222,7 @@ class World:
             )
             self.history.add("quorum", f"answers {type(body).__name__}: {what}")
 
-        self.quorum.receive(leader.id, NetworkNode(NetworkRole.CONTROLLER, leader.id), body, answered)
+        self.quorum.receive(leader.id, body, answered)
 
     @property
     def active(self) -> ControllerProcess | None:

@@ -16,8 +16,7 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import SECOND
 from backends.simulator.scenario.files import read
-from backends.simulator.scenario.spread import spread
-from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
+from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology, spread
 from backends.simulator.world import World
 from recovery.plan.make import plan_row
 from recovery.ranking import Ranking

@@ -30,7 +30,7 @@ from backends.simulator.config import Config
 from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig, UpdateFeature
-from backends.simulator.scenario.transactions import ScenarioTransactions
+from backends.simulator.scenario.timeline import ScenarioTransactions
 from recovery.model import TopicPartition
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError, TimedOut, wait_until
 from testbed.kafka.connection import Connection, NoAnswer

@@ -16,7 +16,7 @@ from backends.live.client.settings import ClientSettings
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import Api, hidden
-from backends.simulator.served.frame_faults import Change, ConnectionCut
+from backends.simulator.served.frames import Change, ConnectionCut
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import PartitionState
 from recovery.plan.values import PlanRow

@@ -97,4 +97,4 @@ async def test_a_configuration_that_can_be_is_made() -> None:
         happen(served, "set-config topic=orders name=retention.ms value=1000")
         served.clock.step(1)
         assert served.world.image.min_isr.topics["orders"] == 1
-        assert "1000" in {value for held in served.client_state.configs.values() for value in held.values()}
+        assert "1000" in {value for held in served.inert_configs.values() for value in held.values()}

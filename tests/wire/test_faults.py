@@ -18,7 +18,7 @@ from backends.live.client.addresses import parse_address
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import Api, hidden
-from backends.simulator.served.frame_faults import Change
+from backends.simulator.served.frames import Change
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import Lineage, ReplicaLog, Unknown, Why
 from recovery.ranking import Ranking

@@ -8,7 +8,7 @@ import pytest
 
 from backends.base.answers import Outcome
 from backends.simulator.served.api_versions import Api
-from backends.simulator.served.frame_faults import Change
+from backends.simulator.served.frames import Change
 from recovery.ranking import Ranking
 from tests.wire import response_faults
 from tests.wire.response_faults import HIDDEN, served_backend

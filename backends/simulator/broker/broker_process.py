@@ -6,18 +6,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from backends.base.consumer_groups import OFFSETS_TOPIC
-from backends.simulator.broker.broker_access import BrokerAccess, Perform
+from backends.simulator.broker.broker_access import BrokerAccess, Perform, append_batch
 from backends.simulator.broker.broker_state import UNREGISTERED, BrokerState
-from backends.simulator.broker.client_append import append_batch
 from backends.simulator.broker.controller_channel import ControllerChannel
-from backends.simulator.broker.disk import BrokerDisk
-from backends.simulator.broker.fetcher import FetcherContext
-from backends.simulator.broker.fetcher_manager import FetcherManager
+from backends.simulator.broker.fetcher import FetcherContext, FetcherManager
 from backends.simulator.broker.group_coordinator import CoordinatorRequest, GroupCoordinator
 from backends.simulator.broker.led_transactions import TransactionRequest, handle_transactions
-from backends.simulator.broker.log_storage import LogStorage
+from backends.simulator.broker.log_storage import BrokerDisk, LogStorage
 from backends.simulator.broker.operator_requests import OperatorRequests
-from backends.simulator.broker.partition_leader import LeaderContext, PartitionLeader
+from backends.simulator.broker.partition_leader import PartitionLeader
 from backends.simulator.broker.replica_log import read
 from backends.simulator.context import Context
 from backends.simulator.events import BrokerStopped, RecordsRead
@@ -82,19 +79,9 @@ class BrokerProcess:
         self._without_log: dict[TopicPartition, None] = {}
         self._read_up_to = state.offset
         self.storage = storage = LogStorage(broker, disk, context.emit, self._note, self._went_offline)
-        shared = LeaderContext(config, context.emit, context.times)
-        self.leader = PartitionLeader(state, storage, timers, channel, shared, warm=state.running)
+        self.leader = PartitionLeader(context, state, storage, timers, channel, warm=state.running)
         self._fetchers = FetcherManager(FetcherContext(state, storage, timers, endpoint, config, self._note))
-        self._operator = OperatorRequests(
-            state,
-            storage,
-            channel,
-            config=config,
-            denied=context.denied,
-            times=context.times,
-            contents=context.contents,
-            topic_configs=context.topic_configs,
-        )
+        self._operator = OperatorRequests(context, state, storage, channel)
         self.access = BrokerAccess(state, storage, self.leader, endpoint)
         self._groups = GroupCoordinator(context, self.access, timers)
         self._previous_epoch = disk.clean_shutdown_epoch

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any
 
 from backends.simulator import operator_messages as ask
-from backends.simulator.broker.broker_access import BrokerAccess
-from backends.simulator.broker.client_append import append_stored, coordinator_error
+from backends.simulator.broker.broker_access import BrokerAccess, append_stored, coordinator_error
 from backends.simulator.broker.replica_log import Log
 from backends.simulator.classic_group import (
     AwaitedRequest,

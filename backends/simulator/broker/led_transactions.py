@@ -7,8 +7,7 @@ from functools import partial
 
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.transactions import Marker
-from backends.simulator.broker.broker_access import BrokerAccess
-from backends.simulator.broker.client_append import append_stored, coordinator_error
+from backends.simulator.broker.broker_access import BrokerAccess, append_stored, coordinator_error
 from backends.simulator.broker.replica_log import Log
 from backends.simulator.context import Context
 from backends.simulator.loop import MILLISECOND

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from backends.base.answers import LogDir, LogDirReplica, LogPosition, RawBatches
@@ -12,8 +12,7 @@ from backends.simulator.broker.controller_channel import ControllerChannel
 from backends.simulator.broker.describe import describe_configs, describe_page
 from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.replica_log import Log, read
-from backends.simulator.config import Config
-from backends.simulator.context import DeniedPermissions
+from backends.simulator.context import Context
 from backends.simulator.messages import (
     CreateTopic,
     DeleteTopic,
@@ -25,8 +24,6 @@ from backends.simulator.messages import (
     SetConfig,
     UpdateFeature,
 )
-from backends.simulator.record_batches import RecordContents
-from backends.simulator.record_times import RecordTimes
 from backends.simulator.rpc import Answer
 from recovery.controller.transition_targets import ElectionKind
 from recovery.controller.unclean_recovery import LogInfo
@@ -35,8 +32,6 @@ from recovery.model import TopicPartition, Unknown, Why
 _new = tuple.__new__
 """Creates a NamedTuple in half the time of its constructor; up to 600,000 are created for one survey."""
 
-BYTES_A_RECORD = 100
-"""Size of a record in a simulated log dir."""
 TOTAL_BYTES = 1 << 40
 """Size of a simulated log dir."""
 MOST_RECORDS = 10_000
@@ -44,34 +39,22 @@ MOST_RECORDS = 10_000
 
 
 class OperatorRequests:
-    """A broker that has read no metadata yet answers from its own disks only.
-
-    ``topic_configs`` are settings that nothing in the simulator depends on.
-    """
+    """A broker that has read no metadata yet answers from its own disks only."""
 
     def __init__(
-        self,
-        state: BrokerState,
-        storage: LogStorage,
-        channel: ControllerChannel,
-        *,
-        config: Config,
-        denied: DeniedPermissions,
-        times: RecordTimes,
-        contents: RecordContents,
-        topic_configs: Mapping[str, Mapping[str, str]],
+        self, context: Context, state: BrokerState, storage: LogStorage, channel: ControllerChannel
     ) -> None:
         self._state = state
         self._storage = storage
         self._channel = channel
-        self._config = config
-        self._denied = denied
-        self._times = times
-        self._contents = contents
+        self._config = context.config
+        self._denied = context.denied
+        self._times = context.times
+        self._contents = context.contents
         self._served: dict[type, Callable[[Any], Any]] = {
             ask.DescribeCluster: lambda _: self._cluster(),
             ask.DescribeTopicPartitions: lambda body: describe_page(
-                self._state.image, config.partition_limit, body, self._denied
+                self._state.image, self._config.partition_limit, body, self._denied
             ),
             ask.GetReplicaLogInfo: self._log_info,
             ask.ReadLineage: self._lineage,
@@ -79,7 +62,7 @@ class OperatorRequests:
             ask.FetchBatches: self._fetch_batches,
             ask.DescribeLogDirs: lambda _: self._log_dirs(),
             ask.DescribeConfigs: lambda body: describe_configs(
-                self._state.image, topic_configs, body, self._denied
+                self._state.image, context.topic_configs, body, self._denied
             ),
             ask.ListReassignments: self._reassignments,
             LogInfoRequest: self._for_the_controller,
@@ -234,7 +217,7 @@ class OperatorRequests:
         rows: list[list[LogDirReplica]] = [[] for _ in storage.disk.directories]
         for tp, log in storage.disk.logs.items():
             if not storage.offline(tp):
-                size = (log.end - log.start) * BYTES_A_RECORD
+                size = log.size
                 rows[log.directory].append(LogDirReplica(tp, size, 0, False))
         dirs = []
         for index, directory in enumerate(storage.disk.directories):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from backends.simulator.broker.alter_partition import AlterPartitionManager
 from backends.simulator.broker.broker_state import BrokerState
-from backends.simulator.broker.controller_channel import ControllerChannel
+from backends.simulator.broker.controller_channel import AlterPartitionManager, ControllerChannel
 from backends.simulator.broker.fetch_sessions import FetchSessions
 from backends.simulator.broker.leadership import UNKNOWN, Leadership, PartitionFollower, PendingProduce
 from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.replica_log import Log, appended, marked, without_head
-from backends.simulator.config import Config
+from backends.simulator.context import Context
 from backends.simulator.events import (
     Acknowledged,
-    Emit,
     HighWatermarkMoved,
     LeadershipTaken,
     TransactionWritten,
@@ -30,21 +27,12 @@ from backends.simulator.messages import (
     ProduceReply,
     RecordsDeleted,
 )
-from backends.simulator.record_times import RecordTimes
 from backends.simulator.rpc import Answer
 from recovery.controller.alter_partition import UNCHECKED_EPOCH, AlterPartition, IsrMember
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import Registration
 from recovery.model import EpochSpan, TopicPartition
-
-
-class LeaderContext(NamedTuple):
-    """What the leaders of one cluster share. ``times`` records when records were written."""
-
-    config: Config
-    emit: Emit
-    times: RecordTimes
 
 
 class PartitionLeader:
@@ -56,11 +44,11 @@ class PartitionLeader:
 
     def __init__(
         self,
+        context: Context,
         state: BrokerState,
         storage: LogStorage,
         timers: TimerGroup,
         channel: ControllerChannel,
-        context: LeaderContext,
         *,
         warm: bool,
     ) -> None:
@@ -68,7 +56,7 @@ class PartitionLeader:
         self.storage = storage
         self.id = state.id
         self._timers = timers
-        self._config, self._emit, self._times = context
+        self._config, self._emit, self._times = context.config, context.emit, context.times
         self._led: dict[TopicPartition, Leadership] = {}
         self._silent: frozenset[int] = frozenset()
         self.sessions = FetchSessions(self, self._config, timers, warm=warm)

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from recovery.model import NO_EPOCH, EpochSpan, Lineage
 
+BYTES_A_RECORD = 100
+"""Size of a record in a simulated log."""
+
 
 class Log(NamedTuple):
     """``spans`` ascend without gaps from ``start``. Offsets from ``flushed`` on are in the page cache only.
@@ -34,6 +37,11 @@ class Log(NamedTuple):
     def last_epoch(self) -> int:
         """The epoch of the last record, NO_EPOCH in a log without records."""
         return self.spans[-1].epoch if self.spans else NO_EPOCH
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return (self.end - self.start) * BYTES_A_RECORD
 
     @property
     def dirty(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from backends.simulator.context import Context
 from backends.simulator.controller.broker_sessions import BrokerSessions
+from backends.simulator.controller.controller_elections import PeriodicElections, UncleanRecovery
 from backends.simulator.controller.metadata_changes import (
     assign_directories,
     change_config,
@@ -19,8 +20,6 @@ from backends.simulator.controller.metadata_changes import (
     update_feature,
 )
 from backends.simulator.controller.metadata_writer import Then
-from backends.simulator.controller.periodic_elections import PeriodicElections
-from backends.simulator.controller.unclean_recovery import UncleanRecovery
 from backends.simulator.events import MetadataWritten
 from backends.simulator.messages import (
     AlterPartitions,

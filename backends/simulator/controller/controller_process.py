@@ -10,9 +10,9 @@ from backends.simulator.context import Context
 from backends.simulator.controller.active_controller import ActiveController
 from backends.simulator.loop import Timer
 from backends.simulator.messages import MetadataBatch, MetadataFetch, MetadataUpdate, NotController
-from backends.simulator.metadata_log import CommittedRead
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.network import controller as node
+from backends.simulator.quorum.quorum_log import CommittedRead
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.membership.voters import ReplicaKey
 
@@ -61,7 +61,7 @@ class ControllerProcess:
         self._waiting.clear()
 
     def _handle(self, source: NetworkNode, body: Any, answer: Answer) -> None:
-        if self._context.metadata.receive(self.id, source, body, answer):
+        if self._context.metadata.receive(self.id, body, answer):
             return
         if self.active is None:
             answer(NotController(self._context.metadata.leader_known_to(self.id)))

@@ -26,12 +26,11 @@ from backends.simulator.events import (
     TransactionMarked,
     TransactionWritten,
 )
-from backends.simulator.invariants.consumer_promises import ConsumerPromises
 from backends.simulator.invariants.ground_truth import GroundTruth
 from backends.simulator.invariants.metadata_invariants import check_written
 from backends.simulator.invariants.promises import BrokenInvariant, FinalLoss, LostRecords
 from backends.simulator.invariants.quorum_promises import QuorumPromises
-from backends.simulator.invariants.replication_promises import ReplicationPromises
+from backends.simulator.invariants.replication_promises import ConsumerPromises, ReplicationPromises
 from backends.simulator.world import World
 from recovery.loss import count
 

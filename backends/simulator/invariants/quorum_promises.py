@@ -14,8 +14,8 @@ from backends.simulator.events import (
 from backends.simulator.invariants.ground_truth import GroundTruth
 from backends.simulator.invariants.promises import QuorumPromise
 from backends.simulator.messages import MetadataUpdate
-from backends.simulator.quorum.log_records import LogRecord, RecordBody, VotersRecord
 from backends.simulator.quorum.metadata_disk import MetadataDisk
+from backends.simulator.quorum.raft_log import LogRecord, RecordBody, VotersRecord
 from backends.simulator.world import World
 from recovery.controller.cluster_image import ClusterImage
 from recovery.membership.voters import ReplicaKey, VoterSet, majorities_overlap

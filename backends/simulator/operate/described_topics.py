@@ -1,21 +1,39 @@
-"""Partitions, topic configurations and reassignments, as the simulated brokers describe them to the operator."""
+"""Partitions, topic configurations, reassignments and log dirs, as the simulated brokers describe them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from backends.base.answers import Partitions, Reassignment
+from backends.base.answers import LogDir, Partitions, Reassignment
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
-from backends.simulator.operate.log_dirs import described_log_dirs
 from backends.simulator.operate.operator_client import OperatorClient, denied, silence, topic_denied
 from backends.simulator.operator_messages import (
     ConfigsDescribed,
     DescribeConfigs,
+    DescribeLogDirs,
     ListReassignments,
+    LogDirsDescribed,
     ReassignmentsListed,
 )
 from recovery.model import TopicPartition, Unknown, Why
+
+
+def described_log_dirs(
+    client: OperatorClient, brokers: Sequence[int]
+) -> dict[int, tuple[LogDir, ...] | Unknown]:
+    """Every log dir of each broker, or why it is not known."""
+    answers = client.all([(node(number), DescribeLogDirs()) for number in brokers])
+    found: dict[int, tuple[LogDir, ...] | Unknown] = {}
+    for number, answer in zip(brokers, answers, strict=True):
+        if not isinstance(answer, LogDirsDescribed):
+            found[number] = silence(answer)
+        elif answer.error is not None:
+            found[number] = denied(answer.error, "DESCRIBE", "the cluster", "DescribeLogDirs")
+        else:
+            found[number] = answer.log_dirs
+    return found
+
 
 WHOLE_TOPIC = -1
 

@@ -11,8 +11,8 @@ from backends.simulator.network import broker as node
 from backends.simulator.operate.operator_client import OperatorClient, check, silence
 from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.operator_messages import AppendBatch
-from backends.simulator.scenario.spread import spread
 from backends.simulator.simulation import Simulation
+from backends.simulator.topology import spread
 from recovery.model import TopicPartition
 
 _FINAL = (Error.TOPIC_AUTHORIZATION_FAILED, Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.CORRUPT_MESSAGE)

@@ -10,6 +10,7 @@ from typing import Any
 
 from backends.base.answers import Contact, SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
+from backends.simulator.broker.replica_log import BYTES_A_RECORD
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
@@ -37,7 +38,6 @@ from recovery.standing import standing
 
 CALL = f"{NATIVE_LOGS}, epochs by Fetch"
 LIMIT = 1000
-BYTES_A_RECORD = 100
 RETRY = SECOND // 2
 NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 

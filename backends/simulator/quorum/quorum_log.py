@@ -1,28 +1,17 @@
-"""The metadata log as a quorum of controllers: implements :mod:`backends.simulator.metadata_log`."""
+"""The metadata log, replicated by a quorum of controllers (KIP-595, KIP-853)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from backends.simulator.config import Config
 from backends.simulator.events import Emit
 from backends.simulator.history import History
 from backends.simulator.loop import Loop
 from backends.simulator.messages import UpdateFeature
-from backends.simulator.metadata_log import CommittedPayload, CommittedRead, MetadataLogListener
-from backends.simulator.network import NetworkNode
 from backends.simulator.operator_messages import DescribeQuorum
-from backends.simulator.quorum.describe_quorum import describe
-from backends.simulator.quorum.log_records import (
-    KRaftVersionRecord,
-    LeaderChangeMessage,
-    LogRecord,
-    MetadataRecord,
-    RecordBody,
-    VotersRecord,
-)
 from backends.simulator.quorum.metadata_disk import (
     LISTENER,
     ControllerHost,
@@ -31,6 +20,15 @@ from backends.simulator.quorum.metadata_disk import (
     metadata_directory_id,
 )
 from backends.simulator.quorum.quorum_context import QuorumContext
+from backends.simulator.quorum.raft_leader import describe_quorum
+from backends.simulator.quorum.raft_log import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    LogRecord,
+    MetadataRecord,
+    RecordBody,
+    VotersRecord,
+)
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     ControllerDescribed,
@@ -41,21 +39,40 @@ from backends.simulator.quorum.raft_messages import (
     RemoveRaftVoter,
 )
 from backends.simulator.quorum.raft_replica import REQUESTS, RaftReplica
-from backends.simulator.quorum.raft_state import RaftState
+from backends.simulator.quorum.raft_state import MetadataLogListener, RaftState
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import Topology, cluster_id
-from recovery.membership.quorum import Quorum, RaftError, VoterChangeRefusal
+from recovery.membership.quorum import RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import ReplicaKey, VoterSet
-from recovery.model import Unknown, Why
 
 KRAFT_VERSION = "kraft.version"
 FIRST_EPOCH = 1
 _ITS_OWN = REQUESTS | {DescribeVoters, DescribeController, DescribeQuorum, UpdateFeature}
 
 
+class CommittedPayload(NamedTuple):
+    """A committed entry: its offset in the log, and its payload."""
+
+    offset: int
+    payload: Any
+
+
+class CommittedRead(NamedTuple):
+    """``entries`` in order. ``reached`` is the newest offset that the reader has now seen, records of the
+    quorum included. ``whole``: nothing is missing between the requested offset and ``entries``.
+    """
+
+    entries: Sequence[CommittedPayload]
+    reached: int
+    whole: bool
+
+
 class QuorumLog:
-    """Implements :class:`backends.simulator.metadata_log.MetadataLog` with one replica per controller.
+    """One replica per controller; ``controller`` is the id of the node that handles a call.
+
+    The log does not look into a payload. An appended payload is committed in order, or lost with the leadership; a
+    committed one is never undone.
 
     At time 0 the quorum is running: the first controller leads epoch 1, and ``first`` is committed.
     ``committed`` is called once for each committed payload, in order, with its epoch and the id of the leader
@@ -134,9 +151,10 @@ class QuorumLog:
             disk.log.append(entries)
         self._reported_end = RaftLogEnd(FIRST_EPOCH, len(entries))
 
-    # MetadataLog.
+    # What a controller asks of the log.
 
     def start(self, controller: int, endpoint: RpcEndpoint, listener: MetadataLogListener) -> None:
+        """The controller's process started, with the replica that its disk holds."""
         replica = RaftReplica(self.context, self.disks[controller], endpoint, listener)
         self.replicas[controller] = replica
         self.registered[controller] = None
@@ -148,12 +166,13 @@ class QuorumLog:
             replica.start()
 
     def stop(self, controller: int) -> None:
+        """The controller's process ended; may be called twice."""
         replica = self.replicas.pop(controller, None)
         if replica is not None:
             replica.close()
 
-    # The protocol gives the source too.
-    def receive(self, controller: int, source: NetworkNode, body: Any, answer: Answer) -> bool:  # noqa: ARG002
+    def receive(self, controller: int, body: Any, answer: Answer) -> bool:
+        """Handle a request that arrived at the controller; False if it is not for the log."""
         kind = type(body)
         if kind not in _ITS_OWN:
             return False
@@ -167,7 +186,7 @@ class QuorumLog:
         elif replica.leadership is None:
             return False
         elif kind is DescribeQuorum:
-            answer(describe(replica.state, self.context, replica.leadership))
+            answer(describe_quorum(replica.state, self.context, replica.leadership))
         elif body.feature == KRAFT_VERSION:
             replica.leadership.changes.upgrade(body.level, answer, dry_run=body.dry_run)
         else:
@@ -186,18 +205,24 @@ class QuorumLog:
             )
 
     def leading_epoch(self, controller: int) -> int:
+        """The epoch in which the controller believes to lead, -1 if it does not."""
         replica = self.replicas.get(controller)
         return -1 if replica is None or replica.leadership is None else replica.epoch
 
     def leader_known_to(self, controller: int) -> int | None:
+        """The node that the controller believes to lead."""
         replica = self.replicas.get(controller)
         return None if replica is None or replica.state.leader is None else replica.state.leader.id
 
     def is_voter(self, controller: int) -> bool:
+        """Whether the newest voter set that the controller knows has it."""
         replica = self.replicas.get(controller)
         return replica is not None and replica.state.is_voter
 
     def append(self, controller: int, payload: Any, done: Callable[[bool], None]) -> None:
+        """Append at the leader. ``done`` is called once: True when it is committed, False if the leadership was
+        lost before (it may still be committed later).
+        """
         replica = self.replicas.get(controller)
         if replica is None or replica.leadership is None:
             done(False)
@@ -205,6 +230,7 @@ class QuorumLog:
             replica.leadership.append_payload(payload, done)
 
     def committed(self, controller: int, after: int, limit: int) -> CommittedRead:
+        """At most ``limit`` entries after offset ``after`` that the controller knows to be committed."""
         replica = self.replicas[controller]
         log, end = replica.log, replica.state.high_watermark or 0
         entries: list[CommittedPayload] = []
@@ -221,15 +247,10 @@ class QuorumLog:
         return CommittedRead(tuple(entries), max(reached, after), after + 1 >= log.start)
 
     def observed(self, controller: int, observer: ReplicaKey, offset: int) -> None:
+        """A broker fetched up to ``offset`` from the controller."""
         replica = self.replicas.get(controller)
         if replica is not None and replica.leadership is not None:
             replica.leadership.progress.fetch(observer, offset + 1, replica.log.end, self._loop.now)
-
-    def describe(self, controller: int) -> Quorum | Unknown:
-        replica = self.replicas.get(controller)
-        if replica is None or replica.leadership is None:
-            return Unknown(Why.FAILED, f"controller {controller} does not lead")
-        return describe(replica.state, self.context, replica.leadership)
 
     def _was_committed(self, at: RaftLogEnd, controller: int, payload: Any) -> None:
         # Static voters may lose committed records; a newer epoch then commits others at lower offsets.

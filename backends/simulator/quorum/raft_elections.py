@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backends.simulator.loop import Timer
 from backends.simulator.quorum.raft_messages import RaftVote, VoteReply
-from backends.simulator.quorum.raft_parts import RaftParts
+from backends.simulator.quorum.raft_state import RaftParts
 from backends.simulator.rpc import Answer
 from recovery.membership.raft_votes import Elector, RaftRole, VoteRequest, VoteTally, tally, vote
 from recovery.membership.voters import ReplicaKey, Voter

@@ -1,8 +1,4 @@
-"""The leader's side: appending, serving fetches, the high watermark, and resigning without a majority.
-
-The next record answers held fetches. An idle leader writes a no-op every ``metadata.max.idle.interval.ms`` (500
-ms, as long as Kafka's followers wait), so fetches need no timers of their own.
-"""
+"""The leader's side: appending, serving fetches, the high watermark, DescribeQuorum, and resigning."""
 
 from __future__ import annotations
 
@@ -12,8 +8,9 @@ from typing import Any, NamedTuple
 
 from backends.simulator.events import QuorumCommitted
 from backends.simulator.loop import Timer
-from backends.simulator.quorum.fetch_progress import ProgressByReplica
-from backends.simulator.quorum.log_records import (
+from backends.simulator.quorum.fetch_progress import ProgressByReplica, ReplicaProgress
+from backends.simulator.quorum.quorum_context import QuorumContext
+from backends.simulator.quorum.raft_log import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     LogRecord,
@@ -28,11 +25,11 @@ from backends.simulator.quorum.raft_messages import (
     FetchedMetadata,
     FetchMetadata,
 )
-from backends.simulator.quorum.raft_parts import RaftParts
+from backends.simulator.quorum.raft_state import RaftParts, RaftState
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.rpc import Answer
 from recovery.membership import voters as rules
-from recovery.membership.quorum import RaftError
+from recovery.membership.quorum import Quorum, QuorumReplica, RaftError, described
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import ReplicaKey
 
@@ -190,7 +187,7 @@ class RaftLeader:
                 self._context.loop.call_later(0, self._wake)
 
     def append_payload(self, payload: Any, done: Callable[[bool], None]) -> None:
-        """``done`` is called once, as in :class:`backends.simulator.metadata_log.MetadataLog`."""
+        """``done`` is called once, as in ``QuorumLog.append``."""
         self.append_and_wait((MetadataRecord(payload),), done)
 
     def append_and_wait(self, bodies: tuple[RecordBody, ...], done: Callable[[bool], None]) -> None:
@@ -298,3 +295,37 @@ class RaftLeader:
     def _announce(self) -> None:
         self.announced = True
         self._announce_to_controller()
+
+
+def describe_quorum(state: RaftState, context: QuorumContext, leader: RaftLeader) -> Quorum:
+    """DescribeQuorum v2. Times are ms since the start of the run; the leader's own are now, as in Kafka.
+
+    There is no high watermark before a record of the leader's epoch is committed.
+    """
+    now = context.now_ms()
+    progress = [
+        QuorumReplica(voter.key, state.log.end, now, now)
+        if voter.matches(state.key)
+        else _shown(voter.key, leader.progress.of(voter))
+        for voter in state.voters.voters
+    ]
+    progress += [_shown(key, fetched) for key, fetched in leader.progress.observers(state.voters)]
+    known = state.high_watermark if leader.announced else None
+    return described(
+        context.cluster_id,
+        state.voters,
+        progress,
+        leader_id=state.id,
+        leader_epoch=state.epoch,
+        high_watermark=-1 if known is None else known,
+    )
+
+
+def _shown(key: ReplicaKey, progress: ReplicaProgress | None) -> QuorumReplica:
+    if progress is None:
+        return QuorumReplica(key, -1)
+    return QuorumReplica(key, progress.offset, _ms(progress.fetched), _ms(progress.caught_up))
+
+
+def _ms(time: int | None) -> int:
+    return -1 if time is None else time // 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from backends.simulator.quorum.log_records import LogRecord, Snapshot
+from backends.simulator.quorum.raft_log import LogRecord, Snapshot
 from recovery.membership.quorum import RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftLogEnd, VoteRequest
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint

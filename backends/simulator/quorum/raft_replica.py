@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.simulator.events import QuorumLed, QuorumWritten
-from backends.simulator.metadata_log import MetadataLogListener
-from backends.simulator.quorum.log_records import LogRecord
 from backends.simulator.quorum.metadata_disk import MetadataDisk
 from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_elections import RaftElections
 from backends.simulator.quorum.raft_follower import RaftFollower
 from backends.simulator.quorum.raft_leader import RaftLeader
-from backends.simulator.quorum.raft_log import RaftLog
+from backends.simulator.quorum.raft_log import LogRecord, RaftLog
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     ApiVersions,
@@ -32,8 +30,7 @@ from backends.simulator.quorum.raft_messages import (
     UpdateRaftVoter,
     VoterRequest,
 )
-from backends.simulator.quorum.raft_parts import RaftParts
-from backends.simulator.quorum.raft_state import RaftState
+from backends.simulator.quorum.raft_state import MetadataLogListener, RaftParts, RaftState
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.membership.quorum import RaftError, VoterChangeRefusal

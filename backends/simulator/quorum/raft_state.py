@@ -1,13 +1,15 @@
-"""The state of one replica of the metadata log, and the changes that its parts may make."""
+"""The state of one replica of the metadata log, the changes that its roles may make, and what the roles share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-from backends.simulator.quorum.log_records import LogRecord
 from backends.simulator.quorum.metadata_disk import MetadataDisk
+from backends.simulator.quorum.quorum_context import QuorumContext
+from backends.simulator.quorum.raft_log import LogRecord
 from backends.simulator.quorum.raft_messages import QuorumLeader
+from backends.simulator.rpc import RpcEndpoint
 from recovery.membership.raft_votes import RaftRole
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 
@@ -67,6 +69,24 @@ class RaftState:
             self._others = tuple(voter for voter in voters.voters if not voter.matches(self.key))
 
 
+class MetadataLogListener(Protocol):
+    """How a replica of the log notifies its controller."""
+
+    def lead(self, epoch: int, last: Any | None) -> None:
+        """This controller leads ``epoch`` and may append. ``last`` is the newest payload of its log, None in an
+        empty one. Its whole log is committed by then.
+        """
+        ...
+
+    def resign(self) -> None:
+        """This controller no longer leads; its uncommitted payloads may be lost."""
+        ...
+
+    def halt(self) -> None:
+        """The disk of the log failed: the process must end."""
+        ...
+
+
 class RoleChanges(Protocol):
     """The transitions between the roles of one replica (KIP-595)."""
 
@@ -107,3 +127,13 @@ class LogWriter(Protocol):
     def fail(self) -> None:
         """The disk has failed: end the process."""
         ...
+
+
+class RaftParts(NamedTuple):
+    """A replica's state, its quorum's context, its network, and the changes that its roles may make."""
+
+    state: RaftState
+    context: QuorumContext
+    endpoint: RpcEndpoint
+    roles: RoleChanges
+    writer: LogWriter

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from backends.simulator.messages import Done, NotController
 from backends.simulator.quorum.fetch_progress import ProgressByReplica
-from backends.simulator.quorum.log_records import KRaftVersionRecord, RecordBody, VotersRecord
+from backends.simulator.quorum.raft_log import KRaftVersionRecord, RecordBody, VotersRecord
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     ApiVersions,
@@ -17,7 +17,7 @@ from backends.simulator.quorum.raft_messages import (
     UpdateRaftVoter,
     VoterRequest,
 )
-from backends.simulator.quorum.raft_parts import RaftParts
+from backends.simulator.quorum.raft_state import RaftParts
 from backends.simulator.rpc import Answer
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, TimeoutCause, VoterChangeRefusal

@@ -23,8 +23,7 @@ from backends.simulator.scenario.file_model import (
     TopicModel,
     WorkloadModel,
 )
-from backends.simulator.scenario.spread import spread
-from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
+from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology, spread
 from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy, shipped
 from recovery.membership.quorum import MembershipRules
 

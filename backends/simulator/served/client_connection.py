@@ -22,11 +22,9 @@ from backends.simulator.served.entities import (
     request_type,
     response_type,
 )
-from backends.simulator.served.frame_faults import ConnectionCut, FrameFaults
-from backends.simulator.served.frames import Frame, answer, parse, read_frame
+from backends.simulator.served.frames import ConnectionCut, Frame, FrameFaults, answer, parse, read_frame
 from backends.simulator.served.principals import Principal, PrincipalRights
-from backends.simulator.served.served_call import HandlerTable, NodeSilent, ServedCall
-from backends.simulator.served.served_context import ServedContext
+from backends.simulator.served.served_call import HandlerTable, NodeSilent, ServedCall, ServedContext
 
 log = logging.getLogger(__name__)
 

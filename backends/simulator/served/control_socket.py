@@ -201,7 +201,7 @@ def _only_stored(cluster: ServedCluster, fault: ConfigFault) -> bool:
         raise ControlError(f"{fault.do}: {wrong}")
     if fault.name in ACTED_UPON:
         return False
-    configs = cluster.client_state.configs[(TOPIC, fault.topic) if fault.topic else (BROKER, "")]
+    configs = cluster.inert_configs[(TOPIC, fault.topic) if fault.topic else (BROKER, "")]
     if fault.value is None:
         configs.pop(fault.name, None)
     else:

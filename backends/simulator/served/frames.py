@@ -1,8 +1,9 @@
-"""Frames on a connection: four bytes of length, a header, a message."""
+"""Frames on a connection: four bytes of length, a header, a message. Tests damage those that one node sends."""
 
 from __future__ import annotations
 
 from asyncio import StreamReader
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from struct import Struct
 
@@ -64,3 +65,22 @@ def answer(frame: Frame, body: bytes, *, flexible: bool) -> bytes:
     """The frame of the answer. ApiVersions always has the oldest response header (KIP-511)."""
     tags = b"\0" if flexible and frame.api_key != Api.ApiVersions else b""
     return b"".join((_LENGTH.pack(4 + len(tags) + len(body)), _LENGTH.pack(frame.correlation), tags, body))
+
+
+Change = Callable[[int, bytes], Awaitable[bytes | None]]
+"""Called with the API key and the whole frame of an answer. Returns the bytes to send; None: never answer."""
+
+
+class ConnectionCut(Exception):
+    """Raised by a change: these bytes are still sent, then the connection is closed."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(f"{len(data)} bytes, and no more")
+        self.data = data
+
+
+class FrameFaults:
+    """``change`` is called for every answer before it is sent; None changes nothing."""
+
+    def __init__(self) -> None:
+        self.change: Change | None = None

@@ -6,7 +6,16 @@ from backends.simulator.served.api_versions import Api
 from backends.simulator.served.entities import Values
 from backends.simulator.served.fast_path import FAST_PATHS
 from backends.simulator.served.handlers.configs import describe_configs, incremental_alter_configs
-from backends.simulator.served.handlers.consumer_groups import list_groups, offset_commit, offset_fetch
+from backends.simulator.served.handlers.consumer_groups import (
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    offset_commit,
+    offset_fetch,
+    sync_group,
+)
 from backends.simulator.served.handlers.elections import (
     alter_partition_reassignments,
     elect_leaders,
@@ -14,18 +23,16 @@ from backends.simulator.served.handlers.elections import (
 )
 from backends.simulator.served.handlers.features import api_versions, update_features
 from backends.simulator.served.handlers.fetch import fetch
-from backends.simulator.served.handlers.group_members import (
-    describe_groups,
-    heartbeat,
-    join_group,
-    leave_group,
-    sync_group,
-)
 from backends.simulator.served.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
 from backends.simulator.served.handlers.metadata_log import fetch_metadata_log, fetch_snapshot
 from backends.simulator.served.handlers.offsets import list_offsets, offset_for_leader_epoch
 from backends.simulator.served.handlers.produce import produce
-from backends.simulator.served.handlers.quorum import describe_quorum
+from backends.simulator.served.handlers.quorum import (
+    add_raft_voter,
+    describe_quorum,
+    remove_raft_voter,
+    update_raft_voter,
+)
 from backends.simulator.served.handlers.replica_logs import describe_log_dirs, get_replica_log_info
 from backends.simulator.served.handlers.topics import create_topics, delete_topics
 from backends.simulator.served.handlers.transactional_clients import (
@@ -42,7 +49,6 @@ from backends.simulator.served.handlers.transactions import (
     list_transactions,
     write_txn_markers,
 )
-from backends.simulator.served.handlers.voters import add_raft_voter, remove_raft_voter, update_raft_voter
 from backends.simulator.served.served_call import Handler, HandlerTable, ServedCall
 
 

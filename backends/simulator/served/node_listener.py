@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from backends.simulator.events import BrokerStopped, Event
 from backends.simulator.network import OPERATOR, NetworkNode, NetworkRole
 from backends.simulator.served.client_connection import ClientConnection, NodeService
-from backends.simulator.served.frame_faults import FrameFaults
+from backends.simulator.served.frames import FrameFaults
 from backends.simulator.served.principals import Principal
-from backends.simulator.served.served_call import HandlerTable
-from backends.simulator.served.served_context import ServedContext
+from backends.simulator.served.served_call import HandlerTable, ServedContext
 
 BACKLOG = 128
 AT_MOST = 1_000

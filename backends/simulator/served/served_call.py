@@ -1,23 +1,66 @@
-"""One request while it is answered, and the types of its handlers."""
+"""One request while it is answered, what its handlers share with those of every node, and the types of handlers."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from kio.schema.errors import ErrorCode
 
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
-from backends.simulator.loop import SECOND
+from backends.simulator.encoded_metadata_log import EncodedMetadataLog
+from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import Error
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.rpc import Answer
-from backends.simulator.served.api_versions import Api
+from backends.simulator.served.api_versions import Api, Versions
+from backends.simulator.served.clock import Clock
 from backends.simulator.served.entities import Values
 from backends.simulator.served.principals import PrincipalRights
-from backends.simulator.served.served_context import ServedContext
+from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerRefusal
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedContext:
+    """``offered`` is what ApiVersions says at a node of each role. ``began_ms`` is virtual time 0 in ms since
+    the epoch. ``metadata_log`` is what controllers answer Fetch with. ``ports`` is filled while the
+    nodes begin to listen. ``inert_configs`` are the values of resources, by (type, name), on which the simulator
+    does not act.
+    """
+
+    cluster_id: str
+    world: World
+    clock: Clock
+    offered: Mapping[NetworkRole, Versions]
+    began_ms: int
+    metadata_log: EncodedMetadataLog
+    inert_configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    ports: dict[NetworkNode, int] = field(default_factory=dict)
+
+    def nodes(self, role: NetworkRole) -> Sequence[NetworkNode]:
+        """The nodes of that role in the scenario."""
+        return [node for node in self.ports if node.role is role]
+
+    def addresses(self, role: NetworkRole) -> str:
+        """``host:port`` of every node of that role, separated by commas."""
+        return ",".join(f"{HOST}:{self.ports[node]}" for node in self.nodes(role))
+
+    def in_epoch_ms(self, virtual_ms: int) -> int:
+        """A time of the simulation as ms since the epoch; -1 stays -1."""
+        return virtual_ms if virtual_ms < 0 else self.began_ms + virtual_ms
+
+    def wall_clock_ms(self, virtual_ms: int) -> int:
+        """As :meth:`in_epoch_ms`, for a time that is compared with now: as long ago as it is in virtual time."""
+        if virtual_ms < 0:
+            return virtual_ms
+        return int(time.time() * 1000) - (self.clock.now // MILLISECOND - virtual_ms)
+
 
 T = TypeVar("T")
 

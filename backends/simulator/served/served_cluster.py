@@ -20,8 +20,7 @@ from backends.simulator.served.clock import Clock, SimulatorFailed
 from backends.simulator.served.handler_table import HANDLER_TABLE
 from backends.simulator.served.node_listener import NodeListener
 from backends.simulator.served.principals import Principal
-from backends.simulator.served.served_call import HandlerTable
-from backends.simulator.served.served_context import HOST, ServedContext
+from backends.simulator.served.served_call import HOST, HandlerTable, ServedContext
 from backends.simulator.simulation import Simulation
 
 
@@ -78,7 +77,7 @@ class ServedCluster:
             began_ms,
             EncodedMetadataLog(self.world.committed_records, began_ms),
         )
-        self.client_state = self.context.client_state
+        self.inert_configs = self.context.inert_configs
         self.ports = self.context.ports
         self._handlers = handlers
         self._listeners: dict[NetworkNode, NodeListener] = {}

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from backends.disk_scan.scan_values import scan_lines
 from backends.metadata_log.directory import DIRECTORY
 from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.disk_image import write_log_dirs
-from backends.simulator.disk_scan import simulated_disk_scan
+from backends.simulator.disk_image import simulated_disk_scan, write_log_dirs
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.fuzz import FuzzResult
 from backends.simulator.fuzz_pool import fuzz_seeds

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from backends.simulator.broker.alter_partition import ALTER_PARTITION
 from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.controller_channel import ALTER_PARTITION
 from backends.simulator.broker.leadership import Leadership
 from backends.simulator.broker.partition_leader import PartitionLeader
 from backends.simulator.broker.replica_log import Log

@@ -4,7 +4,7 @@ advancement requirement"; KIP-903, "Leader").
 
 from __future__ import annotations
 
-from backends.simulator.broker.alter_partition import ALTER_PARTITION
+from backends.simulator.broker.controller_channel import ALTER_PARTITION
 from backends.simulator.loop import SECOND
 from backends.simulator.network import broker, controller
 from backends.simulator.world import World

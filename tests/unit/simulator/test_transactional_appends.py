@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backends.base.transactions import Marker
-from backends.simulator.broker.client_append import append_batch
+from backends.simulator.broker.broker_access import append_batch
 from backends.simulator.broker.led_transactions import append_marker, hosted_partition
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error, ProduceReply

@@ -102,7 +102,7 @@ def _row(call: ServedCall, row: ConfigEntry) -> Values:
 def _of_topic(call: ServedCall, image: ClusterImage, topic: str) -> Iterable[ConfigEntry]:
     own = {
         **call.context.world.context.topic_configs.get(topic, {}),
-        **call.context.client_state.configs[TOPIC, topic],
+        **call.context.inert_configs[TOPIC, topic],
     }
     for name, config in TOPIC_CONFIGS.items():
         if name == MIN_ISR:
@@ -146,7 +146,7 @@ def _of_node(
     call: ServedCall, image: ClusterImage, broker: BrokerAccess | None, *, cluster: bool
 ) -> Iterable[ConfigEntry]:
     """What is set on the node, a broker or a controller; with ``cluster`` only the cluster-wide defaults."""
-    beside = call.context.client_state.configs
+    beside = call.context.inert_configs
     name = "" if cluster else str(call.node.id)
     source = DYNAMIC_DEFAULT if cluster else DYNAMIC_BROKER
     for key, value in sorted(beside[BROKER, name].items()):
@@ -269,7 +269,7 @@ async def _change(call: ServedCall, kind: int, name: str, change: Any) -> tuple[
     value = None if change.config_operation == DELETE else change.value
     if change.name in ACTED_UPON and (kind == TOPIC or not name):
         return await set_config(call, name, change.name, value)
-    configs = call.context.client_state.configs[kind, name]
+    configs = call.context.inert_configs[kind, name]
     if change.config_operation in (APPEND, SUBTRACT):
         present = [part for part in configs.get(change.name, "").split(",") if part]
         given = change.value.split(",")

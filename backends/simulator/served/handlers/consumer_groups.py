@@ -1,23 +1,46 @@
-"""ListGroups, OffsetFetch and OffsetCommit, at the coordinators of the groups."""
+"""Consumer groups at their coordinators: ListGroups, DescribeGroups, OffsetFetch, OffsetCommit, and what members of
+groups of the classic protocol ask: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""
 
 from __future__ import annotations
 
+import uuid
+from datetime import timedelta
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.simulator.classic_group import MemberClaim
+from backends.simulator.broker.group_coordinator import refused
+from backends.simulator.classic_group import (
+    AssignorOffer,
+    ClassicGroup,
+    ClassicMember,
+    GroupHeartbeat,
+    GroupPhase,
+    GroupReply,
+    GroupRequest,
+    HeartbeatReplied,
+    JoinGroup,
+    JoinReply,
+    LeaveGroup,
+    LeaveReply,
+    MemberClaim,
+    SyncGroup,
+    SyncReply,
+)
 from backends.simulator.group_store import group_coordinator
 from backends.simulator.messages import Error
 from backends.simulator.operator_messages import (
     CommitGroupOffsets,
+    DescribeGroups,
     GroupOffsetsCommitted,
     GroupOffsetsListed,
+    GroupsDescribed,
     ListedGroup,
     ListGroupOffsets,
 )
 from backends.simulator.served.entities import Values
-from backends.simulator.served.served_call import NodeSilent, ServedCall, code
+from backends.simulator.served.served_call import PATIENCE, NodeSilent, ServedCall, code
 from recovery.groups.group_values import CommittedOffset
 from recovery.model import TopicPartition
 
@@ -160,3 +183,168 @@ async def _groups(call: ServedCall) -> tuple[ListedGroup, ...]:
     if not isinstance(reply, GroupOffsetsListed):
         raise NodeSilent
     return reply.groups
+
+
+KNOWN_FIRST_FROM = 4
+"""JoinGroup of this version gets a member id before it joins (KIP-394)."""
+SKIPS_ASSIGNMENT_FROM = 9
+"""JoinGroup of this version understands that a static leader need not assign again (KIP-814)."""
+NO_ASSIGNOR_FROM = 7
+"""JoinGroup of this version may be answered without an assignor."""
+SEVERAL_LEAVE_FROM = 3
+NOT_FOUND_FROM = 6
+"""DescribeGroups of this version says that there is no such group; before, that it is dead (KIP-1043)."""
+OPERATIONS_NOT_ASKED = -(2**31)
+
+
+async def join_group(call: ServedCall) -> Values:
+    """Answered when the next generation begins, which may take as long as the members' rebalance timeout."""
+    request = call.request
+    session = _microseconds(request.session_timeout)
+    asked = call.field("rebalance_timeout")
+    patience = session if asked is None or asked < timedelta(0) else _microseconds(asked)
+    reply = await _ask(
+        call,
+        JoinGroup(
+            str(request.group_id),
+            request.member_id,
+            call.field("group_instance_id"),
+            _member_id(call),
+            call.client,
+            f"/{call.host}",
+            session,
+            patience,
+            request.protocol_type,
+            tuple(AssignorOffer(one.name, bytes(one.metadata)) for one in request.protocols),
+            call.version >= KNOWN_FIRST_FROM,
+            call.version >= SKIPS_ASSIGNMENT_FROM,
+        ),
+        JoinReply,
+        PATIENCE + 2 * patience,
+    )
+    return {
+        "error_code": code(reply.error),
+        "generation_id": reply.generation,
+        "protocol_type": reply.protocol_type,
+        "protocol_name": reply.assignor if call.version >= NO_ASSIGNOR_FROM else reply.assignor or "",
+        "leader": reply.leader,
+        "skip_assignment": reply.skip_assignment,
+        "member_id": reply.member_id,
+        "members": [
+            {"member_id": member, "group_instance_id": instance, "metadata": subscription}
+            for member, instance, subscription in reply.members
+        ],
+    }
+
+
+def _member_id(call: ServedCall) -> str:
+    """A new one, as Kafka names members: after what they call themselves."""
+    random = call.context.world.loop.random
+    name = call.field("group_instance_id") or call.client
+    return f"{name}-{uuid.UUID(int=random.getrandbits(128), version=4)}"
+
+
+def _microseconds(given: timedelta) -> int:
+    return given // timedelta(microseconds=1)
+
+
+async def sync_group(call: ServedCall) -> Values:
+    """Answered when the leader's assignment is replicated."""
+    request = call.request
+    assignments = tuple((one.member_id, bytes(one.assignment)) for one in request.assignments)
+    body = SyncGroup(
+        str(request.group_id),
+        _claim(call),
+        call.field("protocol_type"),
+        call.field("protocol_name"),
+        assignments,
+    )
+    reply = await _ask(call, body, SyncReply)
+    return {
+        "error_code": code(reply.error),
+        "protocol_type": reply.protocol_type,
+        "protocol_name": reply.assignor,
+        "assignment": reply.assignment,
+    }
+
+
+async def heartbeat(call: ServedCall) -> Values:
+    reply = await _ask(call, GroupHeartbeat(str(call.request.group_id), _claim(call)), HeartbeatReplied)
+    return {"error_code": code(reply.error)}
+
+
+async def leave_group(call: ServedCall) -> Values:
+    """One member before v3, several from then on."""
+    request = call.request
+    if call.version < SEVERAL_LEAVE_FROM:
+        leaving: tuple[tuple[str, str | None], ...] = ((request.member_id, None),)
+    else:
+        leaving = tuple((one.member_id, one.group_instance_id) for one in request.members)
+    reply = await _ask(call, LeaveGroup(str(request.group_id), leaving), LeaveReply)
+    members = [
+        {"member_id": member, "group_instance_id": instance, "error_code": code(error)}
+        for (member, instance), error in zip(leaving, reply.errors, strict=True)
+    ]
+    whole = {Error.NOT_COORDINATOR, Error.GROUP_AUTHORIZATION_FAILED}
+    one = reply.errors[0] if reply.errors else None
+    alone = call.version < SEVERAL_LEAVE_FROM or one in whole
+    return {"error_code": code(one) if alone else ErrorCode.none, "members": () if alone else members}
+
+
+def _claim(call: ServedCall) -> MemberClaim:
+    request = call.request
+    return MemberClaim(request.member_id, request.generation_id, call.field("group_instance_id"))
+
+
+async def _ask(call: ServedCall, body: GroupRequest, kind: type[Any], patience: int = PATIENCE) -> Any:
+    """The coordinator's answer, of that kind. Needs READ on the group."""
+    if f"READ group {body.group}" in call.rights:
+        return refused(body, Error.GROUP_AUTHORIZATION_FAILED)
+    reply: GroupReply = await call.ask(body, patience)
+    if not isinstance(reply, kind):
+        raise NodeSilent
+    return reply
+
+
+async def describe_groups(call: ServedCall) -> Values:
+    """Subscriptions and assignments only while the group is stable, as in Kafka."""
+    names = tuple(map(str, call.request.groups))
+    reply = await call.ask(DescribeGroups(names))
+    if not isinstance(reply, GroupsDescribed):
+        raise NodeSilent
+    groups = [_described(call, name, found) for name, found in zip(names, reply.groups, strict=True)]
+    return {"groups": groups}
+
+
+def _described(call: ServedCall, name: str, found: ClassicGroup | Error) -> Values:
+    values = {"group_id": name, "authorized_operations": OPERATIONS_NOT_ASKED}
+    nothing = {"group_state": "", "protocol_type": "", "protocol_data": "", "members": ()}
+    if found is Error.GROUP_ID_NOT_FOUND:
+        missing = {**values, **nothing, "group_state": GroupPhase.DEAD.value}
+        if call.version < NOT_FOUND_FROM:
+            return {**missing, "error_code": ErrorCode.none}
+        message = f"Group {name} not found."
+        return {**missing, "error_code": ErrorCode.group_id_not_found, "error_message": message}
+    if isinstance(found, Error):
+        return {**values, **nothing, "error_code": code(found)}
+    return {
+        **values,
+        "error_code": ErrorCode.none,
+        "group_state": found.phase.value,
+        "protocol_type": found.protocol_type,
+        "protocol_data": (found.assignor or "") if found.phase is GroupPhase.STABLE else "",
+        "members": [_member(found, one) for one in found.members],
+    }
+
+
+def _member(group: ClassicGroup, member: ClassicMember) -> Values:
+    stable = group.phase is GroupPhase.STABLE
+    subscription = next((offer.metadata for offer in member.offers if offer.name == group.assignor), b"")
+    return {
+        "member_id": member.id,
+        "group_instance_id": member.instance,
+        "client_id": member.client_id,
+        "client_host": member.host,
+        "member_metadata": subscription if stable else b"",
+        "member_assignment": member.assignment if stable else b"",
+    }

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from backends.live.codec.ids import kafka_id
-from backends.simulator.broker.broker_access import BrokerAccess, Perform
-from backends.simulator.broker.client_append import append_batch
+from backends.simulator.broker.broker_access import BrokerAccess, Perform, append_batch
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply
 from backends.simulator.partition_table import id_of, topics_of

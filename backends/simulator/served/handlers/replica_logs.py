@@ -12,7 +12,7 @@ from backends.base.answers import LogDir
 from backends.live.codec.ids import kafka_id
 from backends.live.codec.recovery_tool_messages import LIMIT
 from backends.simulator.broker.broker_access import BrokerAccess
-from backends.simulator.broker.operator_requests import BYTES_A_RECORD, TOTAL_BYTES
+from backends.simulator.broker.operator_requests import TOTAL_BYTES
 from backends.simulator.messages import Error
 from backends.simulator.operator_messages import DescribeLogDirs, LogDirsDescribed
 from backends.simulator.partition_table import topic_names
@@ -140,7 +140,7 @@ def _everything(broker: BrokerAccess, *, cordoned: bool) -> bytes:
     used = [0] * len(topics)
     for tp, log in storage.disk.logs.items():
         if not storage.offline(tp):
-            size = (log.end - log.start) * BYTES_A_RECORD
+            size = log.size
             used[log.directory] += size
             topics[log.directory].setdefault(tp.topic, []).append(row(tp.partition, size, 0, 0, 0))
     tail = b"\0\0" if cordoned else b"\0"

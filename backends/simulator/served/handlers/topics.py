@@ -10,7 +10,6 @@ from kio.schema.errors import ErrorCode
 from backends.live.codec.ids import kafka_id
 from backends.simulator.messages import CreateTopic, DeleteTopic
 from backends.simulator.partition_table import id_of, topics_of
-from backends.simulator.scenario.spread import spread
 from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.configs import (
     ACTED_UPON,
@@ -21,6 +20,7 @@ from backends.simulator.served.handlers.configs import (
     wrong_config,
 )
 from backends.simulator.served.served_call import ServedCall, code, message
+from backends.simulator.topology import spread
 from recovery.controller.cluster_image import ClusterImage
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -183,7 +183,7 @@ async def _make(call: ServedCall, asked: Any, rows: tuple[tuple[int, ...], ...])
     refusal = refusal_of(reply)
     if refusal is not None:
         raise _Refused(code(refusal), message(refusal) or refusal.__class__.__name__)
-    topic_config = call.context.client_state.configs[TOPIC, asked.name]
+    topic_config = call.context.inert_configs[TOPIC, asked.name]
     for name, value in given.items():
         if name in ACTED_UPON and name != MIN_ISR:
             await set_config(call, asked.name, name, value)
@@ -212,7 +212,7 @@ async def _delete(call: ServedCall, name: str | None, by_id: str | None) -> Valu
     made = id_of(image, name) if name in topics_of(image) else None
     refusal = refusal_of(await call.ask(DeleteTopic(name)))
     if refusal is None:
-        call.context.client_state.forget(name, TOPIC)
+        call.context.inert_configs.pop((TOPIC, name), None)
         call.context.world.context.contents.forget(name)
         call.context.world.context.producers.forget(name)
         call.context.world.context.transactions.forget(name)

@@ -23,8 +23,7 @@ from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.topics import spread_replicas
 from backends.simulator.served.handlers.transactions import transaction_coordinator
-from backends.simulator.served.served_call import ServedCall, code
-from backends.simulator.served.served_context import HOST
+from backends.simulator.served.served_call import HOST, ServedCall, code
 from backends.simulator.transaction_coordinators import TransactionCoordinators
 from backends.simulator.transaction_rules import ProducerEpoch
 from recovery.groups.group_values import CommittedOffset

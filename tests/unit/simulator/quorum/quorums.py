@@ -9,9 +9,11 @@ from typing import Any
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import SECOND
 from backends.simulator.network import NetworkNode, controller
+from backends.simulator.operator_messages import DescribeQuorum
 from backends.simulator.quorum.raft_messages import RaftVoterReply
 from backends.simulator.quorum.raft_replica import RaftReplica
 from backends.simulator.world import World
+from recovery.membership.quorum import Quorum
 from recovery.membership.voters import ReplicaKey
 from tests.unit.simulator import clusters
 
@@ -100,6 +102,15 @@ def ask(world: World, number: int, body: Any) -> RaftVoterReply:
     reply = replies[0]
     assert isinstance(reply, RaftVoterReply)
     return reply
+
+
+def described(world: World) -> Quorum:
+    """DescribeQuorum, as the leader answers it now."""
+    answers: list[Any] = []
+    world.quorum.receive(leads(world).id, DescribeQuorum(), answers.append)
+    found = answers[0]
+    assert isinstance(found, Quorum)
+    return found
 
 
 def error(reply: RaftVoterReply) -> str:

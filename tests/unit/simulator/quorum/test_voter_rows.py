@@ -93,7 +93,7 @@ def not_committed_in_its_epoch(body: Callable[[World], Any]) -> str:
     assert leader.leadership is not None
     assert not leader.leadership.announced
     replies: list[RaftVoterReply] = []
-    world.quorum.receive(leader.id, world.operator.node, body(world), replies.append)
+    world.quorum.receive(leader.id, body(world), replies.append)
     return error(replies[0])
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig, UpdateFeature
-from backends.simulator.quorum.log_records import LeaderChangeMessage, MetadataRecord
 from backends.simulator.quorum.quorum_log import KRAFT_VERSION
-from backends.simulator.quorum.raft_log import RaftLog
+from backends.simulator.quorum.raft_log import LeaderChangeMessage, MetadataRecord, RaftLog
 from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter
 from backends.simulator.scenario.files import read
 from backends.simulator.simulation import Simulation
@@ -22,6 +21,7 @@ from recovery.membership.raft_votes import RaftRole
 from tests.unit.simulator.quorum.quorums import (
     ask,
     cut,
+    described,
     error,
     key,
     knows,
@@ -132,8 +132,8 @@ def test_a_removed_voter_that_runs_goes_on_as_an_observer_and_never_stands(seed:
     world.network.heal_all()
     until(world, lambda: knows(world, 102))
     assert leads(world).epoch == 1
-    shown = world.quorum.describe(100)
-    assert [row.key.id for row in shown.observer_progress if row.key.id >= 100] == [102]  # type: ignore[union-attr]  # it leads
+    shown = described(world)
+    assert [row.key.id for row in shown.observer_progress if row.key.id >= 100] == [102]
 
 
 def test_a_newcomer_begins_with_the_snapshot_and_the_voters_in_it() -> None:
@@ -251,8 +251,8 @@ def test_a_voter_that_moved_makes_itself_known() -> None:
         return 0 if voter is None else voter.endpoints[0].port
 
     until(world, lambda: known_port() == 9999)
-    shown = world.quorum.describe(100)
-    assert [e.port for voter in shown.voters.voters if voter.key.id == 102 for e in voter.endpoints] == [9999]  # type: ignore[union-attr]  # it leads
+    shown = described(world)
+    assert [e.port for voter in shown.voters.voters if voter.key.id == 102 for e in voter.endpoints] == [9999]
 
 
 def test_endpoints_that_nobody_can_reach_make_the_quorum_unavailable_for_good() -> None:
@@ -322,11 +322,11 @@ def test_after_the_upgrade_nothing_is_listed_of_nameless_voters_nor_of_disks_tha
     world.start_controller(102)
     world.loop.run_for(5 * SECOND)
     assert upgrade(world) == Done(None)
-    shown = world.quorum.describe(100)
-    assert [row.key.id for row in shown.observer_progress] == [1, 2, 3]  # type: ignore[union-attr]  # it leads
-    assert all(row.key.directory_id for row in shown.voter_progress)  # type: ignore[union-attr]  # it leads
+    shown = described(world)
+    assert [row.key.id for row in shown.observer_progress] == [1, 2, 3]
+    assert all(row.key.directory_id for row in shown.voter_progress)
     world.loop.run_for(5 * SECOND)
-    assert [row.last_fetch_ms > 9_000 for row in world.quorum.describe(100).voter_progress] == [True] * 3  # type: ignore[union-attr]  # it leads
+    assert [row.last_fetch_ms > 9_000 for row in described(world).voter_progress] == [True] * 3
 
 
 def test_kraft_version_1_needs_software_that_supports_it() -> None:
@@ -360,9 +360,9 @@ def test_every_new_leader_of_static_voters_is_told_again() -> None:
 def test_the_quorum_is_shown_with_lags_that_make_sense() -> None:
     world = quorum(observers=(103,))
     world.loop.run_for(10 * SECOND)
-    shown = world.quorum.describe(100)
+    shown = described(world)
     now = world.loop.now // 1000
-    rows = (*shown.voter_progress, *shown.observer_progress)  # type: ignore[union-attr]  # it leads
+    rows = (*shown.voter_progress, *shown.observer_progress)
     assert [row.key.id for row in rows] == [100, 101, 102, 1, 2, 3, 103]
     end = leads(world).log.end
     for row in rows:
@@ -377,8 +377,8 @@ def test_a_dead_observer_is_shown_for_some_minutes_and_then_forgotten() -> None:
     world.kill_controller(103)
 
     def shown() -> list[int]:
-        told = world.quorum.describe(100)
-        return [row.key.id for row in told.observer_progress]  # type: ignore[union-attr]  # it leads
+        told = described(world)
+        return [row.key.id for row in told.observer_progress]
 
     world.loop.run_for(240 * SECOND)
     assert 103 in shown()
