@@ -77,6 +77,18 @@ def plan_of_bare(
     return Plan(plan.header, plan.rows, plan.not_elected + missing)
 
 
+def misplaced_leaders(bare: BarePlan, surveys: Iterable[Survey]) -> tuple[tuple[TopicPartition, str], ...]:
+    """The rows whose leader has no replica of the partition, with the reason: the file is a wrong one, whether the
+    partition has a leader or not.
+    """
+    found = {survey.tp: survey for survey in surveys}
+    return tuple(
+        (row.tp, _no_replica(found[row.tp], row.leader))
+        for row in bare.rows
+        if row.tp in found and found[row.tp].replica(row.leader) is None
+    )
+
+
 def designate(
     survey: Survey, leader: int, ranking: Ranking, judged: PartitionVerdicts | None = None
 ) -> Decision:
@@ -110,11 +122,15 @@ def by_hand_reason(leader: int, best: int) -> str:
 def _cannot_lead(survey: Survey, ranked: tuple[Candidate, ...], leader: int) -> str:
     replica = survey.replica(leader)
     if replica is None:
-        return f"broker {leader} has no replica; the replicas are on {list(survey.state.replicas)}"
+        return _no_replica(survey, leader)
     if leader not in {candidate.broker for candidate in ranked}:
         silent = f"broker {leader} did not report its log ({replica.log})"
         return silent if replica.electable else f"{_not_electable(replica)}; {silent}"
     return "" if replica.electable else _not_electable(replica)
+
+
+def _no_replica(survey: Survey, broker: int) -> str:
+    return f"broker {broker} has no replica; the replicas are on {list(survey.state.replicas)}"
 
 
 def _not_electable(replica: Replica) -> str:

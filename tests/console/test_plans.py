@@ -159,6 +159,10 @@ async def test_escape_cancels_the_confirmation_and_nothing_is_sent(home: Path) -
         ("[]", "mine.json"),
         ('{"partitions": [{"topic": "payments"}]}', "partition"),
         ('{"partitions": [{"topic": "nobody", "partition": 0, "designatedLeader": 1}]}', "nobody"),
+        (
+            '{"partitions": [{"topic": "payments", "partition": 0, "designatedLeader": 9}]}',
+            "mine.json: payments-0: broker 9 has no replica",
+        ),
         ("\x00\x01\xff", "mine.json"),
         (None, "mine.json"),
     ],

@@ -189,9 +189,11 @@ class Applier:
         if left and left == len(failures):
             self._say(f"stopped: {elected}, {left:,} not sent. X continues with them", Tone.WARN)
         elif failures:
-            tp, why = failures[0]
+            tp, why, leads = failures[0]
             more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""
-            self._say(f"{elected}, {len(failures):,} not: {tp}: {why}{more}", Tone.BAD)
+            self._say(
+                f"{elected}, {len(failures):,} not{' finished' if leads else ''}: {tp}: {why}{more}", Tone.BAD
+            )
         elif online == len(done):
             self._say("nothing was left to elect: what was planned is online already", Tone.GOOD)
         elif under:

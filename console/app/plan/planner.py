@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from console.app.main_screen.copy_and_export import given_path
@@ -263,18 +264,18 @@ class Planner:
         plan, path = await load(answer, cluster_id)
         self._say("")
         if isinstance(plan, BarePlan):
-            self._tasks.plan_is(draft.loaded(await self._afresh(plan), None))
+            self._tasks.plan_is(draft.loaded(await self._afresh(plan, path), None))
         else:
             self._tasks.plan_is(draft.loaded(plan, path))
         self._navigation.go(PLAN)
         await self._compare()
 
-    async def _afresh(self, bare: BarePlan) -> Plan:
+    async def _afresh(self, bare: BarePlan, file: Path | None) -> Plan:
         session, cluster = self._session, self._session.view.cluster
         if cluster is None:
             raise NotDone("the cluster has not answered yet")
         header = session.header()
-        return await session.run(lambda b: ask_afresh(b, cluster, bare, header, seconds=10.0))
+        return await session.run(lambda b: ask_afresh(b, cluster, bare, header, seconds=10.0, file=file))
 
     async def _compare(self) -> None:
         session, plan = self._session, self._session.draft.plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from backends.base.answers import Outcome
-from console.operations.elections.election_batches import Elected, Result, failure_text
+from console.operations.elections.election_batches import Elected, Result, row_failure
 from recovery.model import TopicPartition
 from recovery.plan.judgement import Judgement, RowDecision
 from widgets.plan import RowOutcome
@@ -34,4 +34,5 @@ def _outcome(result: Result) -> RowOutcome:
             return RowOutcome(True, "online", f"already online: {election.detail or led}")
         return RowOutcome(True, str(election.outcome), led)
     words = {Outcome.NOT_ATTEMPTED: "not sent", Outcome.STALE: "refused"}
-    return RowOutcome(False, words.get(election.outcome, "failed"), failure_text(result))
+    word = "unfinished" if result.only_order_open else words.get(election.outcome, "failed")
+    return RowOutcome(False, word, row_failure(result).reason)

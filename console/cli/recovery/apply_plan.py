@@ -34,8 +34,7 @@ def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: in
         run.screen.out(applied_document(command, applied))
     else:
         run.screen.out(applied_lines(applied, rows))
-    for tp, reason in applied.failures:
-        run.screen.say(f"not recovered: {tp}: {reason}")
+    run.screen.say(*map(str, applied.failures))
     status = run.conclude(change.conclusion(applied))
     if applied.stale:
         raise StalePlan(

@@ -17,6 +17,7 @@ from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, StalePlan
 from console.exit_status import Status
 from console.new_files import write_new
+from console.operations.elections.election_batches import RowFailure
 from console.operations.elections.leader_choice import Choices
 from console.operations.elections.recover_partitions import (
     ChoiceOptions,
@@ -87,10 +88,10 @@ def choose_leaders(
     return Status.PARTLY if failures or picture.may_hide_partitions or picture.stale else Status.DONE
 
 
-def _not_chosen(failures: Sequence[tuple[TopicPartition, str]], rows: int) -> Iterator[str]:
+def _not_chosen(failures: Sequence[RowFailure], rows: int) -> Iterator[str]:
     """One line for each reason, however many partitions have it; at most ``rows``, 0: all."""
     by_reason: dict[str, list[TopicPartition]] = {}
-    for tp, reason in failures:
+    for tp, reason, _ in failures:
         by_reason.setdefault(reason, []).append(tp)
     shown = list(by_reason.items())[: rows or None]
     for reason, partitions in shown:
@@ -152,8 +153,7 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
         run.screen.out(recovery_document(report.command, recovery, recovery.file, report.show))
     else:
         run.screen.out(ended_lines(recovery, report.rows))
-    for tp, reason in recovery.failures:
-        run.screen.say(f"not recovered: {tp}: {reason}")
+    run.screen.say(*map(str, recovery.failures))
     picture = recovery.choices.picture
     if picture.may_hide_partitions or picture.unreachable_leaders:
         run.screen.say(*hidden_lines(picture))

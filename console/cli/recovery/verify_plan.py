@@ -10,12 +10,15 @@ from console.cli.recovery.transactions import selection_words
 from console.exit_status import Status
 from console.operations.consumers.election_aftermath import ElectionAftermath, read_aftermath
 from console.operations.elections.election_batches import survey_rows
+from console.operations.elections.plan_comparison import refuse_rows
 from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
 from console.output.plan.aftermath_report import aftermath_lines
 from console.output.plan.verify_report import verified_document, verified_lines
 from console.plan_files import read
 from console.rescue.rescued_markers import refuse_other_rescue, rescue_of
 from console.signals import StopRequest
+from recovery.plan.make import misplaced_leaders
+from recovery.plan.values import BarePlan
 from recovery.plan.verify import Leading, Order, RowState, verify
 
 
@@ -31,7 +34,10 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
         refuse_other_cluster(plan, cluster.cluster_id, path)
         refuse_other_rescue(rescue, cluster.cluster_id)
         progress = run.screen.progress
-        states = verify(plan, await survey_rows(backend, partitions_of(plan), progress, seconds))
+        surveys = await survey_rows(backend, partitions_of(plan), progress, seconds)
+        if isinstance(plan, BarePlan):
+            refuse_rows(path, misplaced_leaders(plan, surveys))
+        states = verify(plan, surveys)
         return states, await read_aftermath(backend, plan, seconds, progress, rescue)
 
     states, aftermath = run.read(job)

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from backends.base.answers import Outcome
 from backends.base.protocol import Backend
-from console.errors import InputError
 from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
-from console.operations.elections.election_batches import Elected, carry_out, failure_text
+from console.operations.elections.election_batches import Elected, RowFailure, carry_out, row_failure
 from console.operations.elections.election_notes import note_elected, note_plan
 from console.operations.elections.loss_consent import loss_question
 from console.operations.elections.plan_comparison import (
@@ -23,6 +22,7 @@ from console.operations.elections.plan_comparison import (
     ask_afresh,
     checked_just_now,
     prepare,
+    refuse_rows,
     refused_rows,
 )
 from console.operations.elections.plan_file_checks import WHOLE, PlanPart, refuse_other_cluster
@@ -30,7 +30,6 @@ from console.operations.rescue.rescue_first import note_no_rescue, rescue_first,
 from console.operations.rescue.rescue_read import Rescued, RescueRequest
 from console.paths import unused
 from console.provenance import plan_header
-from recovery.model import TopicPartition
 from recovery.plan.judgement import Reason, RowDecision
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import BarePlan, Plan
@@ -73,11 +72,11 @@ class Applied:
         return any(check.interrupted for check in self.prepared.refused) or any(ours)
 
     @property
-    def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
-        """Every row that is not recovered, with the reason in one line."""
-        refused = tuple((check.tp, f"{check.decision}: {check.detail}") for check in self.prepared.refused)
+    def failures(self) -> tuple[RowFailure, ...]:
+        """Every row that is not recovered, or not finished."""
+        refused = (RowFailure(one.tp, f"{one.decision}: {one.detail}") for one in self.prepared.refused)
         failed = self.elected.failures if self.elected is not None else ()
-        return (*refused, *((result.row.tp, failure_text(result)) for result in failed))
+        return (*refused, *map(row_failure, failed))
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -126,12 +125,15 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         header = plan_header(cluster_id, self.ranking, Strategy.AGGRESSIVE)
         info = await cluster.cluster()
         plan = await ask_afresh(
-            cluster, info, self.plan, header, seconds=self.seconds, progress=operator.progress
+            cluster,
+            info,
+            self.plan,
+            header,
+            seconds=self.seconds,
+            file=self.file,
+            progress=operator.progress,
         )
-        refused = refused_rows(plan)
-        if refused:
-            more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
-            raise InputError(f"{self.file}: {refused[0][0]}: {refused[0][1]}{more}; nothing was sent")
+        refuse_rows(self.file, refused_rows(plan))
         return checked_just_now(self.part.of(plan) if plan.rows else plan)
 
     def unsent(self, prepared: PreparedPlan) -> Applied | None:

@@ -46,6 +46,22 @@ class Result(NamedTuple):
     def succeeded(self) -> bool:
         return self.election.outcome in SUCCESS and self.election.restored and not self.lost_offsets
 
+    @property
+    def only_order_open(self) -> bool:
+        """The election succeeded; the original replica order is not restored, or not for certain."""
+        return self.election.outcome in SUCCESS and not self.election.restored and not self.lost_offsets
+
+
+class RowFailure(NamedTuple):
+    """Why a row is not a success, in one line. ``leads``: it has its leader, and ``resume`` finishes the rest."""
+
+    tp: TopicPartition
+    reason: str
+    leads: bool = False
+
+    def __str__(self) -> str:
+        return f"{'not finished' if self.leads else 'not recovered'}: {self.tp}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Elected:
@@ -77,9 +93,17 @@ class Elected:
         return any(not one.election.restored or one.election.in_doubt for one in self.results)
 
 
-def failure_text(result: Result) -> str:
-    """Why this row is not a success, in one line; of a stale row as the comparison of a plan says it."""
+def row_failure(result: Result) -> RowFailure:
+    """Why this row is not a success; of a stale row as the comparison of a plan says it."""
+    return RowFailure(result.row.tp, _failure_text(result), result.only_order_open)
+
+
+def _failure_text(result: Result) -> str:
     election, state = result.election, result.state
+    if result.only_order_open:
+        was = "was elected" if election.outcome is Outcome.ELECTED else "leads"
+        what = election.detail or "the original replica order is not restored"
+        return f"broker {election.leader} {was}; {what}; ktriage resume restores the original replica order"
     if election.outcome is Outcome.STALE and election.restored:
         return f"{election.outcome}: {election.detail}"
     parts = [f"{election.outcome}"]

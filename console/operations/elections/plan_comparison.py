@@ -7,17 +7,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend, Progress
+from console.errors import InputError
 from console.operations.elections.election_batches import described, elects_natively, surveyed
 from console.operations.elections.partition_selection import Selection
 from console.operations.survey.partition_picture import Depths, examine
 from recovery.model import TopicPartition, Why
 from recovery.plan.compare import compare
 from recovery.plan.judgement import Judgement, Reason, RowDecision
-from recovery.plan.make import plan_of_bare
+from recovery.plan.make import misplaced_leaders, plan_of_bare
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.strategy import DecisionKind
 
@@ -112,16 +114,26 @@ async def ask_afresh(
     header: Header,
     *,
     seconds: float,
+    file: Path | None,
     progress: Progress | None = None,
 ) -> Plan:
     """A file that only names leaders has no preconditions: its partitions are surveyed now, and the result
     becomes the preconditions.
 
-    Raises InputError for a partition that does not exist.
+    Raises InputError for a partition that does not exist, and for a leader without a replica of its partition.
     """
     selection = Selection(partitions=tuple(row.tp for row in bare.rows))
     picture = await examine(backend, cluster, selection, Depths(seconds), progress)
+    refuse_rows(file, misplaced_leaders(bare, picture.surveys))
     return plan_of_bare(header, bare, picture.surveys, picture.marks)
+
+
+def refuse_rows(file: Path | None, refused: Sequence[tuple[TopicPartition, str]]) -> None:
+    """Raises InputError, with the first of the ``refused`` rows, if there are any."""
+    if refused:
+        tp, why = refused[0]
+        more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
+        raise InputError(f"{f'{file}: ' if file else ''}{tp}: {why}{more}; nothing was sent")
 
 
 def checked_just_now(plan: Plan) -> PreparedPlan:

@@ -16,7 +16,7 @@ from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.exit_status import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
-from console.operations.elections.election_batches import Elected, carry_out, failure_text
+from console.operations.elections.election_batches import Elected, RowFailure, carry_out, row_failure
 from console.operations.elections.election_notes import note_elected, note_plan
 from console.operations.elections.leader_choice import Choices, choose
 from console.operations.elections.loss_consent import loss_question
@@ -26,7 +26,6 @@ from console.paths import unused
 from console.provenance import plan_header
 from console.saved_plans import save_plan
 from recovery.disk_evidence import DiskReading
-from recovery.model import TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.values import NotElected
 from recovery.ranking import Ranking
@@ -56,11 +55,11 @@ class Recovery:
         return self.elected is not None and self.elected.all_stale
 
     @property
-    def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
-        """Every partition that was not recovered, with the reason in one line."""
-        left = tuple((row.tp, f"{row.verdict}: {row.reason}") for row in self.left_over)
+    def failures(self) -> tuple[RowFailure, ...]:
+        """Every partition that is not recovered, or not finished."""
+        left = (RowFailure(row.tp, f"{row.verdict}: {row.reason}") for row in self.left_over)
         failed = self.elected.failures if self.elected is not None else ()
-        return (*left, *((result.row.tp, failure_text(result)) for result in failed))
+        return (*left, *map(row_failure, failed))
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -19,8 +19,10 @@ from console.exit_status import Status
 from console.journal.journal_lines import FOUND_ORDER
 from console.journal.unfinished_entries import OpenOrder, OpenRestore, Unfinished, unfinished
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
-from console.operations.elections.plan_file_checks import refuse_other_cluster
+from console.operations.elections.election_batches import described
+from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders, restore, settle
+from console.plan_files import read
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition
 from recovery.plan.values import BarePlan, Plan
@@ -75,7 +77,9 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             others = await restore(cluster, planned, run.journal, now=clock.now())
             done = await _wait_for_requests(cluster, found, settled.then(others), run, clock)
         restores = _still_possible(prepared.restores, run)
-        return replace(done, restores=restores, plan_file=_if_there(prepared.plan_file))
+        file = str(self.file) if self.file is not None else _if_there(prepared.plan_file)
+        led = bool(file) and not done.open and await _all_led(cluster, self.plan, Path(file))
+        return replace(done, restores=restores, plan_file=file, plan_led=led)
 
     async def _with_found_orders(
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
@@ -112,8 +116,21 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             return Conclusion(status, unfinished=True, next=("resume",))
         if result.restores:
             return Conclusion(status, next=result.restores[0].command)
-        file = result.plan_file if self.file is None else str(self.file)
-        return Conclusion(status, next=("apply", file) if file else ("status",))
+        if not result.plan_file:
+            return Conclusion(status, next=("status",))
+        return Conclusion(status, next=("verify" if result.plan_led else "apply", result.plan_file))
+
+
+async def _all_led(cluster: Backend, plan: Plan | None, file: Path) -> bool:
+    """Whether every partition of the plan has a leader, so that nothing of it is left to apply; False where that is
+    not known.
+    """
+    try:
+        partitions = partitions_of(plan if plan is not None else read(file))
+        states = (await described(cluster, partitions)).states
+    except (InputError, BackendError):
+        return False
+    return len(states) == len(partitions) and not any(state.offline for state in states)
 
 
 def _if_there(file: str) -> str:

@@ -49,13 +49,15 @@ class SettledOrders:
     """Every checked partition, once, and the number of other requests that were closed.
 
     ``restores`` of rescued records are still to be finished, each by its own command. ``plan_file`` is the plan of
-    the run that left them, whose other elections were not sent; "" if it is not known.
+    the run that left them; "" if it is not known. ``plan_led``: every partition of it has a leader; otherwise its
+    other elections may not have been sent.
     """
 
     rows: tuple[Row, ...] = ()
     entries: int = 0
     restores: tuple[OpenRestore, ...] = ()
     plan_file: str = ""
+    plan_led: bool = False
 
     def of(self, *fates: OrderOutcome) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.fate in fates)
@@ -72,9 +74,7 @@ class SettledOrders:
     def then(self, later: SettledOrders) -> SettledOrders:
         """These results, updated with those of a later reading."""
         rows = {row.tp: row for row in (*self.rows, *later.rows)}
-        return SettledOrders(
-            tuple(rows.values()), self.entries + later.entries, self.restores, self.plan_file
-        )
+        return replace(self, rows=tuple(rows.values()), entries=self.entries + later.entries)
 
 
 class HalfDone(NotDone):

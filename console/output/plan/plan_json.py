@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from console.operations.elections.election_batches import Elected, Result
+from console.operations.elections.election_batches import Elected, Result, RowFailure
 from console.output.survey.survey_json import unknown_json
 from recovery.loss import Loss
 from recovery.model import TopicPartition, Unknown
@@ -152,9 +152,9 @@ def state_json(state: RowState) -> dict[str, object]:
     }
 
 
-def failures_json(failures: Iterable[tuple[TopicPartition, str]]) -> list[dict[str, object]]:
+def failures_json(failures: Iterable[RowFailure]) -> list[dict[str, object]]:
     """What was requested and not done, with the reason."""
-    return [{**tp_json(tp), "reason": reason} for tp, reason in failures]
+    return [{**tp_json(one.tp), "reason": one.reason} for one in failures]
 
 
 def tp_json(tp: TopicPartition) -> dict[str, object]:

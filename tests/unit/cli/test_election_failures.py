@@ -16,7 +16,7 @@ from backends.base.answers import Election, Outcome, Partitions, SurveyRequest, 
 from backends.base.protocol import Progress
 from console.errors import NotDone
 from console.journal.journal import _LineFile
-from console.operations.elections.election_batches import Result, failure_text
+from console.operations.elections.election_batches import Result, row_failure
 from console.operations.elections.loss_consent import LossConsent
 from recovery.plan import election_requests
 from recovery.plan.values import PlanRow
@@ -56,23 +56,35 @@ def test_an_election_whose_answer_never_came_is_a_success_where_its_leader_is_se
     assert told == {0: "elected", 1: "failed"}
 
 
+MENDS = "ktriage resume restores the original replica order"
 LED = Election(tp(0), Outcome.ELECTED, 2, 5, "that write may come")
 
 
 @pytest.mark.parametrize(
     ("election", "said"),
     [
-        (LED._replace(restored=False), "elected; led by 2; that write may come; run ktriage resume"),
         (
-            LED._replace(restored=False, detail=""),
-            "elected; led by 2; its assignment order is not restored; run ktriage resume",
+            LED._replace(restored=False),
+            f"not finished: orders-0: broker 2 was elected; that write may come; {MENDS}",
         ),
-        (LED._replace(in_doubt=True), "elected; led by 2; that write may come; run ktriage resume"),
+        (
+            LED._replace(restored=False, detail="", outcome=Outcome.ALREADY_ONLINE),
+            f"not finished: orders-0: broker 2 leads; the original replica order is not restored; {MENDS}",
+        ),
+        (
+            LED._replace(in_doubt=True, outcome=Outcome.FAILED, leader=-1),
+            "not recovered: orders-0: failed; that write may come; run ktriage resume",
+        ),
+        (
+            LED._replace(restored=False, outcome=Outcome.FAILED, leader=-1, detail=""),
+            "not recovered: orders-0: failed; its assignment order is not restored; run ktriage resume",
+        ),
     ],
-    ids=["with its reason", "without one", "in doubt"],
+    ids=["elected", "without a reason", "in doubt", "not elected"],
 )
 def test_a_row_that_is_not_finished_says_so_once(election: Election, said: str) -> None:
-    assert failure_text(Result(plan_row(offline("orders", 0), ALL, {1: (2, 100)}), election, None)) == said
+    row = plan_row(offline("orders", 0), ALL, {1: (2, 100)})
+    assert str(row_failure(Result(row, election, None))) == said
 
 
 def test_a_stale_plan_is_status_4_and_nothing_is_applied(call: Caller) -> None:
@@ -351,3 +363,26 @@ def test_a_blank_reason_is_none(reason: str) -> None:
     LossConsent("0", "the number of partitions that may lose something", False, "0").refuse_unless(
         "0", reason
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ktriage", "apply", *ANY, "leaders.json", *AGREED),
+        ("kafka-elect-leaders", *ANY, "--election-type", "designated", "--path-to-json-file", "leaders.json"),
+        ("ktriage", "verify", *ANY, "leaders.json"),
+    ],
+    ids=["apply", "elect", "verify"],
+)
+@pytest.mark.parametrize("leader", [-1, 1], ids=["offline", "with a leader"])
+def test_a_file_of_leaders_with_a_broker_that_has_no_replica_is_a_wrong_file(
+    call: Caller, command: tuple[str, ...], leader: int
+) -> None:
+    backend = cluster_of(2)
+    backend.states[tp(1)] = backend.states[tp(1)]._replace(leader=leader)
+    rows = [{**tp(number)._asdict(), "designatedLeader": broker} for number, broker in ((0, 2), (1, 7))]
+    (call.home / "leaders.json").write_text(json.dumps({"partitions": rows}))
+    ended = call.on(backend)(*command)
+    assert ended.status == 2
+    assert "leaders.json: orders-1: broker 7 has no replica; the replicas are on [1, 2, 3]" in ended.err
+    assert sent(backend) == 0

@@ -79,6 +79,15 @@ def test_after_a_killed_apply_the_next_command_elects_the_rest_of_its_plan(call:
     )
 
 
+def test_a_plan_whose_partitions_all_have_a_leader_is_verified_and_not_applied_again(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    interrupted((reordered(0),), str(call.home / plan))
+    for number, order in ((0, (2, 1, 3)), (1, (1, 2, 3))):
+        backend.states[tp(number)] = offline("orders", number, order)._replace(leader=2, leader_epoch=5)
+    assert f"next: ktriage verify {call.home / plan}" in call("ktriage", "resume", *ANY).err
+
+
 def test_a_plan_that_was_deleted_is_not_named_by_resume(call: Caller) -> None:
     call.on(cluster_of(2))
     interrupted((reordered(0),), str(call.home / "gone.json"))
