@@ -20,7 +20,7 @@ from backends.base.answers import (
 )
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
-from backends.live.calls.describe_configs import describe_topic_configs
+from backends.live.calls.configs import describe_topic_configs
 from backends.live.calls.describe_partitions import describe_partitions
 from backends.live.calls.reassignments import list_reassignments
 from backends.live.calls.record_times import RecordOffset, batch_times

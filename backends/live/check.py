@@ -13,8 +13,8 @@ from backends.base.answers import RIGHTS_UNKNOWN, LogDir, Partitions
 from backends.base.check_report import TOPICS, CheckReport, PermissionCheck, Reachability
 from backends.base.errors import BackendError, NotAllowed
 from backends.live.calls.authorized_operations import Operations
+from backends.live.calls.configs import describe_broker_configs
 from backends.live.calls.describe_cluster import cluster_info, describe_cluster
-from backends.live.calls.describe_configs import describe_broker_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import topic_operations, topics_only_in_log_dirs, with_hidden
 from backends.live.calls.elect_leaders import elect_leaders

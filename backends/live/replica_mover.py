@@ -15,8 +15,12 @@ from backends.base.replica_moves import (
     ThrottledKind,
     Throttles,
 )
-from backends.live.calls.alter_configs import alter_broker_config, alter_topic_configs
-from backends.live.calls.describe_configs import describe_broker_configs, describe_topic_configs
+from backends.live.calls.configs import (
+    alter_broker_config,
+    alter_topic_configs,
+    describe_broker_configs,
+    describe_topic_configs,
+)
 from backends.live.calls.partition_errors import PartitionRefusal
 from backends.live.calls.reassignments import write_assignments
 from backends.live.calls.unregister_broker import unregister_broker

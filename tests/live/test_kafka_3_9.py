@@ -11,8 +11,8 @@ import pytest
 
 from backends.base.answers import Depth, Outcome
 from backends.live.adapter import LiveBackend
+from backends.live.calls.configs import describe_topic_configs
 from backends.live.calls.describe_cluster import cluster_info, describe_cluster
-from backends.live.calls.describe_configs import describe_topic_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import describe_partitions
 from backends.live.calls.elect_leaders import elect_leaders

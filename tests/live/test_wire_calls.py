@@ -8,8 +8,8 @@ import pytest
 
 from backends.base.answers import LogDir
 from backends.base.check_report import CheckReport
+from backends.live.calls.configs import describe_broker_configs, describe_topic_configs
 from backends.live.calls.describe_cluster import cluster_info, describe_cluster
-from backends.live.calls.describe_configs import describe_broker_configs, describe_topic_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_partitions, describe_some
 from backends.live.calls.elect_leaders import elect_leaders

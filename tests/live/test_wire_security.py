@@ -12,7 +12,7 @@ import pytest
 
 from backends.base.check_report import CheckReport
 from backends.base.errors import NotAllowed
-from backends.live.calls.describe_configs import describe_topic_configs
+from backends.live.calls.configs import describe_topic_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import describe_partitions, topics_only_in_log_dirs, with_hidden
 from backends.live.calls.elect_leaders import elect_leaders

@@ -11,7 +11,7 @@ from backends.base.answers import LogDir, LogDirReplica, Partitions
 from backends.base.errors import BackendError
 from backends.live.calls.authorized_operations import Operations
 from backends.live.calls.describe_cluster import ELR_FEATURE
-from backends.live.calls.log_dir_replicas import DirReplicas
+from backends.live.calls.describe_log_dirs import DirReplicas
 from backends.live.calls.unlisted_leaders import LISTENER_NOT_FOUND, no_listener, unlisted_leaders
 from backends.live.codec.ids import kafka_id
 from backends.live.connections.connection import BrokerConnection

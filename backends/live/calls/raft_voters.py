@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from datetime import timedelta
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from backends.base.membership import ChangeAnswer, ChangeEnd
+from backends.live.codec.ids import uuid_of
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster, one_line
 from recovery.membership.voters import ReplicaKey, Voter
@@ -38,7 +37,7 @@ async def add_voter(conn: BrokerConnection, cluster_id: str, voter: Voter, timeo
         cluster_id=cluster_id,
         timeout=i32Timedelta.parse(timedelta(seconds=timeout)),
         voter_id=i32(voter.key.id),
-        voter_directory_id=_uuid(voter.key.directory_id),
+        voter_directory_id=uuid_of(voter.key.directory_id),
         listeners=tuple(Listener(name=e.listener, host=e.host, port=u16(e.port)) for e in voter.endpoints),
     )
     answer = await conn.send(request, AddRaftVoterResponse, timeout=timeout + GRACE)
@@ -55,7 +54,7 @@ async def remove_voter(
 
     conn.require(REMOVE_RAFT_VOTER, (0,), "RemoveRaftVoter")
     request = RemoveRaftVoterRequest(
-        cluster_id=cluster_id, voter_id=i32(key.id), voter_directory_id=_uuid(key.directory_id)
+        cluster_id=cluster_id, voter_id=i32(key.id), voter_directory_id=uuid_of(key.directory_id)
     )
     answer = await conn.send(request, RemoveRaftVoterResponse, timeout=timeout + GRACE)
     return answered(answer.error_code, answer.error_message, "RemoveRaftVoter")
@@ -68,7 +67,3 @@ def answered(code: ErrorCode, message: str | None, call: str) -> ChangeAnswer:
     if code in _NOT_ALLOWED:
         check(code, call, _NEED, message)
     return ChangeAnswer(ChangeEnd.REFUSED, code.name.upper(), one_line(message or ""))
-
-
-def _uuid(directory_id: str) -> UUID:
-    return UUID(bytes=base64.urlsafe_b64decode(f"{directory_id}=="))

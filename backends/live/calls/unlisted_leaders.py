@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from backends.live.calls.describe_configs import describe_broker_configs
+from backends.live.calls.configs import describe_broker_configs
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError
 from recovery.model import PartitionState, TopicPartition, Unknown, Why

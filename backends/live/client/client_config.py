@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from backends.live.client.addresses import Address, parse_addresses
-from backends.live.client.properties import Properties, PropertiesError, Property, read_properties
-from backends.live.client.providers import resolve_variables
+from backends.live.client.properties import (
+    Properties,
+    PropertiesError,
+    Property,
+    read_properties,
+    resolve_variables,
+)
 from backends.live.client.sasl_keys import read_sasl
 from backends.live.client.settings import CONNECT_TIMEOUT, REQUEST_TIMEOUT, ClientSettings
 from backends.live.client.ssl_keys import read_tls

@@ -1,12 +1,14 @@
-"""The file format of Java's properties, as Kafka's tools read it (java.util.Properties, ISO 8859-1).
+"""The file format of Java's properties, as Kafka's tools read it (java.util.Properties, ISO 8859-1), and the
+variables in values: ``${env:NAME}``, ``${file:PATH:KEY}``, ``${directory:PATH:FILE}`` (KIP-297, KIP-421, KIP-887).
 
 Values may be passwords: each is a Secret from the start, and no error shows one.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,3 +117,69 @@ def _unescape(raw: str, where: str) -> str:
 def _join_surrogates(text: str) -> str:
     # Java's characters are UTF-16 code units: two escapes may be one character.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+_VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+_PACKAGE = "org.apache.kafka.common.config.provider."
+
+Lookup = Callable[[str, str], str | None]
+
+
+def resolve_variables(properties: Properties) -> Properties:
+    """Replace variables by the values of the providers in ``config.providers``; without that key, nothing.
+
+    Raises PropertiesError for a provider that is not known here, and for a variable that it does not have.
+    """
+    listed = properties.get("config.providers")
+    if listed is None:
+        return properties
+    lookups = {
+        name: _lookup(name, properties, listed) for name in map(str.strip, listed.text.split(",")) if name
+    }
+    return {key: _resolved(key, entry, lookups) for key, entry in properties.items()}
+
+
+def _lookup(name: str, properties: Properties, listed: Property) -> Lookup:
+    key = f"config.providers.{name}.class"
+    given = properties.get(key)
+    kind = given.text.removeprefix(_PACKAGE) if given else ""
+    if kind not in _PROVIDERS:
+        where = (given or listed).where
+        raise PropertiesError(f"{where}: {key}: known here are {', '.join(_PACKAGE + k for k in _PROVIDERS)}")
+    return _PROVIDERS[kind]
+
+
+def _resolved(key: str, entry: Property, lookups: Mapping[str, Lookup]) -> Property:
+    def put_in(found: re.Match[str]) -> str:
+        provider, path, variable = found[1], found[3] or "", found[4]
+        if provider not in lookups:
+            return found[0]
+        value = lookups[provider](path, variable)
+        if value is None:
+            raise PropertiesError(f"{entry.where}: {key}: the {provider} provider has no {found[0]}")
+        return value
+
+    return entry._replace(value=Secret(_VARIABLE.sub(put_in, entry.value.reveal())))
+
+
+def _env(_path: str, name: str) -> str | None:
+    return os.environ.get(name)
+
+
+def _file(path: str, name: str) -> str | None:
+    found = read_properties(Path(path)).get(name)
+    return None if found is None else found.value.reveal()
+
+
+def _directory(path: str, name: str) -> str | None:
+    try:
+        return Path(path, name).read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
+_PROVIDERS: Mapping[str, Lookup] = {
+    "EnvVarConfigProvider": _env,
+    "FileConfigProvider": _file,
+    "DirectoryConfigProvider": _directory,
+}

@@ -7,8 +7,15 @@ from pathlib import Path
 
 from backends.live.client.properties import Properties, PropertiesError, Property
 from backends.live.client.secret import Secret
-from backends.live.client.stores import KeyPair, StoreError, key_pair, read_store, trusted_certificates
-from backends.live.client.tls import VERSIONS, Tls
+from backends.live.client.tls import (
+    VERSIONS,
+    KeyPair,
+    StoreError,
+    Tls,
+    key_pair,
+    read_store,
+    trusted_certificates,
+)
 
 _NEWEST_FIRST = ("TLSv1.3", "TLSv1.2", "TLSv1.1", "TLSv1")
 

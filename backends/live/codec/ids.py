@@ -16,6 +16,6 @@ def kafka_id_of(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii") if any(value) else ""
 
 
-def uuid_of(text: str) -> UUID | None:
-    """The id of that text; None for the zero id. Raises ValueError for text that is not an id."""
+def uuid_of(text: str | None) -> UUID | None:
+    """The id of that text; None for the zero id, as for no text. Raises ValueError for text that is not an id."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "==")) if text else None

@@ -20,8 +20,7 @@ from backends.live.connections.hedging import AllFailed, first_success
 from backends.live.connections.pool import Pool
 from backends.live.errors import BrokerError, NobodyReached
 from backends.live.nodes.broker_addresses import SEED, BrokerAddresses
-from backends.live.nodes.broker_connector import BrokerConnector
-from backends.live.nodes.node_identity import check_node
+from backends.live.nodes.broker_connector import BrokerConnector, check_node
 from backends.live.nodes.quorum_cache import FRESH_FOR, QuorumCache, up_to_date_brokers
 from recovery.membership.quorum import Quorum
 from recovery.model import Broker, Unknown

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from backends.base.answers import LogDir, Partitions
 from backends.base.errors import BackendError
-from backends.live.calls.describe_log_dirs import BrokerLogDirs, replicas_by_dir
+from backends.live.calls.describe_log_dirs import BrokerLogDirs, ReplicaSizes, replicas_by_dir
 from backends.live.calls.describe_partitions import describe_partitions, topics_only_in_log_dirs, with_hidden
-from backends.live.calls.log_dir_replicas import ReplicaSizes
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, as_unknown
 from backends.live.nodes.brokers import BrokerFleet

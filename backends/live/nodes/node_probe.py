@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from backends.base.errors import BackendError
 from backends.base.membership import KRAFT_VERSION, Controller, NodeProbe, NodeSettings
+from backends.live.calls.configs import DESCRIBE_CONFIGS
 from backends.live.calls.describe_cluster import DESCRIBE_CLUSTER, describe_cluster
-from backends.live.calls.describe_configs import DESCRIBE_CONFIGS
 from backends.live.calls.features import describe_features
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings

@@ -8,7 +8,7 @@ from itertools import accumulate, repeat
 from operator import itemgetter
 from typing import Any, overload
 
-from backends.live.calls.log_dir_replicas import NO_SIZES, ReplicaSizes
+from backends.live.calls.describe_log_dirs import NO_SIZES, ReplicaSizes
 from backends.live.survey.survey_run import LiveSurvey
 from backends.live.survey.topic_batch import NOT_ASKED, TopicBatch
 from recovery.compacted_logs import NOT_READ, CompactedLogs, compacted_logs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from backends.live.calls.log_dir_replicas import NO_SIZES, ReplicaSizes
+from backends.live.calls.describe_log_dirs import NO_SIZES, ReplicaSizes
 from backends.live.survey.log_queries import ReplicaLogEnd
 from backends.live.survey.topic_batch import NOT_SETTLED
 from recovery import epoch_probe as probing

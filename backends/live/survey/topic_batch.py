@@ -13,7 +13,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from backends.base.answers import LikelyEpochs
-from backends.live.calls.log_dir_replicas import ReplicaSizes
+from backends.live.calls.describe_log_dirs import ReplicaSizes
 from backends.live.codec.names import numbers
 from backends.live.survey.survey_progress import asked
 from recovery import epoch_probe as probing

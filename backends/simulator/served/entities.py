@@ -6,14 +6,12 @@ here, by kio's schema of that version.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from io import BytesIO
 from typing import Any
-from uuid import UUID
 
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
@@ -22,6 +20,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from backends.live.codec import recovery_tool_messages
 from backends.live.codec.field_lengths import check_lengths
+from backends.live.codec.ids import uuid_of
 from backends.live.codec.message_fields import message_fields
 
 Values = Mapping[str, Any]
@@ -89,17 +88,12 @@ def _many(nested: type[Any]) -> _Make:
     return lambda values: tuple(build(nested, value) for value in values)
 
 
-def uuid(text: str | None) -> UUID | None:
-    """An id in Kafka's form (22 characters of URL-safe base64); None and the empty string are the zero id."""
-    return UUID(bytes=base64.urlsafe_b64decode(text + "==")) if text else None
-
-
 _MAKERS: dict[str, _Make] = {
     "timedelta_i32": lambda ms: timedelta(milliseconds=ms),
     "timedelta_i64": lambda ms: timedelta(milliseconds=ms),
     "datetime_i64": lambda ms: None if ms < 0 else datetime.fromtimestamp(ms / 1000, UTC),
     "error_code": ErrorCode,
-    "uuid": uuid,
+    "uuid": uuid_of,
 }
 _ABSENT: dict[str, Any] = {
     "throttle_time": timedelta(0),

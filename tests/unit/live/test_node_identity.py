@@ -19,6 +19,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32, i32Timedelta
 
+from backends.live.calls.configs import DESCRIBE_CONFIGS
 from backends.live.calls.describe_cluster import ClusterDescription
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
@@ -26,7 +27,6 @@ from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
 from backends.live.nodes.broker_addresses import BrokerAddresses
 from backends.live.nodes.broker_connector import BrokerConnector
-from backends.live.nodes.node_identity import DESCRIBE_CONFIGS
 from recovery.model import Broker
 
 OURS, OTHER = "our-cluster", "other-cluster"

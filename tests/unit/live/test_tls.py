@@ -1,10 +1,13 @@
-"""Whom a connection trusts, as Java's trust stores have it: tried against a TLS server on loopback."""
+"""Key stores and trust stores, and whom a connection trusts, as in Java: against a TLS server on loopback."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime
+import shlex
+import shutil
 import ssl
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,10 +18,104 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from backends.live.client.addresses import Address
+from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
-from backends.live.client.tls import Tls
+from backends.live.client.tls import StoreError, Tls, key_pair, keytool, read_store, trusted_certificates
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
+
+PASSWORD = "store-password"
+
+
+def run(*arguments: str) -> None:
+    keytool_path = shutil.which("keytool")
+    assert keytool_path, "Java's keytool is part of what the tests need"
+    subprocess.run([keytool_path, *arguments], check=True, capture_output=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """key.jks, key.p12 and trust.p12 (a certificate without a key, as Java marks one as trusted)."""
+    directory = tmp_path_factory.mktemp("a store's directory")
+    for kind, name in (("JKS", "key.jks"), ("PKCS12", "key.p12")):
+        run(
+            *("-genkeypair", "-alias", "me", "-dname", "CN=me", "-keyalg", "EC", "-validity", "2"),
+            *("-keystore", str(directory / name), "-storetype", kind),
+            *("-storepass", PASSWORD, "-keypass", PASSWORD),
+        )
+    run(
+        *("-exportcert", "-alias", "me", "-keystore", str(directory / "key.p12"), "-storepass", PASSWORD),
+        *("-file", str(directory / "me.der")),
+    )
+    run(
+        *("-importcert", "-noprompt", "-alias", "me", "-file", str(directory / "me.der")),
+        *("-keystore", str(directory / "trust.p12"), "-storetype", "PKCS12", "-storepass", PASSWORD),
+    )
+    return directory
+
+
+def test_a_jks_store_is_refused_with_the_line_that_converts_it(stores: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        read_store(stores / "key.jks")
+    message = str(caught.value)
+    assert keytool(stores / "key.jks") in message
+    command = shlex.split(message[message.index("keytool") :])
+    passwords = ("-srcstorepass", PASSWORD, "-deststorepass", "new-password")
+    target = Path(command[command.index("-destkeystore") + 1])
+    target.unlink()  # the PKCS12 store of the same name, made above
+    run(*command[1:], *passwords)
+    Tls(identity=key_pair(read_store(target), Secret("new-password"), None)).context("localhost")
+
+
+def test_a_pkcs12_store_of_keytool_is_read(stores: Path) -> None:
+    trusted = trusted_certificates(read_store(stores / "trust.p12"), Secret(PASSWORD))
+    assert trusted.count("BEGIN CERTIFICATE") == 1
+    context = Tls(trusted=trusted).context("localhost")
+    assert context.cert_store_stats()["x509"] == 1
+
+
+@pytest.mark.parametrize("password", [Secret("wrong"), None])
+def test_a_wrong_password_is_told_without_showing_it(stores: Path, password: Secret | None) -> None:
+    with pytest.raises(StoreError, match="password") as caught:
+        trusted_certificates(read_store(stores / "trust.p12"), password)
+    assert PASSWORD not in str(caught.value)
+
+
+def test_a_trust_store_is_no_key_store(stores: Path) -> None:
+    with pytest.raises(StoreError, match="no private key"):
+        key_pair(read_store(stores / "trust.p12"), Secret(PASSWORD), None)
+
+
+def test_another_password_for_the_key_alone_is_refused(stores: Path) -> None:
+    with pytest.raises(StoreError, match=r"ssl\.key\.password differs"):
+        key_pair(read_store(stores / "trust.p12"), Secret(PASSWORD), Secret("other"))
+
+
+def test_what_is_no_store_at_all_is_told(tmp_path: Path) -> None:
+    (tmp_path / "store").write_bytes(b"hello")
+    with pytest.raises(StoreError, match="neither PEM nor PKCS12"):
+        trusted_certificates(read_store(tmp_path / "store"), Secret(PASSWORD))
+    with pytest.raises(StoreError, match="cannot be read: Is a directory"):
+        read_store(tmp_path)
+
+
+def test_an_encrypted_pem_key_needs_its_password(stores: Path, tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import (
+        BestAvailableEncryption,
+        Encoding,
+        PrivateFormat,
+    )
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(PASSWORD.encode()))
+    certificates = trusted_certificates(read_store(stores / "trust.p12"), Secret(PASSWORD))
+    data = pem + certificates.encode()
+    with pytest.raises(StoreError, match=r"ssl\.key\.password is not set"):
+        Tls(identity=key_pair(data, None, None)).context("localhost")
+    with pytest.raises(StoreError, match=r"is ssl\.key\.password right"):
+        Tls(identity=key_pair(data, None, Secret("wrong"))).context("localhost")
+
 
 NOW = datetime.datetime.now(datetime.UTC)
 
