@@ -13,8 +13,7 @@ from pipeline.plan.row_checks import QUARANTINED, flaws
 from pipeline.tables.schemas import PLANNED
 from recovery.arrays.nested_arrays import Array, any_of, items, truths
 from recovery.arrays.replica_columns import brokers
-from recovery.arrays.row_decisions import VERDICTS, RankedRows, decisions
-from recovery.arrays.wait_for import clean_electors
+from recovery.arrays.row_decisions import VERDICTS, RankedRows, clean_electors, decisions
 from recovery.plan.topic_marks import MAY_BE_COMPACTED
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy

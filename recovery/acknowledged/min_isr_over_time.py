@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
+from recovery.controller.rules import MIN_ISR
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, ConfigSubject
 from recovery.metadata_log.min_isr_levels import configured_number, effective_level, min_isr_levels
 from recovery.metadata_log.records import ConfigRecord
-from recovery.min_isr import MIN_ISR
 
 BEFORE_THE_LOG = -1
 """The offset of values from a snapshot: they were in force before the first record of the log."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+
+from recovery.model import PartitionState, Unknown, Why
 
 
 class UncleanRecoveryStrategy(StrEnum):
@@ -100,3 +103,16 @@ def with_strategy(rules: ControllerRules, strategy: UncleanRecoveryStrategy) -> 
 def effective_min_isr(configured: int, replication_factor: int) -> int:
     """min(min.insync.replicas, replication factor) (KIP-966, "Additional High Watermark advancement")."""
     return min(configured, replication_factor)
+
+
+MIN_ISR = "min.insync.replicas"
+
+
+def min_isr_from_config(state: PartitionState, config: Mapping[str, str] | Unknown) -> int | Unknown:
+    """min(min.insync.replicas, replication factor), or why it is not known."""
+    if isinstance(config, Unknown):
+        return config
+    value = config.get(MIN_ISR, "")
+    if not value.isdecimal():
+        return Unknown(Why.FAILED, f"{MIN_ISR} of topic {state.topic} is {value!r}")
+    return effective_min_isr(int(value), len(state.replicas))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
+from recovery.controller.rules import MIN_ISR
 from recovery.metadata_log.records import ConfigRecord, ResourceType
-from recovery.min_isr import MIN_ISR
 
 MinIsrLevel: TypeAlias = tuple[int, str]
 """The type and the name of the resource that has the value."""

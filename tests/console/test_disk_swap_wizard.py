@@ -9,8 +9,7 @@ import pytest
 from console.app.disk_swap import screen as swap_screen
 from console.app.disk_swap.screen import DiskSwapScreen
 from console.app.main_screen.question_dialogs import ChoiceQuestion
-from recovery.disks.disk_swap import SwapStepKind, swap
-from recovery.disks.swap_progress import SwapSituation, already_swapped, current_step
+from recovery.disks.disk_swap import SwapSituation, SwapStepKind, already_swapped, current_step, swap
 from recovery.disks.values import LogDirPlace
 from recovery.model import TopicPartition
 from tests.console.faults import happens, passes

@@ -12,7 +12,7 @@ from backends.live.calls.describe_log_dirs import NO_SIZES, ReplicaSizes
 from backends.live.survey.survey_run import LiveSurvey
 from backends.live.survey.topic_batch import NOT_ASKED, TopicBatch
 from recovery.compacted_logs import NOT_READ, CompactedLogs, compacted_logs
-from recovery.min_isr import min_isr_from_config
+from recovery.controller.rules import min_isr_from_config
 from recovery.model import Broker, PartitionState, Replica, Survey, TopicPartition, Unknown
 from recovery.standing import standing
 from recovery.survey_columns import SurveyColumns

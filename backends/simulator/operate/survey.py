@@ -24,7 +24,7 @@ from backends.simulator.operator_messages import (
     ReplicaLogInfos,
 )
 from recovery.compacted_logs import compacted_logs
-from recovery.min_isr import min_isr_from_config
+from recovery.controller.rules import min_isr_from_config
 from recovery.model import (
     Broker,
     Replica,

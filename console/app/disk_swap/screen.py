@@ -15,8 +15,9 @@ from console.app.disk_swap.swap_state import SwapPicture, read_swap
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion
 from console.app.session.session import Session
 from console.errors import ConsoleError
-from recovery.disks.disk_swap import SwapStep, SwapStepKind
-from recovery.disks.swap_progress import (
+from recovery.disks.disk_swap import (
+    SwapStep,
+    SwapStepKind,
     current_step,
     left_undone,
     may_say,

@@ -9,8 +9,7 @@ from backends.base.protocol import Backend
 from console.operations.disk_swap import disk_swap, is_back, read_log_dirs
 from console.operations.survey.leaderless_partitions import leaderless_lines
 from console.operations.survey.log_dir_survey import Disks
-from recovery.disks.disk_swap import DiskSwap, leaderless, waiting
-from recovery.disks.swap_progress import SwapSituation, already_swapped
+from recovery.disks.disk_swap import DiskSwap, SwapSituation, already_swapped, leaderless, waiting
 from recovery.disks.values import LogDirPlace
 from recovery.model import Unknown
 

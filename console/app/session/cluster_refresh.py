@@ -27,11 +27,11 @@ from console.operations.survey.partition_picture import may_be_under_min_isr
 from console.operations.voters.quorum_state import lost
 from console.operations.voters.remembered_voters import MEMORY
 from recovery.cluster_health import ClusterHealth, short_of_replicas
+from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import DiskReading, with_disks
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.metadata_log.history import MetadataHistory
-from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.topic_marks import marks
 

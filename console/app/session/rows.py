@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from backends.base.answers import Partitions
 from console.app.session.view import Choosing, View
 from recovery.broker_load import BrokerLoad, broker_loads
-from recovery.min_isr import min_isr_from_config
+from recovery.controller.rules import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition
 from recovery.plan.importance import log_size
 from widgets.partitions import (

@@ -13,9 +13,9 @@ from console.errors import InputError, NotDone
 from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.operations.survey.partition_picture import tasks
 from recovery.cluster_health import ClusterHealth, quorum_finding
+from recovery.controller.rules import min_isr_from_config
 from recovery.heal_plan import BrokerRoom, DamagedPartition, HealPlan, heal_plan
 from recovery.membership.quorum import Quorum
-from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.cluster_health_text import stale_reason

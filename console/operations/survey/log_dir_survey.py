@@ -12,11 +12,10 @@ from backends.base.answers import ClusterInfo, LogDir, Partitions
 from backends.base.errors import BackendError
 from backends.base.membership import Membership, ProcessRole
 from backends.base.protocol import Backend
-from recovery.controller.rules import ControllerRules, shipped
+from recovery.controller.rules import MIN_ISR, ControllerRules, shipped
 from recovery.disks.disk_swap import MovedReplica, moved
 from recovery.disks.failed_dirs import FailedDir, failed_dirs
 from recovery.disks.values import DiskCluster, LogDirPlace, PartitionsByDir
-from recovery.min_isr import MIN_ISR
 from recovery.model import TopicPartition, Unknown
 
 RELEASE = (4, 3)

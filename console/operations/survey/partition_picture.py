@@ -25,9 +25,9 @@ from console.operations.survey.offline_times import OfflineTimes
 from console.operations.voters.remembered_voters import quorum_or_lost
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.cluster_health import ClusterHealth
+from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import EvidenceUse
 from recovery.membership.quorum import Quorum
-from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.topic_marks import Mark, marks
 

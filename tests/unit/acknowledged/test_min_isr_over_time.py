@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from recovery.acknowledged.min_isr_over_time import MinIsrOverTime, min_isr_over_time
+from recovery.controller.rules import MIN_ISR
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, DecodedRecord
 from recovery.metadata_log.records import ConfigRecord, ResourceType
-from recovery.min_isr import MIN_ISR
 
 TOPIC, CLUSTER, BROKER_1, BROKER_2 = (
     (ResourceType.TOPIC, "t"),
