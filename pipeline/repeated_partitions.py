@@ -1,8 +1,7 @@
-"""Which clusters have a partition more than once in a snapshot.
+"""Partitions that are in a snapshot more than once.
 
-A cluster's files go to one task, which reads nothing but the keys of the rows. So
-nothing is shuffled, the answer is exact, and only clusters that have duplicates are looked at by Spark
-(:mod:`pipeline.plan.duplicate_rows`).
+A cluster's files go to one task, which reads nothing but the keys of the rows: nothing is shuffled. The first pass
+finds the clusters that have duplicates, nearly always none. Only their keys are counted.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.errors import naming_input
-from pipeline.plan.duplicate_rows import find_duplicates
+from pipeline.plan.row_checks import COPIES
 from pipeline.snapshot.input_splits import ClusterFiles, cost_of_files, pack
 from pipeline.snapshot.state_sources import Sources
 from pipeline.spark_tasks import answers, parallelism
@@ -24,6 +24,15 @@ from pipeline.storage import storage_path
 from pipeline.tables.delta_table import unreadable
 from recovery.arrays.nested_arrays import Array, numbers, valid
 
+DUPLICATES = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("copies", pa.int64()),
+        ("reason", pa.string()),
+    ]
+)
 _FOUND = pa.schema([("cluster_id", pa.string())])
 _NAMES = ["snapshot", "topic"]
 _KEYS = [*_NAMES, "partition"]
@@ -40,14 +49,16 @@ class WrittenRows(NamedTuple):
 
 
 def duplicates_of(spark: Any, sources: Sources) -> Any | None:
-    """As :func:`~pipeline.plan.duplicate_rows.find_duplicates`, which looks only at clusters that have some."""
+    """The partitions that occur more than once, as a DataFrame of :data:`DUPLICATES`; None: there are none. It is
+    not known which of their rows is right.
+    """
     cores = parallelism(spark)
     packs = pack(sources.clusters, cores, lambda one: cost_of_files(one.files))
     written = [[_written(one) for one in clusters] for clusters in packs]
     rows = answers(spark, written, _repeating, _FOUND).collect()
     repeating = {row["cluster_id"] for row in rows}
-    clusters = tuple(one for one in sources.clusters if one.chain.full.cluster_id in repeating)
-    return find_duplicates(spark, Sources(clusters, ())) if clusters else None
+    again = [[one] for clusters in written for one in clusters if one.cluster_id in repeating]
+    return answers(spark, again, _counted, DUPLICATES).persist() if again else None
 
 
 def _written(cluster: ClusterFiles) -> WrittenRows:
@@ -65,15 +76,43 @@ def _repeating(group: Sequence[WrittenRows]) -> Iterator[Any]:
     yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], schema=_FOUND)
 
 
+def _counted(group: Sequence[WrittenRows]) -> Iterator[Any]:
+    for one in group:
+        with naming_input(partial("cluster {}".format, one.cluster_id)):
+            yield duplicates(one)
+
+
+def duplicates(written: WrittenRows) -> pa.RecordBatch:
+    """The partitions that occur more than once in a snapshot: a row each, with its copies in the snapshot that has
+    the most. Raises PipelineError as :func:`has_duplicates`.
+    """
+    table = _keys_of(written)
+    rows: list[dict[str, Any]] = []
+    if table is not None:
+        named = table.filter(pc.is_in(table["snapshot"].cast(pa.string()), pa.array(written.snapshots)))
+        counted = named.drop_null().group_by(_KEYS).aggregate([([], "count_all")])
+        repeated = counted.filter(pc.greater(counted["count_all"], 1))
+        rows = repeated.group_by(["topic", "partition"]).aggregate([("count_all", "max")]).to_pylist()
+    made = [
+        {
+            "cluster_id": written.cluster_id,
+            "topic": row["topic"],
+            "partition": row["partition"],
+            "copies": row["count_all_max"],
+            "reason": COPIES.format(row["count_all_max"]),
+        }
+        for row in rows
+    ]
+    return pa.RecordBatch.from_pylist(made, DUPLICATES)
+
+
 def has_duplicates(written: WrittenRows) -> bool:
     """Whether two rows of one snapshot are of one partition; a row without a key is not a duplicate. Raises
     PipelineError with the file's name if it cannot be read.
     """
-    read = [_keys(uri) for uri in written.uris]
-    tables = [table for table in read if table is not None]
-    if not tables:
+    table = _keys_of(written)
+    if table is None:
         return False
-    table = pa.concat_tables(tables).combine_chunks()
     snapshot, topic = (table[name].combine_chunks() for name in _NAMES)
     wanted = np.isin(snapshot.dictionary.to_pylist(), written.snapshots)
     topics, partition = len(topic.dictionary), table["partition"].combine_chunks()
@@ -91,6 +130,11 @@ def _repeats(key: Array) -> bool:
         return False
     ordered = np.sort(key, kind="stable")
     return bool((ordered[1:] == ordered[:-1]).any())
+
+
+def _keys_of(written: WrittenRows) -> pa.Table | None:
+    tables = [table for table in map(_keys, written.uris) if table is not None]
+    return pa.concat_tables(tables).combine_chunks() if tables else None
 
 
 def _keys(uri: str) -> pa.Table | None:

@@ -47,7 +47,7 @@ def compute(
 ) -> Any:
     """What the tasks compute of every partition that occurs once, as a DataFrame.
 
-    ``duplicates``: those of :func:`pipeline.plan.duplicate_rows.find_duplicates`. The rows of their clusters go
+    ``duplicates``: those of :func:`pipeline.repeated_partitions.duplicates_of`. The rows of their clusters go
     through Spark, which removes them.
     """
     mixed = set() if duplicates is None else _clusters(duplicates)

@@ -17,9 +17,8 @@ from pipeline.watch.fold_records import collecting_afterwards, fold_records, in_
 from pipeline.watch.fold_state import dump_state, load_state
 from pipeline.watch.incident_rows import event_rows, incident_rows
 from pipeline.watch.log_part import ShippedPart, part_columns
-from pipeline.watch.packed_records import ROWS, packed, unpacked
+from pipeline.watch.packed_records import ROWS, SHARDS, packed, unpacked
 from pipeline.watch.shipped_log import ShippedLog
-from pipeline.watch.topic_shards import SHARDS
 from pipeline.watch.watch_progress import WatchProgress
 from pipeline.watch.watch_query import WatchSettings, watch
 from recovery.metadata_log.incident_fold import FoldState, IncidentFold

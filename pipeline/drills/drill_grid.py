@@ -1,13 +1,15 @@
-"""The grid of a drill, cut into tasks of many seeds each."""
+"""The grid of a drill, cut into tasks of many seeds each, and the rows that a task of Spark makes of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pipeline.drills.drill_case import DrillRow
-from pipeline.drills.drill_run import run_arms
+import pyarrow as pa
+
+from pipeline.drills.drill_run import DrillRow, run_arms
+from pipeline.tables.schemas import DRILL_INCIDENT
 
 CASES_A_TASK = 50
 
@@ -52,3 +54,10 @@ def run_task(task: DrillTask) -> Iterator[DrillRow]:
     """One row per seed and arm."""
     for seed in range(task.first, task.first + task.seeds):
         yield from run_arms(task.scenario, task.arms, task.min_isr, seed)
+
+
+def incidents(task: Sequence[DrillTask]) -> Iterator[Any]:
+    """A row for each incident, in batches of :data:`~pipeline.tables.schemas.DRILL_INCIDENT`."""
+    for cell in task:
+        rows = [dict(zip(DRILL_INCIDENT.names, row, strict=True)) for row in run_task(cell)]
+        yield pa.RecordBatch.from_pylist(rows, DRILL_INCIDENT)

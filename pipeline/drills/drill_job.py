@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.drills.drill_grid import Grid, tasks
+from pipeline.drills.drill_grid import Grid, incidents, tasks
 from pipeline.drills.paired_comparison import compare_paired, read_incidents
 from pipeline.results import RunTarget
 from pipeline.tables.schemas import DRILL_COMPARED, DRILL_INCIDENT, DRILL_INCIDENTS, MEASURES
@@ -18,8 +18,7 @@ Z_95 = 1.96
 
 def run_grid(spark: Any, grid: Grid, target: RunTarget) -> None:
     """Runs every case and writes its rows. A case that fails is a row, never a failed task."""
-    from pipeline.drills.drill_tasks import incidents  # noqa: PLC0415  # needs an extra
-    from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415
+    from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415  # needs an extra
 
     pieces = list(tasks(grid))
     slices = max(1, min(len(pieces), parallelism(spark) * 16))

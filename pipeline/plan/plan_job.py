@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.plan import duplicate_rows
 from pipeline.plan.plan_summary import summary
 from pipeline.results import JobOutput, RunTarget
 from pipeline.snapshot.state_sources import Sources
@@ -25,7 +24,7 @@ def planned_rows(
     spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, *, everything: bool
 ) -> Any:
     """The plan of every cluster as a DataFrame, for other programs; ``everything``: also online partitions."""
-    from pipeline.plan.plan_tasks import PlanTasks  # noqa: PLC0415  # needs an extra
+    from pipeline.plan.plan_tasks import PlanTasks, quarantined_rows  # noqa: PLC0415  # needs an extra
     from pipeline.repeated_partitions import duplicates_of  # noqa: PLC0415
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
@@ -33,7 +32,7 @@ def planned_rows(
     rows = compute(spark, sources, PlanTasks, _options(ranking, strategy, everything=everything), twice)
     if twice is None:
         return rows
-    return rows.unionByName(twice.mapInArrow(duplicate_rows.quarantined_rows, ddl(PLANNED)))
+    return rows.unionByName(twice.mapInArrow(quarantined_rows, ddl(PLANNED)))
 
 
 def _options(ranking: Ranking, strategy: Strategy, *, everything: bool) -> dict[str, str]:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.plan import plan_summary
-from pipeline.plan.decide_rows import DecisionRules
-from pipeline.plan.duplicate_rows import quarantined_rows
+from pipeline.plan.decide_rows import DecisionRules, quarantined
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks
 from pipeline.snapshot.input_splits import Reading
@@ -40,6 +40,15 @@ class PlanTasks(RowTasks):
         return rules.planned(batches)
 
 
+def quarantined_rows(batches: Iterable[Any]) -> Iterator[Any]:
+    """Quarantined rows of the plan for :data:`pipeline.repeated_partitions.DUPLICATES`: one for each copy, so that
+    each is counted.
+    """
+    for batch in batches:
+        each = pa.array(np.repeat(np.arange(batch.num_rows), batch["copies"].to_numpy()))
+        yield quarantined(batch.take(each), batch["reason"].take(each))
+
+
 ANSWER = pa.schema([("answer", pa.string())])
 """JSON. ``files``: what was written, as :class:`~pipeline.tables.task_files.TaskFile`; ``parts``: a
 :data:`~pipeline.plan.plan_summary.Part` of each batch.
@@ -57,7 +66,7 @@ class PlanFiles(PlanTasks):
         return self._written(super().computed(batches))
 
     def quarantined(self, duplicates: Iterable[Any]) -> Iterator[Any]:
-        """Writes the rows of duplicate partitions (:func:`pipeline.plan.duplicate_rows.quarantined_rows`)."""
+        """Writes the rows of duplicate partitions (:data:`pipeline.repeated_partitions.DUPLICATES`)."""
         return self._written(quarantined_rows(duplicates))
 
     def _written(self, planned: Iterable[Any]) -> Iterator[Any]:

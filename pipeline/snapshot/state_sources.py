@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import partial, reduce
+from functools import partial
 from typing import Any, NamedTuple
-
-import pyarrow as pa
 
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import (
@@ -25,7 +23,6 @@ from pipeline.snapshot.observation import Observation
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened
 from pipeline.tables.schemas import PARTITION_STATES
-from pipeline.tables.spark_tables import local_rows, read_table
 
 KEY = ("cluster_id", "topic", "partition")
 
@@ -198,27 +195,3 @@ def _checked(sources: Sources) -> Sources:
             or "there is no usable snapshot"
         )
     return sources
-
-
-_IDENTITY = pa.schema([PARTITION_STATES.schema.field(name) for name in ("cluster_id", "snapshot")])
-
-
-def rows_of_snapshots(spark: Any, chosen: Iterable[tuple[StoragePath, Sequence[Observation]]]) -> Any:
-    """The rows of those snapshots (at least one) as they were written, read by Spark. Rows that no observation
-    names do not count.
-    """
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    roots: dict[str, tuple[StoragePath, list[Observation]]] = {}
-    for root, observations in chosen:
-        roots.setdefault(root.uri, (root, []))[1].extend(observations)
-    frames = []
-    for root, observations in roots.values():
-        names = local_rows(spark, [one.identity for one in observations], _IDENTITY)
-        rows = read_table(spark, root, PARTITION_STATES)
-        # Of the partitions of the table, only these are read.
-        rows = rows.where(f.col("cluster_id").isin(sorted({one.cluster_id for one in observations})))
-        rows = rows.where(f.col("day").isin(sorted({one.day for one in observations})))
-        rows = rows.where(f.col("snapshot") >= min(one.snapshot for one in observations))
-        frames.append(rows.join(f.broadcast(names), ["cluster_id", "snapshot"], "left_semi"))
-    return reduce(lambda whole, more: whole.unionByName(more), frames)

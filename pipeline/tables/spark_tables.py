@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -19,22 +19,12 @@ _FILES = pa.schema(
 """Each a :class:`~pipeline.tables.task_files.TaskFile`."""
 
 
-def local_rows(spark: Any, rows: Sequence[Sequence[Any]], schema: pa.Schema) -> Any:
-    """A few rows of the driver. As an Arrow table they are a part of Spark's plan, and what they rule out is not
-    computed; a list of tuples would go through Python workers in every query.
-    """
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    # Spark Connect infers no schema from a table without rows.
-    return spark.createDataFrame(pa.table(arrays, schema=schema), None if rows else ddl(schema))
-
-
 def read_table(spark: Any, root: StoragePath, definition: TableDefinition) -> Any:
     """The rows of the table; a column that it lacks is null. Raises PipelineError if the table cannot be opened."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     if opened(root, definition) is None:
-        return local_rows(spark, (), definition.schema)
+        return spark.createDataFrame([], ddl(definition.schema))
     place = table_place(root, definition)
     rows = spark.read.format("delta").load(place.hadoop)
     there = set(rows.columns)

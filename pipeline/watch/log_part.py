@@ -11,9 +11,9 @@ import numpy as np
 from backends.log_segments.segment_source import SegmentError, SegmentFile
 from backends.metadata_log.directory import MetadataDirError, log_files
 from pipeline.watch.log_columns import MetadataLogColumns, columns_of, gathered, log_columns
-from pipeline.watch.log_position import NO_SEGMENT, ShippedPosition
 from pipeline.watch.record_columns import record_batch
 from pipeline.watch.shipped_log import LogFiles, begun, log_directory
+from pipeline.watch.watch_progress import NO_SEGMENT, ShippedPosition
 from recovery.metadata_log.log_changes import IN_SNAPSHOT
 
 ROWS = 50_000

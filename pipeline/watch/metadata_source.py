@@ -19,10 +19,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from backends.metadata_log.directory import MetadataDirError
 from pipeline.watch.log_part import ShippedPart, part_columns, read_part
-from pipeline.watch.log_position import ShippedPosition, StreamOffset, from_json, to_json
 from pipeline.watch.packed_records import PACKED, ROWS, packed
 from pipeline.watch.record_columns import spark_schema
 from pipeline.watch.shipped_log import MARK, ShippedLog, cluster_directories
+from pipeline.watch.watch_progress import ShippedPosition, StreamOffset, from_json, to_json
 
 FORMAT = "ktriage.metadata"
 PATH = "path"

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.watch.log_columns import MetadataLogColumns
+from recovery.controller.rules import MIN_ISR
 from recovery.metadata_log.change_reader import CHANGE_AT, SUBJECT_AT
 from recovery.metadata_log.field_reader import MalformedRecordError, uuid_text
 from recovery.metadata_log.record_codec import decode
@@ -28,7 +29,6 @@ from recovery.metadata_log.records import (
     Skipped,
     TopicRecord,
 )
-from recovery.min_isr import MIN_ISR
 
 BEGINS = "LogBegins"
 """The kind of the row with which a log begins, and begins again after a gap. Its offset is where the records

@@ -21,7 +21,7 @@ from backends.metadata_log.directory import (
     log_files,
     snapshot_before,
 )
-from pipeline.watch.log_position import NO_SEGMENT, ShippedPosition
+from pipeline.watch.watch_progress import NO_SEGMENT, ShippedPosition
 
 LogFiles = list[tuple[int, Path]]
 """Segments by their first offset, or snapshots by their end."""

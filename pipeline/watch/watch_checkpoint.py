@@ -6,8 +6,7 @@ import json
 from typing import NamedTuple
 
 from pipeline.storage import StoragePath
-from pipeline.watch.log_position import from_json
-from pipeline.watch.watch_progress import WatchProgress
+from pipeline.watch.watch_progress import WatchProgress, from_json
 
 CHECKPOINT = "watch-checkpoint"
 _QUERY = "metadata"

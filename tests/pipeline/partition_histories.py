@@ -14,7 +14,7 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name, write_failure
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened, table_place
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinition

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name, write_failure
-from pipeline.snapshot.survey_columns import batch_of, tombstones
+from pipeline.snapshot.survey_rows import batch_of, tombstones
 from pipeline.storage import StoragePath
 from recovery.model import Survey, TopicPartition, Unknown, Why
 from tests.pipeline.partition_histories import broker_row, minute_of, partition, quorum_row

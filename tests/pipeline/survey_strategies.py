@@ -8,7 +8,7 @@ from random import Random
 
 from pipeline.snapshot.observation import Observation
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.storage import StoragePath
 from recovery.model import (
     EpochSpan,

@@ -24,7 +24,7 @@ from pipeline.snapshot import input_splits
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.snapshot.state_sources import find
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.storage import StoragePath, storage_path
 from pipeline.tables.delta_table import opened
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, PLANS

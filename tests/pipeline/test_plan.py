@@ -9,7 +9,7 @@ from pipeline.plan import plan_job
 from pipeline.plan.decide_rows import planned
 from pipeline.results import RunTarget
 from pipeline.snapshot.state_sources import find
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.storage import storage_path
 from pipeline.tables.schemas import PARTITION_STATES, PLANS
 from pipeline.tables.spark_tables import read_table, rows_of_run

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
-from pipeline.snapshot.survey_columns import tombstones
+from pipeline.snapshot.survey_rows import tombstones
 from pipeline.snapshot.upkeep import merge_all
 from pipeline.storage import storage_path
 from recovery.model import TopicPartition

@@ -17,7 +17,7 @@ import pytest
 from pipeline.errors import PipelineError
 from pipeline.storage import storage_path
 from pipeline.watch import fold_records
-from pipeline.watch.topic_shards import SHARDS, shard_of
+from pipeline.watch.packed_records import SHARDS, shard_of
 from pipeline.watch.watch_checkpoint import CHECKPOINT
 from pipeline.watch.watch_progress import WatchProgress
 from pipeline.watch.watch_query import WatchSettings, watch

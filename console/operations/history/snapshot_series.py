@@ -14,10 +14,9 @@ from backends.base.protocol import Backend, Progress
 from console.operations.survey.partition_picture import tasks
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import is_recorded, last_known_id, newest_moment
-from pipeline.snapshot.fingerprints import Fingerprints
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, new_name, write_failure
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import Fingerprints, batch_of
 from pipeline.snapshot.upkeep import FULL_EVERY
 from pipeline.storage import StoragePath
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica

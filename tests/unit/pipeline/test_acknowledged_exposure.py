@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.exposure.failure_counts import FailureCounts
 from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf, parsed_losses
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.tables.schemas import ACKNOWLEDGED
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.plan.decide_rows import planned
 from pipeline.plan.result_to_plan import candidate, plan_row
 from pipeline.plan.row_checks import flaws
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.tables.schemas import PLANNED
 from recovery.model import Survey, TopicPartition, Unknown
 from recovery.plan.make import make_plan

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.drills.drill_case import DrillCase
-from pipeline.drills.drill_run import run, run_arms
+from pipeline.drills.drill_run import DrillCase, run, run_arms
 from pipeline.drills.incident import IncidentShape, scenario
 from pipeline.drills.recovery_arms import Arm, arm_setup
 from recovery.controller.rules import UncleanRecoveryStrategy

@@ -16,7 +16,7 @@ from pipeline.errors import PipelineError
 from pipeline.exposure.fix_candidates import CANDIDATES, FixCandidates, Goal
 from pipeline.exposure.fix_choice import FixLimits, fixes_of_cluster, parsed_tiers
 from pipeline.results import JobResult, RunTarget
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import append
 from pipeline.tables.schemas import FIXES

@@ -17,7 +17,7 @@ from pipeline.snapshot.input_splits import ChainSplits, ClusterFiles, InputSplit
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.snapshot.state_sources import find
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.snapshot.upkeep import merge_all
 from pipeline.storage import StoragePath, storage_path
 from tests.pipeline.partition_histories import Diary, files_of, offline, partition

@@ -13,7 +13,7 @@ from pipeline.exposure.failure_counts import TOPIC, FailureCounts
 from pipeline.exposure.merged_counts import MERGED, PACKED, WORST, merged, packed
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
 from pipeline.plan.row_checks import QUARANTINED
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.tables.schemas import EFFECTS
 from recovery.model import Survey
 from tests.pipeline.partition_histories import partition

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipeline.plan.decide_rows import planned, quarantined
 from pipeline.plan.plan_summary import FLAWS, WORST, summarised, summary
 from pipeline.plan.row_checks import QUARANTINED
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from pipeline.tables.schemas import PLANNED
 from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing
 from recovery.ranking import Ranking

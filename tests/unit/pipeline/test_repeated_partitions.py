@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.repeated_partitions import WrittenRows, has_duplicates
+from pipeline.repeated_partitions import WrittenRows, duplicates, has_duplicates
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.storage import StoragePath, storage_path
 from pipeline.tables.schemas import PARTITION_STATES
@@ -20,6 +20,19 @@ from tests.pipeline.partition_histories import Diary, files_of, partition, rewri
 
 def written(root: StoragePath, *snapshots: str) -> WrittenRows:
     return WrittenRows("c", snapshots, tuple(file.place.uri for file in files_of(root, PARTITION_STATES)))
+
+
+def copies(rows: WrittenRows) -> dict[tuple[str, int], int]:
+    return {(row["topic"], row["partition"]): row["copies"] for row in duplicates(rows).to_pylist()}
+
+
+def most(keys: Counter[tuple[str, str, int]]) -> dict[tuple[str, int], int]:
+    """The copies of each partition in the snapshot that has the most, where these are more than one."""
+    found: dict[tuple[str, int], int] = {}
+    for (_, topic, number), count in keys.items():
+        if count > 1:
+            found[topic, number] = max(count, found.get((topic, number), 0))
+    return found
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -42,10 +55,12 @@ def test_it_is_found_wherever_its_rows_are(tmp_path: Path, seed: int) -> None:
         rewrite(diary.root, lambda table: table, row_group=2)
     expected = max(Counter(keys).values()) > 1
     assert has_duplicates(written(diary.root, *snapshots)) == expected
+    assert copies(written(diary.root, *snapshots)) == most(Counter(keys))
     # Rows of a snapshot that the state does not have do not count.
     for one in snapshots:
         mine_only = Counter(key for key in keys if key[0] == one)
         assert has_duplicates(written(diary.root, one)) == (max(mine_only.values()) > 1)
+        assert copies(written(diary.root, one)) == most(mine_only)
 
 
 def test_the_same_number_in_two_topics_or_two_snapshots_is_no_duplicate(tmp_path: Path) -> None:
@@ -62,6 +77,7 @@ def test_a_file_without_a_column_of_the_keys_has_no_duplicates(tmp_path: Path, c
     assert has_duplicates(written(diary.root, full.snapshot))
     rewrite(diary.root, lambda table: table.drop_columns([column]))
     assert not has_duplicates(written(diary.root, full.snapshot))
+    assert not copies(written(diary.root, full.snapshot))
 
 
 def test_rows_without_a_key_are_no_duplicates(tmp_path: Path) -> None:
@@ -76,6 +92,7 @@ def test_rows_without_a_key_are_no_duplicates(tmp_path: Path) -> None:
 
     rewrite(diary.root, nameless)
     assert not has_duplicates(written(diary.root, full.snapshot))
+    assert not copies(written(diary.root, full.snapshot))
     rewrite(diary.root, lambda table: table.drop_columns(["topic"]))
     assert not has_duplicates(written(diary.root, full.snapshot))
 

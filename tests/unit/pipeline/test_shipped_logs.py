@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pipeline.watch.log_part import ShippedPart, read_part
-from pipeline.watch.log_position import StreamOffset, from_json, to_json
 from pipeline.watch.record_columns import BEGINS, SCHEMA
 from pipeline.watch.shipped_log import ShippedLog, cluster_directories
+from pipeline.watch.watch_progress import StreamOffset, from_json, to_json
 from recovery.metadata_log.records import ConfigRecord, ResourceType
 from tests.shipped_metadata_logs import (
     BEGAN_MS,

@@ -21,11 +21,10 @@ from backends.simulator.scenario.files import read
 from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import read_catalog, snapshots
-from pipeline.snapshot.fingerprints import Fingerprints
 from pipeline.snapshot.migration import migrate
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
-from pipeline.snapshot.survey_columns import batch_of, keys
+from pipeline.snapshot.survey_rows import Fingerprints, batch_of, keys
 from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_own_days
 from pipeline.storage import StoragePath, storage_path
 from pipeline.tables.delta_table import merge_files

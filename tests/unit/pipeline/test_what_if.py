@@ -11,7 +11,7 @@ from pipeline.errors import PipelineError
 from pipeline.exposure.exposure_summary import SummaryRows
 from pipeline.exposure.failure_counts import FailureCounts
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, check_names, parsed_losses
-from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot.survey_rows import batch_of
 from recovery.model import Survey
 from tests.pipeline.partition_histories import partition
 

@@ -61,7 +61,7 @@ def test_the_built_wheel_has_every_file_that_the_tree_has(wheel: Path) -> None:
 
 def test_scenarios_and_drills_run_from_the_wheel_as_a_zip_file(wheel: Path, python: str) -> None:
     code = (
-        "from pipeline.drills.drill_case import DrillCase\n"
+        "from pipeline.drills.drill_run import DrillCase\n"
         "from pipeline.drills.drill_run import run\n"
         "import pipeline; assert '.whl' in pipeline.__file__\n"
         "row = run(DrillCase('kills', 'last-record', 1, 1)); assert not row.error, row.error\n"
