@@ -76,7 +76,7 @@ class RowState(NamedTuple):
     def good(self) -> bool:
         """The election came out as planned: nothing of ours is left to do."""
         restored = self.order in (Order.RESTORED, Order.NOT_KNOWN)
-        return self.as_planned and restored and not self.lost_offsets and not isinstance(self.lost, Unknown)
+        return self.as_planned and restored and not self.lost_offsets
 
     @property
     def complete(self) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from console.output.plan.plan_table import state_counts
 from console.output.plan.verify_report import verified_lines
 from recovery.plan.verify import Leading, Order, RowState
-from tests.unit.cli.planned_orders import tp
+from tests.unit.cli.command_process import Caller
+from tests.unit.cli.memory_backend import cluster_of, log
+from tests.unit.cli.planned_orders import ANY, planned, tp
 
 
 def row(
@@ -42,3 +46,19 @@ def test_a_leader_as_planned_is_counted_and_what_is_wrong_stands_before_it(
 ) -> None:
     (line,) = state_counts([row(0, Leading.RIGHT), worst])
     assert line.startswith(f"seen afterwards: {said}, ")
+
+
+@pytest.mark.parametrize(("end", "said"), [(80, True), (100, False)], ids=["20 offsets lost", "none lost"])
+def test_that_waiting_does_not_bring_records_back_is_said_where_a_leader_lost_some(
+    call: Caller, end: int, said: bool
+) -> None:
+    """The leader is the planned one; the other replicas are not in the ISR yet."""
+    backend = cluster_of(1)
+    plan = planned(call, backend)
+    (leader,) = (one["designatedLeader"] for one in json.loads((call.home / plan).read_text())["partitions"])
+    backend.states[tp(0)] = backend.states[tp(0)]._replace(leader=leader, leader_epoch=5, isr=(leader,))
+    backend.logs = {**backend.logs, leader: log(end)}
+    ended = call("ktriage", "verify", *ANY, plan)
+    assert ended.status == 1
+    assert ("does not come back by waiting" in ended.err) is said
+    assert f"next: ktriage verify {plan}" in ended.err
