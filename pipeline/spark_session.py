@@ -101,14 +101,19 @@ def configuration(
 @contextmanager
 def session(name: str, settings: SparkSettings) -> Iterator[Any]:
     """A session that is stopped at the end. If the caller has a session, it is one beside the caller's, which is
-    left as it was. Raises NotInstalled if Java or PySpark is missing, PipelineError if a server of Spark Connect
-    cannot be used.
+    left as it was. Raises NotInstalled if Java or PySpark is missing, PipelineError if the server of Spark Connect
+    that ``settings`` name cannot be used.
     """
     check_installed(settings)
     from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra, and slow to import
 
+    if settings.connects:
+        _require_listener(str(settings.master))
     caller = SparkSession.getActiveSession()
     if caller is not None:
+        if settings.connects and not _on_connect(caller):
+            # The job would run on the caller's machine, and not on the server that was named.
+            raise PipelineError(f"{settings.master}: this process has a Spark session already, on no server")
         with _separate_session(caller) as spark:
             yield spark
         return
@@ -138,7 +143,6 @@ def _connected(name: str, url: str) -> Iterator[Any]:
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    _require_listener(url)
     try:
         spark = _with_settings(SparkSession.builder.appName(name).remote(url).getOrCreate())
     except PySparkException as error:
@@ -162,8 +166,13 @@ def _require_listener(url: str) -> None:
 @contextmanager
 def _separate_session(caller: Any) -> Iterator[Any]:
     """A session with settings and views of its own, in the caller's Spark application."""
-    with (_cloned if hasattr(caller, "cloneSession") else _new)(caller) as spark:
+    with (_cloned if _on_connect(caller) else _new)(caller) as spark:
         yield _with_settings(spark)
+
+
+def _on_connect(caller: Any) -> bool:
+    """Whether the session is on a server of Spark Connect."""
+    return hasattr(caller, "cloneSession")
 
 
 def _with_settings(spark: Any) -> Any:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import PipelineError
@@ -32,6 +31,7 @@ from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing, Su
 from recovery.plan.values import Plan
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
+from tests.pipeline.broken_files import cut, directory, lying, set_rows
 from tests.pipeline.partition_histories import (
     Diary,
     file_of,
@@ -70,14 +70,6 @@ def plans_of(root: StoragePath, run_id: str = "run") -> list[dict[str, Any]]:
         (row for table in found for row in table.drop("run_id").to_pylist()),
         key=lambda row: (row["topic"] or "", row["partition"] or 0, row["cluster_id"]),
     )
-
-
-def set_rows(table: pa.Table, **changes: dict[int, Any]) -> pa.Table:
-    rows = table.to_pylist()
-    for column, values in changes.items():
-        for row, value in values.items():
-            rows[row][column] = value
-    return pa.Table.from_pylist(rows, schema=table.schema)
 
 
 class Planned(NamedTuple):
@@ -218,25 +210,6 @@ def test_a_run_that_is_repeated_gives_the_same(spark: Any, tmp_path: Path) -> No
     root = storage_path(str(tmp_path))
     write(root, "c", surveys(5, 300))
     assert planned(spark, root, "one") == planned(spark, root, "two")
-
-
-def cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-20])
-
-
-def directory(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
-
-
-def lying(column: str, values: pa.Array) -> Callable[[Path], None]:
-    """Gives that column values of another type than the table's."""
-
-    def change(file: Path) -> None:
-        table = pq.read_table(file, partitioning=None)
-        pq.write_table(table.set_column(table.schema.get_field_index(column), column, values), file)
-
-    return change
 
 
 UNREADABLE: dict[str, tuple[Callable[[Path], None], str]] = {
