@@ -235,8 +235,7 @@ class _Book:
 
     def open(self) -> Unfinished:
         for unanswered in self._electing.values():
-            self._in_doubt.update((row.tp, unanswered.at) for row in unanswered.rows)
-            self._keep_elections(unanswered, unanswered.rows, unanswered.at)
+            self._never_ended(unanswered)
         orders = tuple(self._with_doubt(order) for orders in self._orders.values() for order in orders)
         entries = tuple(entry for entry in self._entries.values() if entry.action not in (REPLACE, HEAL))
         restores = tuple(self._restores.values())
@@ -313,6 +312,11 @@ class _Book:
                 if row.tp in event.applied:
                     self._restored(row, sent_at)
 
+    def _never_ended(self, electing: EntryBegun) -> None:
+        """The run was killed before it recorded an answer."""
+        self._in_doubt.update((row.tp, electing.at) for row in electing.rows)
+        self._keep_elections(electing, electing.rows, electing.at)
+
     def _elections_ended(self, electing: EntryBegun, ended: EntryEnded) -> None:
         """A refused request says nothing of an earlier one that was not answered; an accepted one elected."""
         self._keep_elections(electing, [row for row in electing.rows if row.tp in ended.unknown], ended.at)
@@ -339,6 +343,9 @@ class _Book:
         self._close_restores(event.entries)
         for entry in event.entries:
             self._entries.pop(entry, None)
+            electing = self._electing.pop(entry, None)
+            if electing is not None:
+                self._never_ended(electing)
         for tp in event.rows:
             self._orders.pop(tp, None)
             self._elections.pop(tp, None)

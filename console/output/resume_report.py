@@ -15,6 +15,8 @@ from console.output.text_table import TextColumn, table
 from recovery.wording.quantity_text import counted, printable, some_of
 
 SHOWN = 5
+SHOWN_ROWS = 20
+"""A killed run may leave thousands of partitions."""
 
 
 def open_lines(found: Unfinished, running: LockHolder | None) -> Iterator[str]:
@@ -77,7 +79,7 @@ def _restore_lines(restores: Sequence[OpenRestore]) -> Iterator[str]:
 
 
 def settled_lines(settled: SettledOrders) -> Iterator[str]:
-    """Counts, then every partition whose order could not be restored, or whose election was in doubt."""
+    """Counts, then the partitions whose order could not be restored, then those whose election was in doubt."""
     counts = Counter(row.fate for row in settled.rows)
     if settled.restores:
         many = counted(len(settled.restores), "restore")
@@ -95,7 +97,9 @@ def settled_lines(settled: SettledOrders) -> Iterator[str]:
     if shown:
         yield ""
         columns = (TextColumn("PARTITION"), TextColumn("ORDER"), TextColumn("WHY", below=True))
-        yield from table(columns, [(str(r.tp), str(r.fate), printable(r.why)) for r in shown])
+        yield from table(columns, [(str(r.tp), str(r.fate), printable(r.why)) for r in shown[:SHOWN_ROWS]])
+    if len(shown) > SHOWN_ROWS:
+        yield f"… and {len(shown) - SHOWN_ROWS:,} more (--output json shows all)"
 
 
 def settled_document(settled: SettledOrders) -> Iterator[str]:

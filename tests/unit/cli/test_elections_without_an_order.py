@@ -21,19 +21,26 @@ from tests.unit.cli.planned_orders import ANY, sent, tp
 from tests.unit.cli.test_unanswered_requests import LeaderLater, NeverLed
 
 
-def election_in_doubt(seconds_ago: float) -> None:
-    """A killed run whose election was not answered, and whose chosen replica stood first already."""
+def election_in_doubt(seconds_ago: float, *, killed: bool = False) -> None:
+    """A run whose election was not answered, and whose chosen replica stood first already. ``killed``: before it
+    could record that.
+    """
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
     run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
     rows = (WrittenOrder(tp(0), "orders-id", (2, 1, 3), (2, 1, 3)),)
     with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
-        journal.after(journal.before("elect", {"rows": rows}), {"unknown": {tp(0): "no answer"}})
+        entry = journal.before("elect", {"rows": rows})
+        if not killed:
+            journal.after(entry, {"unknown": {tp(0): "no answer"}})
 
 
 @pytest.mark.usefixtures("no_pauses")
-def test_resume_waits_for_an_election_that_needed_no_new_order_and_writes_nothing(call: Caller) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_resume_waits_for_an_election_that_needed_no_new_order_and_writes_nothing(
+    call: Caller, killed: bool
+) -> None:
     backend = LeaderLater({tp(0): offline("orders", 0, (2, 1, 3))})
-    election_in_doubt(30)
+    election_in_doubt(30, killed=killed)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
     assert (ended.status, backend.readings, backend.restored) == (0, 4, [])
@@ -146,3 +153,13 @@ def test_a_partition_whose_election_timed_out_at_the_controller_is_left_to_resum
         call("ktriage", "elect", *ANY, "--election-type", "preferred", *ONE, "--output", "json").out
     )
     assert [one["inDoubt"] for one in told["elections"]] == [True]
+
+
+def test_of_very_many_partitions_the_first_are_listed_and_the_others_counted(call: Caller) -> None:
+    """The next command must not scroll away below thousands of lines."""
+    led = {tp(n): offline("orders", n)._replace(leader=2, leader_epoch=5) for n in range(50)}
+    elect(call, Silent({one: offline(*one) for one in led}), "unclean", *EVERY, "--yes")
+    ended = call.on(MemoryBackend(led))("ktriage", "resume", *ANY)
+    assert ended.status == 0 and ended.out.count("the unclean election may have been carried out") == 20
+    assert ended.out.splitlines()[-1] == "… and 30 more (--output json shows all)"
+    assert unfinished(CLUSTER_ID).nothing

@@ -157,6 +157,18 @@ def test_an_election_without_a_new_order_is_in_doubt_too(tmp_path: Path) -> None
     assert found(tmp_path).nothing
 
 
+def test_an_election_of_a_killed_run_stays_in_doubt_until_its_partition_is_settled(tmp_path: Path) -> None:
+    """Another change closes the request, because it holds up nothing, and leaves the election in doubt."""
+    with journal(tmp_path) as run:
+        entry = run.before("elect", {"rows": ROWS})
+        run.settle("nothing is left to undo", entries=[entry])
+        assert elections_in_doubt(tmp_path) == [0, 1]
+        run.settle("a later run checked it", rows=TPS[:1])
+        assert elections_in_doubt(tmp_path) == [1]
+        run.settle("a later run checked it", rows=TPS[1:])
+    assert found(tmp_path).nothing
+
+
 def test_an_election_of_a_partition_that_then_had_a_leader_is_not_in_doubt(tmp_path: Path) -> None:
     with journal(tmp_path) as run:
         whole = run.before(PLANNED, {})
