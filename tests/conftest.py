@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 
 from hypothesis import settings
@@ -20,3 +21,12 @@ for _signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(_signum, lambda _signum, _frame: None)
 
 kept_runs.keep(kept_runs.directory())
+
+
+def pytest_collection_finish() -> None:
+    """The collector does not visit again and again what was imported: that was a tenth of the time of the console's
+    tests. Their own cycles, a whole application each, are still collected.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 20)
