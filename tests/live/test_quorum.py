@@ -15,6 +15,9 @@ from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
 from tests.live.quorum_replacement import HostOperator, QuorumWatcher, ReplaceCommand, wait_listening
 from tests.live.request_proxy import RequestProxy
+from tests.side_by_side.both_clusters import RealSide, SimulatedSide
+from tests.side_by_side.quorum import RealHosts, SimulatedHosts, play
+from tests.side_by_side.script import names, read
 from tests.unit.cli.command_process import command_line, environment
 
 CLUSTER = ClusterSpec(controllers=3, brokers=1, spare_controllers=2)
@@ -46,6 +49,17 @@ def told(console: CommandRunner) -> dict[str, Any]:
 def replaced(home: Path, console: CommandRunner, hosts: HostOperator, *words: str, die: str = "") -> Any:
     arguments = ("quorum", "replace", *words, *YES, *console.connection)
     return ReplaceCommand(home, arguments, hosts, die).ended()
+
+
+@pytest.mark.parametrize("name", names(quorum=True))
+async def test_the_real_quorum_comes_to_what_the_simulated_one_comes_to(
+    whole_cluster: KafkaCluster, name: str
+) -> None:
+    script = read(name)
+    simulated = SimulatedSide()
+    wanted = await play(script, simulated, SimulatedHosts(simulated.world))
+    found = await play(script, RealSide(whole_cluster, {}), RealHosts(whole_cluster), wanted)
+    assert found == wanted
 
 
 def test_both_routes_tell_the_same_voters_and_what_they_stand(

@@ -8,7 +8,6 @@ from testbed.kafka import KafkaCluster
 from tests.repetitions import soaking
 from tests.side_by_side.both_clusters import SPEC, RealSide, SimulatedSide
 from tests.side_by_side.comparison import compare, simulate
-from tests.side_by_side.quorum import RealHosts, SimulatedHosts, play
 from tests.side_by_side.script import names, read
 
 CLUSTER = SPEC
@@ -17,9 +16,9 @@ SHOWN_BY_OTHERS = {
     "kill-one-after-the-other": "four-brokers-min-isr-3, with a larger ELR",
     "last-replica-standing": "power-loss, which begins so",
     "lone-leader": "clean-shutdowns and four-brokers-min-isr-3 elect from the ELR, unclean elections truncate",
-    "min-isr-of-a-running-partition": "min-isr-of-offline-partitions",
+    "min-isr-of-a-running-partition": "offline-partitions-changed",
     "preferred-election": "test_wire_java",
-    "reassignments": "reassignment-of-an-offline-partition and failed-disk-under-reassignment",
+    "reassignments": "offline-partitions-changed and failed-disk-under-reassignment",
     "stale-long-tail": "designated-election, and test_designate",
 }
 """Scripts that only ``make soak`` plays on real Kafka, and where ``make test`` has the same rules meet it. The
@@ -35,14 +34,3 @@ async def test_real_kafka_comes_to_what_the_simulator_comes_to(
     simulated = SimulatedSide()
     points = await simulate(script, simulated)
     assert await compare(name, script, points, RealSide(whole_cluster, simulated.placements)) == []
-
-
-@pytest.mark.parametrize("name", names(quorum=True))
-async def test_the_real_quorum_comes_to_what_the_simulated_one_comes_to(
-    whole_cluster: KafkaCluster, name: str
-) -> None:
-    script = read(name)
-    simulated = SimulatedSide()
-    wanted = await play(script, simulated, SimulatedHosts(simulated.world))
-    found = await play(script, RealSide(whole_cluster, {}), RealHosts(whole_cluster), wanted)
-    assert found == wanted

@@ -42,7 +42,6 @@ from tests.contract.simulated_cluster_driver import QUICK, SimulatedClusterDrive
 BROKERS = (1, 2, 3, 4, 5)
 """Scripts use four; the last one always runs, to read the controllers' state from it."""
 SPEC = ClusterSpec(
-    controllers=3,
     brokers=len(BROKERS),
     log_dirs=2,
     controller_config={"auto.leader.rebalance.enable": "false"},
