@@ -1,4 +1,4 @@
-"""The fleet of a running cluster's brokers, opened for one test."""
+"""The fleet of a running cluster's brokers, opened for one test, and the cluster that is asked most calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from contextlib import asynccontextmanager
 from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.nodes.brokers import BrokerFleet
-from testbed.kafka import KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
+
+CLUSTER = ClusterSpec(controllers=3, log_dirs=2, broker_config={"max.request.partition.size.limit": "200"})
+"""Modules with this very object follow one another on one cluster."""
+ORDERS, ASSIGNMENTS = "orders", [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+
+
+def create_orders(cluster: KafkaCluster) -> None:
+    """The topic of every such module, for the first of them."""
+    if not cluster.metadata.partitions(ORDERS):
+        cluster.client.create_topic(ORDERS, ASSIGNMENTS, {"min.insync.replicas": "2"})
 
 
 @asynccontextmanager

@@ -1,9 +1,14 @@
-"""One real cluster for each module that uses it, as ``CLUSTER = ClusterSpec(...)`` in the module describes."""
+"""One real cluster for each module that uses it, as ``CLUSTER = ClusterSpec(...)`` in the module describes.
+
+Modules that follow one another and have the very same object share a cluster, as the one before leaves it.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from types import ModuleType
 
 import pytest
 
@@ -18,13 +23,44 @@ def resident_javas() -> Iterator[ResidentJavas]:
         yield started
 
 
+class StandingCluster:
+    """The one cluster that runs; it ends when another is asked for."""
+
+    def __init__(self) -> None:
+        self._spec: ClusterSpec | None = None
+        self._running = ExitStack()
+
+    def of(
+        self, spec: ClusterSpec, start: Callable[[], AbstractContextManager[KafkaCluster]]
+    ) -> KafkaCluster:
+        if spec is not self._spec:
+            self.end()
+            self._cluster = self._running.enter_context(start())
+            self._spec = spec
+        return self._cluster
+
+    def end(self) -> None:
+        self._spec = None
+        self._running.close()
+
+
+@pytest.fixture(scope="session")
+def standing() -> Iterator[StandingCluster]:
+    standing = StandingCluster()
+    yield standing
+    standing.end()
+
+
 @pytest.fixture(scope="module")
-def cluster(request: pytest.FixtureRequest, resident_javas: ResidentJavas) -> Iterator[KafkaCluster]:
-    """The module's running cluster; it is removed with all its files after the module.
+def cluster(
+    request: pytest.FixtureRequest, resident_javas: ResidentJavas, standing: StandingCluster
+) -> Iterator[KafkaCluster]:
+    """The module's running cluster; it is removed with all its files after the module, or the last that shares it.
 
     Its tools run in one lasting Java process, unless the module says ``TOOLS_ARE_PROCESSES``.
     """
-    spec = getattr(request, "param", getattr(request.module, "CLUSTER", ClusterSpec()))
+    own = getattr(request.module, "CLUSTER", None) or ClusterSpec()
+    spec = getattr(request, "param", own)
 
     def say(line: str) -> None:
         # A run that passes shows nothing of what it captured.
@@ -33,8 +69,18 @@ def cluster(request: pytest.FixtureRequest, resident_javas: ResidentJavas) -> It
 
     processes = getattr(request.module, "TOOLS_ARE_PROCESSES", False)
     run_tools = (lambda runner: runner) if processes else resident_javas.runner
-    with started_cluster(spec, say, run_tools) as running:
-        yield running
+    yield standing.of(spec, lambda: started_cluster(spec, say, run_tools))
+    if getattr(_next_module(request), "CLUSTER", None) is not spec:
+        standing.end()
+
+
+def _next_module(request: pytest.FixtureRequest) -> ModuleType | None:
+    """The module of the run's tests after this one."""
+    modules = dict.fromkeys(
+        item.module for item in request.session.items if isinstance(item, pytest.Function)
+    )
+    order = list(modules)
+    return next(iter(order[order.index(request.module) + 1 :]), None)
 
 
 @pytest.fixture

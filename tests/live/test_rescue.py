@@ -12,29 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from tests.live import incident_steps
+from testbed.kafka import KafkaCluster, wait_until
+from tests.live import incident_steps, rescue_incident
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts
+from tests.live.rescue_incident import CODECS, COUNTS, LARGE, SMALL, TAIL
 from tests.live.rescued_records import expected, values
 from tests.unit.cli.command_process import command_line, environment
 
-CLUSTER = ClusterSpec()
-COMMON, TAIL, KEPT = 1000, 500, 300
-CODECS = ("gzip", "snappy", "lz4", "zstd")
-LARGE = Counts(200, 30_000, 30)
+CLUSTER = rescue_incident.CLUSTER
+COMMON, CUT_OFF, KEPT = COUNTS[TAIL]
 AGREED = ("--yes", "--reason", "a test")
 
 
 @pytest.fixture(scope="module")
 def incident(cluster: KafkaCluster) -> KafkaCluster:
-    counts = {"tail": Counts(COMMON, TAIL, KEPT), "large": LARGE, "small": Counts(10, 50, 5)}
-    counts |= dict.fromkeys(CODECS, Counts(100, 50, 30))
-    for topic in counts:
-        codec = {"compression.type": topic} if topic in CODECS else {}
-        cluster.client.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2", **codec})
-    incident_steps.stale_long_tails(cluster, counts)
-    return cluster
+    return rescue_incident.played(cluster)
 
 
 @pytest.fixture
@@ -45,20 +38,20 @@ def console(incident: KafkaCluster, tmp_path: Path) -> CommandRunner:
 def test_all_of_the_stale_long_tail_is_there_in_the_end(
     console: CommandRunner, incident: KafkaCluster
 ) -> None:
-    console.plan_aggressively("tail")
+    console.plan_aggressively(TAIL)
     status, applied = console.json("apply", "plan.json", "--rescue", "saved", *AGREED)
     assert status == 0, applied
     (branch,) = applied["rescue"]["branches"]
-    assert (branch["broker"], branch["startOffset"], branch["endOffset"]) == (1, COMMON, COMMON + TAIL)
-    incident.metadata.wait_isr("tail", 0, (1, 2))
-    assert values(incident, "tail") == expected(Counts(COMMON, 0, KEPT)), "the election has cut the tail off"
+    assert (branch["broker"], branch["startOffset"], branch["endOffset"]) == (1, COMMON, COMMON + CUT_OFF)
+    incident.metadata.wait_isr(TAIL, 0, (1, 2))
+    assert values(incident, TAIL) == expected(Counts(COMMON, 0, KEPT)), "the election has cut the tail off"
     ended = console("restore", "saved", "--to-source", *AGREED)
     assert ended.status == 0, ended
-    assert f"{TAIL} records written back; {TAIL} counted" in ended.out
-    assert values(incident, "tail") == expected(Counts(COMMON, TAIL, KEPT))
+    assert f"{CUT_OFF} records written back; {CUT_OFF} counted" in ended.out
+    assert values(incident, TAIL) == expected(COUNTS[TAIL])
     again = console("restore", "saved", "--to-source", *AGREED)
     assert again.status == 0 and "nothing was sent" in again.out
-    assert values(incident, "tail") == expected(Counts(COMMON, TAIL, KEPT))
+    assert values(incident, TAIL) == expected(COUNTS[TAIL])
     assert (
         console.sent()[:3] == ["rescue", "planned-elections", "reorder"]
         and console.sent()[-1] == "restore-records"
@@ -82,11 +75,11 @@ def test_every_compression_comes_back_as_it_was(console: CommandRunner, incident
     ended = console("restore", "saved", "--to-source", *AGREED)
     assert ended.status == 0, ended
     for topic in CODECS:
-        assert values(incident, topic) == expected(Counts(100, 50, 30))
+        assert values(incident, topic) == expected(COUNTS[topic])
 
 
 def test_a_rescue_that_is_killed_goes_on_where_it_was(console: CommandRunner, incident: KafkaCluster) -> None:
-    console.plan_aggressively("large")
+    console.plan_aggressively(LARGE)
     words = ("rescue", "read", "plan.json", "--to", "saved", "--rate", "20kB", *console.connection)
     killed = subprocess.Popen(
         command_line("ktriage", *words),
@@ -108,14 +101,14 @@ def test_a_rescue_that_is_killed_goes_on_where_it_was(console: CommandRunner, in
     assert console("rescue", "verify", "saved").status == 0
     assert console("apply", "plan.json", "--rescue", "saved", *AGREED).status == 0
     assert console("restore", "saved", "--to-topic", "large-rescued", *AGREED).status == 0
-    assert values(incident, "large-rescued") == expected(Counts(0, LARGE.tail, 0))
+    assert values(incident, "large-rescued") == expected(Counts(0, COUNTS[LARGE].tail, 0))
 
 
 def test_a_broker_that_dies_leaves_its_partition_unelected(
     console: CommandRunner, incident: KafkaCluster
 ) -> None:
     """The last one here: broker 1 holds the tail and is dead when it is to be read."""
-    console.plan_aggressively("small")
+    console.plan_aggressively(SMALL)
     incident_steps.kill(incident, 1)
     ended = console("apply", "plan.json", "--rescue", "saved", *AGREED)
     assert ended.status == 1 and "broker 1 told its log to the plan, and not now" in ended.err, ended

@@ -14,23 +14,19 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
-from testbed.kafka import ClusterSpec, KafkaCluster
-from tests.live import incident_steps
+from testbed.kafka import KafkaCluster
+from tests.live import incident_steps, rescue_incident
 from tests.live.command_runner import CommandRunner
-from tests.live.incident_steps import Counts
+from tests.live.rescue_incident import COPIED, COUNTS, EARLY, LATE
 from tests.live.rescued_records import expected, values
 
-CLUSTER = ClusterSpec(controllers=1, log_dirs=2)
-COUNTS = Counts(1000, 500, 300)
-EARLY, LATE, COPIED = "early", "late", "copied"
+CLUSTER = rescue_incident.CLUSTER
 AGREED = ("--yes", "--reason", "a test")
 
 
 @pytest.fixture(scope="module")
 def incident(cluster: KafkaCluster) -> KafkaCluster:
-    for topic in (EARLY, LATE, COPIED):
-        cluster.client.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2"})
-    incident_steps.stale_long_tails(cluster, dict.fromkeys((EARLY, LATE, COPIED), COUNTS))
+    rescue_incident.played(cluster)
     incident_steps.kill(cluster, 1)
     return cluster
 
@@ -91,7 +87,7 @@ def test_a_dead_brokers_disk_is_read_before_the_election(
     refused = console("restore", "saved", "--to-source", *AGREED)
     assert refused.status == 1 and "min.insync.replicas is 2, and 1 of 3 replicas is in sync" in refused.err
     assert "brokers 1 and 3 not: bring back who is missing, or set min.insync.replicas" in refused.err
-    assert restored(console, incident, EARLY) == expected(COUNTS)
+    assert restored(console, incident, EARLY) == expected(COUNTS[EARLY])
 
 
 def test_a_disk_that_turns_up_after_the_election_is_compared_with_the_leader(
@@ -102,7 +98,7 @@ def test_a_disk_that_turns_up_after_the_election_is_compared_with_the_leader(
     words = ("rescue", "read", "--to", "saved", "--topic", LATE)
     ended = console(*words, *disk(incident, 1), *disk(incident, 3))
     assert ended.status == 0 and "1 of 1 branch read as a whole" in ended.out, ended
-    assert restored(console, incident, LATE) == expected(COUNTS)
+    assert restored(console, incident, LATE) == expected(COUNTS[LATE])
 
 
 def test_a_plan_with_the_disk_as_evidence_is_applied_while_the_disk_keeps_its_records(
@@ -122,7 +118,7 @@ def test_a_plan_with_the_disk_as_evidence_is_applied_while_the_disk_keeps_its_re
     from_copy = [word for path in dirs for word in ("--from-disk", str(path))]
     ended = console("rescue", "read", "--to", "saved", "--topic", COPIED, *from_copy)
     assert ended.status == 0, ended
-    assert restored(console, incident, COPIED) == expected(COUNTS)
+    assert restored(console, incident, COPIED) == expected(COUNTS[COPIED])
 
 
 def test_the_disk_of_another_cluster_is_refused(

@@ -12,28 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from tests.live import incident_steps
+from testbed.kafka import KafkaCluster, wait_until
+from tests.live import incident_steps, rescue_incident
 from tests.live.command_runner import CommandRunner
-from tests.live.incident_steps import Counts
+from tests.live.rescue_incident import COUNTS, DYING, FULL, MANY, PARTITIONS
 from tests.live.rescued_records import expected, values
 from tests.unit.cli.command_process import command_line, environment
 
-CLUSTER = ClusterSpec(controllers=1)
-MANY, PARTITIONS = "many", 200
-FEW = Counts(4, 3, 2)
-LARGE = Counts(200, 30_000, 30)
+CLUSTER = rescue_incident.CLUSTER
 AGREED = ("--yes", "--reason", "a test")
 
 
 @pytest.fixture(scope="module")
 def incident(cluster: KafkaCluster) -> KafkaCluster:
-    topics = {"large": LARGE, "dying": LARGE, MANY: FEW}
-    for topic in topics:
-        partitions = PARTITIONS if topic == MANY else 1
-        cluster.client.create_topic(topic, [[1, 2, 3]] * partitions, {"min.insync.replicas": "1"})
-    incident_steps.stale_long_tails(cluster, topics)
-    return cluster
+    return rescue_incident.played(cluster)
 
 
 @pytest.fixture
@@ -53,7 +45,7 @@ def test_a_full_disk_elects_nobody_and_the_rescue_goes_on_when_there_is_room(
     console: CommandRunner, incident: KafkaCluster
 ) -> None:
     """The largest file that the process may write stands for the disk: it ends in the middle of a batch."""
-    console.plan_aggressively("large")
+    console.plan_aggressively(FULL)
     incident.metadata.wait_caught_up()
     words = ("apply", "plan.json", "--rescue", "saved", *AGREED, *console.connection)
     full = subprocess.run(
@@ -71,7 +63,7 @@ def test_a_full_disk_elects_nobody_and_the_rescue_goes_on_when_there_is_room(
     assert console.without_cluster("rescue", "verify", "saved").status == 0
     ended = console("restore", "saved", "--to-source", *AGREED)
     assert ended.status == 0, ended
-    assert values(incident, "large") == expected(LARGE)
+    assert values(incident, FULL) == expected(COUNTS[FULL])
 
 
 def test_two_hundred_partitions_are_rescued_elected_and_restored_at_once(
@@ -83,14 +75,16 @@ def test_two_hundred_partitions_are_rescued_elected_and_restored_at_once(
     assert len(applied["rescue"]["branches"]) == PARTITIONS
     ended = console("restore", "saved", "--to-source", *AGREED)
     assert ended.status == 0, ended
-    assert values(incident, MANY, range(PARTITIONS)) == Counter(dict.fromkeys(expected(FEW), PARTITIONS))
+    assert values(incident, MANY, range(PARTITIONS)) == Counter(
+        dict.fromkeys(expected(COUNTS[MANY]), PARTITIONS)
+    )
 
 
 def test_a_broker_that_dies_during_the_rescue_leaves_its_partition_unelected(
     console: CommandRunner, incident: KafkaCluster
 ) -> None:
     """The last one here. It goes on when the broker is back."""
-    console.plan_aggressively("dying")
+    console.plan_aggressively(DYING)
     incident.metadata.wait_caught_up()
     words = ("apply", "plan.json", "--rescue", "saved", "--rate", "20kB", *AGREED, *console.connection)
     running = subprocess.Popen(
@@ -106,7 +100,7 @@ def test_a_broker_that_dies_during_the_rescue_leaves_its_partition_unelected(
     incident_steps.kill(incident, 1)
     compared = metadata_logs(console, incident)
     _, said = running.communicate(timeout=120)
-    assert running.returncode == 1 and "dying-0" in said, said
+    assert running.returncode == 1 and f"{DYING}-0" in said, said
     assert "metadata log of 4 nodes, the longest first" in compared
     assert re.search(r"node 1: .* lacks [\d,]+ offsets of node", compared), compared
     assert "elect" not in console.sent()
@@ -115,4 +109,4 @@ def test_a_broker_that_dies_during_the_rescue_leaves_its_partition_unelected(
     assert ended.status == 0, ended
     ended = console("restore", "saved", "--to-source", *AGREED)
     assert ended.status == 0, ended
-    assert values(incident, "dying") == expected(LARGE)
+    assert values(incident, DYING) == expected(COUNTS[DYING])

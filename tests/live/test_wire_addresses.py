@@ -14,15 +14,16 @@ from backends.live.nodes.broker_addresses import SEED
 from backends.live.nodes.brokers import BrokerFleet
 from recovery.model import TopicPartition, Unknown
 from testbed.kafka import KafkaCluster
-from tests.live.broker_fleet import fleet_of
+from tests.live import broker_fleet
+from tests.live.broker_fleet import ASSIGNMENTS, fleet_of
 
-TOPIC = "orders"
-ASSIGNMENTS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+CLUSTER = broker_fleet.CLUSTER
+TOPIC = broker_fleet.ORDERS
 
 
 @pytest.fixture(scope="module", autouse=True)
 def topic(cluster: KafkaCluster) -> None:
-    cluster.client.create_topic(TOPIC, ASSIGNMENTS, {"min.insync.replicas": "2"})
+    broker_fleet.create_orders(cluster)
 
 
 async def test_a_bootstrap_list_serves_while_one_of_it_answers(whole_cluster: KafkaCluster) -> None:

@@ -21,19 +21,19 @@ from backends.live.errors import BrokerError, ConnectionProblem
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import TopicPartition, Unknown, Why
-from testbed.kafka import ClusterSpec, KafkaCluster
-from tests.live.broker_fleet import fleet_of
+from testbed.kafka import KafkaCluster
+from tests.live import broker_fleet
+from tests.live.broker_fleet import ASSIGNMENTS, fleet_of
 
 # Broker 3 holds all of the wide topic: it is paused at times, and never killed. A page is a tenth of the usual one.
-CLUSTER = ClusterSpec(controllers=3, log_dirs=2, broker_config={"max.request.partition.size.limit": "200"})
-SMALL, WIDE = "orders", "wide"
-ASSIGNMENTS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+CLUSTER = broker_fleet.CLUSTER
+SMALL, WIDE = broker_fleet.ORDERS, "wide"
 WIDTH = 500
 
 
 @pytest.fixture(scope="module", autouse=True)
 def topics(cluster: KafkaCluster) -> None:
-    cluster.client.create_topic(SMALL, ASSIGNMENTS, {"min.insync.replicas": "2"})
+    broker_fleet.create_orders(cluster)
     cluster.client.create_topic(WIDE, [[3]] * WIDTH)
 
 
