@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import App, SystemCommand
@@ -20,17 +20,14 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from backends.base.protocol import Backend
-from backends.metadata_log.copied_log import CopiedMetadataLog
 from console import backends
 from console.app.first_run import HINT, is_first_run
 from console.app.halt import ConsoleSupervisor
 from console.app.main_screen.main_screen import MainScreen
 from console.app.main_screen.palette import NOT_NOW, ActionCommands, Palette
-from console.app.picker import places, target_of
 from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
 from console.app.terminal import ConsoleDriver
-from console.crash import write_crash
 from console.errors import InputError
 from console.journal.state_access import name_state_dir
 from console.operations.registry import KEYS
@@ -41,9 +38,11 @@ from console.signals import LIMIT_SECONDS, StopRequest, status_of_signal
 from console.target import Target
 from widgets import theme
 from widgets.bars.message_bars import MessageBar
-from widgets.dialogs.cluster_picker import ClusterChoice, ClusterPicker
-from widgets.dialogs.confirmation import Confirmation
 from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from backends.metadata_log.copied_log import CopiedMetadataLog
+    from widgets.dialogs.cluster_picker import ClusterChoice
 
 _EPOCH = time.time() - time.monotonic()
 
@@ -163,6 +162,9 @@ class Console(App[int], inherit_bindings=False):
         """Shows the picker. If the console has no cluster it is the only screen, and leaving it ends the
         console.
         """
+        from console.app.picker import places  # noqa: PLC0415  # a console that is given its cluster has none
+        from widgets.dialogs.cluster_picker import ClusterPicker  # noqa: PLC0415
+
         self.push_screen(ClusterPicker(places(), note), self._picked)
 
     def _picked(self, place: ClusterChoice | None) -> None:
@@ -170,6 +172,8 @@ class Console(App[int], inherit_bindings=False):
             if self.session is None:
                 self.exit(0)
             return
+        from console.app.picker import target_of  # noqa: PLC0415  # as above
+
         try:
             target = target_of(place)
             name_state_dir(target.state_dir)
@@ -227,6 +231,8 @@ class Console(App[int], inherit_bindings=False):
         """Whether a person may still be typing into a confirmation that was closed; a pause ends this. A
         person who pressed Apply has finished typing.
         """
+        from widgets.dialogs.confirmation import Confirmation  # noqa: PLC0415  # after the first frame
+
         at, there = self._typed
         here = isinstance(self.screen, Confirmation) and not self.screen.on_apply
         meant = there and self.screen is self.desk and event.time - at < self.options.hush
@@ -281,6 +287,8 @@ class Console(App[int], inherit_bindings=False):
 
     def report(self, error: BaseException) -> str:
         """Writes the crash file and returns the line that says where it is."""
+        from console.crash import write_crash  # noqa: PLC0415  # only a crash needs it
+
         what = f"internal error ({type(error).__name__})"
         try:
             path = write_crash(error, self.program.argv, state_dir() / "crashes", datetime.now(UTC))

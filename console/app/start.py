@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from typing import TYPE_CHECKING
 
-from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.app import Console, Options
 from console.app.halt import ConsoleSupervisor
 from console.app.terminal import SavedTerminal
 from console.program import Program
 from console.signals import StopRequest
 from console.target import Target
+
+if TYPE_CHECKING:
+    from backends.metadata_log.copied_log import CopiedMetadataLog
 
 SWITCH_SECONDS = 0.002
 """Seconds that the backend's thread may compute before the screen's thread gets its turn, so that a key is

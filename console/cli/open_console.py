@@ -8,12 +8,14 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from console.errors import InputError
-from console.operations.survey.acknowledged_losses import read_metadata_dir
 from console.program import Program
 from console.target import Target
+
+if TYPE_CHECKING:
+    from backends.metadata_log.copied_log import CopiedMetadataLog
 
 LOOPBACK = "127.0.0.1"
 LOWEST_PORT, HIGHEST_PORT = 1024, 65_535
@@ -42,9 +44,17 @@ def open_console(
     in_browser = served()
     if not in_browser and not has_terminal():
         raise InputError("the console needs a terminal; ktriage status prints the same for a pipe")
-    copy = read_metadata_dir(metadata_dir)
+    copy = None if metadata_dir is None else _read_copy(metadata_dir)
     options = {"read_only": read_only, "guide": guide, "served": in_browser, "copy": copy}
     return int(_screens("start").start(program, target, **options))
+
+
+def _read_copy(metadata_dir: Path) -> CopiedMetadataLog | None:
+    from console.operations.survey.acknowledged_losses import (  # noqa: PLC0415  # seldom needed
+        read_metadata_dir,
+    )
+
+    return read_metadata_dir(metadata_dir)
 
 
 def serve(arguments: Sequence[str], port: int) -> int:

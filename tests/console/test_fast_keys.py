@@ -14,9 +14,11 @@ from backends.base.answers import Election, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress, Recorder, Stop
 from backends.simulator.adapter import SimulatorBackend
 from console.app.controller_replacement.screen import WizardScreen
+from console.app.main_screen.main_screen import MainScreen
 from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.app.session.view import Link
 from console.operations.elections import election_batches
+from console.operations.registry import DIRS, OFFLINE, QUORUM
 from console.simulator_backend import scenario
 from console.target import Target, resolve
 from recovery.plan import election_requests
@@ -278,3 +280,24 @@ async def test_a_defect_in_drawing_is_told_and_looks_go_on(monkeypatch: pytest.M
         await robot.looks_again()
         assert robot.app.return_code is None
         assert reports()
+
+
+async def test_keys_that_come_before_the_other_panes_are_there_act_once_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    load = MainScreen._load_rest
+
+    async def not_yet(_screen: MainScreen) -> None:
+        pass
+
+    monkeypatch.setattr(MainScreen, "_load_rest", not_yet)
+    async with console(LOST, looked=False) as robot:
+        await robot.sees("READ-ONLY", "Offline")
+        robot.hits("4", "5")
+        await robot.pilot.pause()
+        assert robot.desk.pane == OFFLINE
+        robot.desk.call_next(load, robot.desk)
+        await robot.until(lambda: robot.desk.pane == DIRS, "the pane of the last key")
+        await robot.sees("Log dirs")
+        await robot.press("escape")
+        await robot.until(lambda: robot.desk.pane == QUORUM, "the pane of the key before")

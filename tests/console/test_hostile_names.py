@@ -71,7 +71,7 @@ async def test_the_timeline_passes_on_nothing_that_drives_a_terminal(
     monkeypatch.setattr(SimulatedMembership, "metadata_log", hostile)
     async with console("last-replica-standing", size=(120, 40)) as robot:
         await robot.opens("7")
-        await robot.until(lambda: len(robot.desk.timeline.view.rows) > 10, "the events")
+        await robot.until(lambda: len(robot.desk.parts.timeline.view.rows) > 10, "the events")
         await robot.idle()
         driving = [line for line in robot.screen.split("\n") if drives_a_terminal(line)]
         assert not driving and len(robot.screen.split("\n")) == 40

@@ -13,10 +13,10 @@ async def test_a_failed_dir_stands_out_and_a_healthy_one_is_reckoned_with() -> N
         await robot.sees("WHAT IF broker 1 /kafka/0 failed?", "new leader: 2")
         await robot.puts_the_cursor_on((2, "/kafka/1"))
         await robot.until(
-            lambda: robot.desk.log_dir.shown is not None and robot.desk.log_dir.shown.failed,
+            lambda: robot.desk.parts.log_dir.shown is not None and robot.desk.parts.log_dir.shown.failed,
             "what the failed dir held",
         )
-        shown = robot.desk.log_dir.shown
+        shown = robot.desk.parts.log_dir.shown
         assert shown is not None
         assert shown.outcomes
         await robot.sees("LAST COPY LOST: 2")

@@ -92,12 +92,12 @@ async def test_the_timeline_tells_the_copy_until_the_controller_answers(
     async with console(SCENARIO, size=(160, 40), copy=copy_of(copy_dir)) as robot:
         await robot.opens("7")
         await robot.sees("payments-0 OFFLINE", "from the copy", "no controller answers", "ends at 1970-01-01")
-        told = [row.key for row in robot.desk.timeline.view.rows]
+        told = [row.key for row in robot.desk.parts.timeline.view.rows]
         monkeypatch.setattr(SimulatedMembership, "metadata_log", within_reach)
         await robot.opens("1")
         await robot.opens("7")
         await robot.sees("from the active controller")
-        assert [row.key for row in robot.desk.timeline.view.rows] == told
+        assert [row.key for row in robot.desk.parts.timeline.view.rows] == told
         assert "ends at" not in robot.screen
 
 

@@ -94,7 +94,7 @@ async def test_an_action_that_forgets_to_look_is_handed_no_cluster_to_change(
     monkeypatch.setattr(applier, "refuse_changed", lambda *_given: None)
     async with console("last-replica-standing", make=make) as robot:
         await robot.plans(1)
-        robot.desk._keys._handlers["apply"]()
+        robot.desk._keys._handlers()["apply"]()
         await robot.asked(Confirmation)
         await robot.confirms("payments", "unarmed")
         await robot.idle()

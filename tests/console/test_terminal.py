@@ -130,10 +130,10 @@ def test_a_crash_leaves_the_terminal_whole_and_a_file_without_secrets(terminal: 
         "import sys\n"
         "if any('console.cli.main' in word for word in sys.orig_argv):\n"
         "    from console.app.main_screen.main_screen import MainScreen\n"
-        "    def broken(self, screen):\n"
+        "    def broken(self, name):\n"
         "        password = 'hunter2'\n"
         "        raise RuntimeError('sasl.password=hunter2 in ' + repr(self.pane))\n"
-        "    MainScreen._push = broken\n",
+        "    MainScreen.act = broken\n",
         encoding="utf-8",
     )
     terminal.types(f"export PYTHONPATH={home}:$PYTHONPATH", "Enter")

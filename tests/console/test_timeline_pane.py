@@ -38,7 +38,7 @@ class Incident:
 
 
 def rows(robot: Robot) -> tuple[TimelineRow, ...]:
-    return tuple(robot.desk.timeline.view.rows)
+    return tuple(robot.desk.parts.timeline.view.rows)
 
 
 async def test_the_newest_event_is_last_and_under_the_cursor() -> None:
@@ -111,9 +111,9 @@ async def test_a_long_reading_is_left_and_gone_on_with(monkeypatch: pytest.Monke
     monkeypatch.setattr(timeline_feed, "SLICE", 1)
     async with console("zone-power-loss", size=(140, 40)) as robot:
         for _ in range(5):
-            robot.desk.timeline.show(True)
+            robot.desk.parts.timeline.show(True)
             await robot.pilot.pause(0.001)
-            robot.desk.timeline.show(False)
+            robot.desk.parts.timeline.show(False)
         await robot.opens("7")
         await robot.until(lambda: rows(robot), "the timeline")
         await robot.settled()

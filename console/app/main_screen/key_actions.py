@@ -32,13 +32,13 @@ def context_of(session: Session, pane: str, rows: int, busy: str) -> ActionConte
 
 
 class KeyActions:
-    """``handlers`` has every action of the registry by its name; ``context`` returns the current state. ``clear``
-    removes a message if it is shown.
+    """``handlers`` returns every action of the registry by its name, and is called by the first key; ``context``
+    returns the current state. ``clear`` removes a message if it is shown.
     """
 
     def __init__(
         self,
-        handlers: Handlers,
+        handlers: Callable[[], Handlers],
         context: Callable[[], ActionContext],
         say: Say,
         clear: Callable[[str], None],
@@ -67,7 +67,7 @@ class KeyActions:
         if why:
             self._say(why, Tone.WARN)
         else:
-            self._handlers[name]()
+            self._handlers()[name]()
 
 
 class Quit:

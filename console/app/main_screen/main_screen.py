@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from textual import on
-from textual.screen import Screen
 from textual.worker import Worker
 
-from console.app.disk_swap.start_swap import StartSwap
 from console.app.main_screen.bars import BarsView, draw_bars
-from console.app.main_screen.copy_and_export import CopyAndExport
-from console.app.main_screen.disk_evidence_key import DiskEvidenceKey
 from console.app.main_screen.equivalent_command import session_command
-from console.app.main_screen.explanations import Explanations
-from console.app.main_screen.guide_steps import GuideState, step
 from console.app.main_screen.key_actions import KeyActions, Quit, context_of
 from console.app.main_screen.key_footer import KeyFooter
-from console.app.main_screen.log_dir_detail import LogDirDetails
 from console.app.main_screen.navigation import Navigation
-from console.app.main_screen.pane_views import PaneSources, update_pane
+from console.app.main_screen.offline_view import update_offline
 from console.app.main_screen.panes_screen import PanesScreen
-from console.app.main_screen.partition_search import PartitionSearch
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Handlers
 from console.app.main_screen.session_reports import SessionReports
 from console.app.main_screen.table_actions import OpenTable, TableActions, row_gone_text
 from console.app.main_screen.title_view import doubt, short_name
 from console.app.owner import Owner
-from console.app.plan.plan_keys import PlanKeys
 from console.app.plan.progress import TaskProgress
-from console.app.plan.view import how_to_plan
 from console.app.session.session import Opening, Session
-from console.app.session.timeline_feed import TimelineFeed
 from console.app.session.view import Link
 from console.operations.registry import (
     BROKERS,
@@ -52,13 +41,14 @@ from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import MessageBar
 from widgets.bars.pane_tabs import PaneTabs
 from widgets.lifecycle import is_ready, screen_is_open, when_ready
-from widgets.log_dirs import LogDirsPane
-from widgets.plan import PlanPane
+from widgets.partitions import PartitionsPane
 from widgets.table import RowTable
 from widgets.text import Tone
 
 if TYPE_CHECKING:
-    from console.app.controller_replacement.start_replacement import StartReplacement
+    from console.app.main_screen.key_parts import KeyParts
+    from widgets.log_dirs import LogDirsPane
+    from widgets.plan import PlanPane
 
 TICK_SECONDS = 1.0
 
@@ -76,83 +66,50 @@ class MainScreen(PanesScreen):
         self._other_cluster = False
         self._doubt = ""
         self._said_at: Hashable | None = None
+        self._early: list[Callable[[], object]] | None = []
         self.session = session = Session(opening, self._make_reports())
         self.navigation = Navigation(session.poller.want, self._show_place)
         self.tasks = RunningTask(session, owner, self.say, start=self._start_task, ended=self.redraw)
-        self.log_dir = LogDirDetails(session, self.say, self.redraw)
-        follow = partial(self.run_worker, name="timeline", exit_on_error=True)
-        self.timeline = TimelineFeed(session, follow, self.redraw)
         self._tables = TableActions(
             lambda: OpenTable(self.pane, self.table),
             lambda: self.query_one(FilterBar),
             self.say,
             self.draw_bars,
         )
-        self._copies = CopyAndExport(
-            self.say,
-            self.ask,
-            self.tasks.begin,
-            open_pane=lambda: (PANES[self.pane], self.pane_of(self.pane)),
-            command_line=self.command_line,
-            clipboard=self._copy,
-        )
         self.progress = TaskProgress(session, self.redraw)
-        self._plan_keys = PlanKeys(
-            session,
-            self.say,
-            self.ask,
-            self.tasks,
-            program=owner.program,
-            progress=self.progress,
-            navigation=self.navigation,
-            table=lambda: self.table,
-            show_requests=lambda shown: self.query_one(PlanPane).show_requests(shown),
-            open_screen=self.open_screen,
-        )
-        self._evidence = DiskEvidenceKey(session, self.say, self.ask, self.tasks)
-        self._disks = StartSwap(
-            session,
-            self.ask,
-            cursor_key=lambda: self.table.cursor_key,
-            choose=self._plan_keys.planner.choose_first,
-        )
-        self._search = PartitionSearch(
-            session,
-            self.say,
-            self.ask,
-            self.tasks.begin,
-            navigation=self.navigation,
-            table=lambda: self.table,
-            start=lambda job: self.run_worker(job, group="find", exclusive=True),
-        )
-        self._explanations = Explanations(
-            session,
-            actions=self.actions,
-            cursor=lambda: self.cursor,
-            push=self._push,
-            open_palette=self._open_palette,
-        )
         self._quit = Quit(lambda: session.draft, lambda: self.busy, self.say, owner.leave)
         self._keys = KeyActions(
-            self._handlers(),
+            lambda: self._handlers,
             lambda: context_of(session, self.pane, self.table.counts.shown, self.busy),
             self.say,
             self.clear_message,
         )
 
     @cached_property
-    def _controllers(self) -> StartReplacement:
-        from console.app.controller_replacement.screen import WizardScreen  # noqa: PLC0415  # slow, seldom needed
-        from console.app.controller_replacement.start_replacement import StartReplacement  # noqa: PLC0415
+    def parts(self) -> KeyParts:
+        """What the keys do: made once the first frame is drawn, or by a key that was quicker."""
+        from console.app.main_screen.key_parts import KeyParts  # noqa: PLC0415  # after the first frame
 
-        return StartReplacement(
+        return KeyParts(
             self.session,
+            self.say,
             self.ask,
-            cursor_key=lambda: self.table.cursor_key,
-            wizard_screen=lambda planned: WizardScreen(
-                self.session, self.tasks, self.owner.program, self.say, planned
-            ),
+            self.tasks,
+            program=self.owner.program,
+            progress=self.progress,
+            navigation=self.navigation,
+            pane_of=self.pane_of,
+            table=lambda: self.table,
+            cursor=lambda: self.cursor,
+            command_line=self.command_line,
+            actions=self.actions,
+            clipboard=self.app.copy_to_clipboard,
+            push=self.app.push_screen,
             open_screen=self.open_screen,
+            open_palette=self.app.action_command_palette,
+            find=lambda job: self.run_worker(job, group="find", exclusive=True),
+            follow=partial(self.run_worker, name="timeline", exit_on_error=True),
+            redraw=self.redraw,
         )
 
     def _make_reports(self) -> SessionReports:
@@ -174,8 +131,25 @@ class MainScreen(PanesScreen):
         self.set_interval(TICK_SECONDS, self._tick, name="tick")
         self.pane_of(OFFLINE).focus_first()
         self.call_after_refresh(self.redraw)
+        # The app draws nothing before it reads its messages: the rest is loaded after the first frame.
+        self.app.call_later(self.call_after_refresh, self._load_rest)
         if self._hint:
             self.call_after_refresh(self.say, self._hint, Tone.INFO)
+
+    async def _load_rest(self) -> None:
+        """The other panes and all that the keys need. A key that was quicker acts when they are there."""
+        if is_ready(self):
+            await self.mount_panes(self.parts.panes())
+        early, self._early = self._early or [], None
+        for call in early:
+            if is_ready(self):
+                call()
+
+    def _once_loaded(self, call: Callable[[], object]) -> None:
+        if self._early is None:
+            call()
+        else:
+            self._early.append(call)
 
     # What is shown
 
@@ -201,10 +175,10 @@ class MainScreen(PanesScreen):
     def _show_place(self) -> None:
         self.open_pane(self.pane)
         self._tables.close_filter_bar()
-        self.timeline.show(self.pane == TIMELINE)
+        self.parts.timeline.show(self.pane == TIMELINE)
         self.redraw()
         self.pane_of(self.pane).focus_first()
-        self._search.pane_shown()
+        self.parts.search.pane_shown()
 
     def redraw(self) -> None:
         """The open pane and the bars; widgets repaint what changed. Other panes are drawn once they are opened."""
@@ -213,12 +187,12 @@ class MainScreen(PanesScreen):
             self.draw_bars()
 
     def _draw_pane(self) -> None:
-        batches = self.progress.batches if self.busy else None
-        how = how_to_plan(self._keys.context())
         self._doubt = doubt(self.session)
-        timeline = self.timeline.view
-        sources = PaneSources(self.session, self.cursor, self.log_dir.shown, batches, how, timeline)
-        update_pane(self.pane_of(self.pane), sources)
+        pane = self.pane_of(self.pane)
+        if isinstance(pane, PartitionsPane):
+            update_offline(pane, self.session)
+        else:
+            self.parts.draw(pane, self._keys.context())
 
     def draw_bars(self) -> None:
         """Updates the bars around the panes."""
@@ -237,6 +211,8 @@ class MainScreen(PanesScreen):
         self.pane_of(pane).fade(session.poller.state.link is Link.LOST)
 
     def _guide_text(self) -> str:
+        from console.app.main_screen.guide_steps import GuideState, step  # noqa: PLC0415  # seldom needed
+
         now, asking, why_not = self.session, self.app.screen is not self, self._keys.why_not
         ranking = now.choosing.ranking
         return step(
@@ -258,12 +234,9 @@ class MainScreen(PanesScreen):
     def _start_task(self, job: Any, name: str) -> Worker[None]:
         return self.run_worker(job, name=name, exit_on_error=True)
 
-    def _copy(self, text: str) -> None:
-        self.app.copy_to_clipboard(text)
-
     def _on_other_cluster(self) -> None:
         self.navigation.cursor = None
-        self._search.forget()
+        self.parts.search.forget()
         self._other_cluster = True
 
     def _tick(self) -> None:
@@ -280,41 +253,28 @@ class MainScreen(PanesScreen):
         """A key was pressed, or a command chosen."""
         if self.owner.is_leaving() or not is_ready(self):
             return
+        self._once_loaded(partial(self._act, name))
+
+    def _act(self, name: str) -> None:
         self._other_cluster = False
         self._quit.other_key(name)
         self._keys.act(name)
         self.draw_bars()
 
+    @cached_property
     def _handlers(self) -> Handlers:
         go = self.navigation.go
         return {
             **self._tables.handlers(),
-            **self._plan_keys.handlers(),
-            **self._evidence.handlers(),
-            **self._copies.handlers(),
-            **self._search.handlers(),
-            **self._explanations.handlers(),
+            **self.parts.handlers(),
             **{f"pane{pane}": partial(go, pane) for pane in PANES},
             "back": self._step_back,
-            "replace": self._replace,
             "others": lambda: self.tasks.begin("listing", self._others()),
             "clusters": self.owner.pick,
             "quit": self._quit.quit,
             "refresh": self.session.poller.ask,
             "pause": self.session.poller.toggle_pause,
         }
-
-    def _replace(self) -> None:
-        if self.pane == QUORUM:
-            self.tasks.begin("planning a replacement", self._controllers.replace())
-        else:
-            self.tasks.begin("replacing a disk", self._disks.swap())
-
-    def _push(self, screen: Screen[Any]) -> None:
-        self.app.push_screen(screen)
-
-    def _open_palette(self) -> None:
-        self.app.action_command_palette()
 
     def _step_back(self) -> None:
         if not self.tasks.stop() and not self._tables.clear_filter():
@@ -341,7 +301,7 @@ class MainScreen(PanesScreen):
     @when_ready
     def _activated(self, event: RowTable.Activated) -> None:
         if self.pane in (OFFLINE, ELIGIBLE) and isinstance(event.key, TopicPartition):
-            self.navigation.go(REPLICAS, event.key, drill=True)
+            self._once_loaded(partial(self.navigation.go, REPLICAS, event.key, drill=True))
         elif self.pane == REPLICAS and isinstance(event.key, int):
             self.say("c chooses a leader, and shows what each would lose", Tone.INFO)
         elif self.pane in (QUORUM, TIMELINE, BROKERS):
@@ -369,22 +329,22 @@ class MainScreen(PanesScreen):
     @on(PaneTabs.TabClicked)
     @when_ready
     def _tab_clicked(self, event: PaneTabs.TabClicked) -> None:
-        self.navigation.go(event.key)
+        self._once_loaded(partial(self.navigation.go, event.key))
 
     @on(KeyFooter.KeyClicked)
     @when_ready
     def _key_clicked(self, event: KeyFooter.KeyClicked) -> None:
         self.act(event.name)
 
-    @on(PlanPane.EditRequested)
-    @when_ready
-    def _edit_requested(self, event: PlanPane.EditRequested) -> None:
-        self._plan_keys.planner.edit(event.tp)
+    # Those of the panes that are imported later, by Textual's names.
 
-    @on(LogDirsPane.DetailRequested)
     @when_ready
-    def _detail_requested(self, event: LogDirsPane.DetailRequested) -> None:
-        load = partial(self.log_dir.load, event.broker, event.path)
+    def on_plan_pane_edit_requested(self, event: PlanPane.EditRequested) -> None:
+        self.parts.plan.planner.edit(event.tp)
+
+    @when_ready
+    def on_log_dirs_pane_detail_requested(self, event: LogDirsPane.DetailRequested) -> None:
+        load = partial(self.parts.log_dir.load, event.broker, event.path)
         _worker: Worker[None] = self.run_worker(load, group="detail", exclusive=True)
 
     @on(FilterBar.FilterChanged)

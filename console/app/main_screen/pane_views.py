@@ -1,4 +1,4 @@
-"""From the session's view to what each pane shows."""
+"""The panes that a key opens, and from the session's view to what each of them shows."""
 
 from __future__ import annotations
 
@@ -7,62 +7,66 @@ from typing import NamedTuple
 
 from backends.base.answers import LogDir
 from console.app.main_screen.brokers_view import brokers_view
+from console.app.main_screen.offline_view import UNKNOWN
 from console.app.main_screen.quorum_view import quorum_view
 from console.app.main_screen.title_view import doubt
 from console.app.plan.progress import Batches
 from console.app.plan.view import plan_view
 from console.app.session.session import Session
 from console.app.session.view import View
-from console.operations.registry import QUORUM
+from console.operations.registry import BROKERS, DIRS, ELIGIBLE, PLAN, QUORUM, REPLICAS, TIMELINE
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
-from recovery.wording.cluster_health_text import stale_advice
 from widgets.base_pane import Pane
 from widgets.brokers import BrokersPane
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
 from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView
-from widgets.partitions import PartitionsPane, PartitionsView
 from widgets.plan import PlanPane
 from widgets.quorum import QuorumPane, QuorumPaneView
 from widgets.replicas import ReplicasPane, ReplicasView
 from widgets.timeline import TimelinePane, TimelineView
 
 LARGEST = 5
-_NONE = "no partition is offline or under min ISR"
 _NOBODY = "no partition waits for a leader"
-_UNKNOWN = "not known: the cluster has not answered yet"
 _NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
 
 
 class PaneSources(NamedTuple):
-    """What the panes are made from: the session, the partition under the cursor, the log dir that was asked for,
-    the progress of the task under way (None: there is none), the keys that lead to a plan, and the timeline.
+    """What the panes are made from: the session, the partition under the cursor, the progress of the task under
+    way (None: there is none), the keys that lead to a plan, the log dir that was asked for, and the timeline.
     """
 
     session: Session
     cursor: TopicPartition | None
-    log_dir: LogDirDetail | None
     batches: Batches | None
     how_to_plan: str
+    log_dir: LogDirDetail | None
     timeline: TimelineView
+
+
+def other_panes() -> tuple[Pane, ...]:
+    """Every pane but the first, by the ids of the main screen."""
+    return (
+        ReplicasPane(id=f"pane-{REPLICAS}"),
+        EligiblePane(id=f"pane-{ELIGIBLE}"),
+        QuorumPane(id=f"pane-{QUORUM}"),
+        LogDirsPane(id=f"pane-{DIRS}"),
+        PlanPane(id=f"pane-{PLAN}"),
+        TimelinePane(id=f"pane-{TIMELINE}"),
+        BrokersPane(id=f"pane-{BROKERS}"),
+    )
 
 
 def update_pane(pane: Pane, sources: PaneSources) -> None:
     """Hands a pane what it shows now."""
     session, view = sources.session, sources.session.view
     match pane:
-        case PartitionsPane():
-            shown = _partitions(session)
-            # An empty list must not read as good news where it is not known to be.
-            unknown = f"what is offline now is not known: {shown.doubt}" if shown.doubt else _NONE
-            pane.table.empty = unknown if shown.known else _UNKNOWN
-            pane.update(shown)
         case ReplicasPane():
             pane.update(_replicas(session, sources.cursor))
         case EligiblePane():
             eligible = _eligible(session, view)
             nobody = unknown_now(eligible.doubt) if eligible.doubt else _NOBODY
-            pane.table.empty = nobody if eligible.known else _UNKNOWN
+            pane.table.empty = nobody if eligible.known else UNKNOWN
             pane.update(eligible)
         case QuorumPane():
             pane.update(_quorum(view))
@@ -74,20 +78,6 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
             pane.update(sources.timeline)
         case BrokersPane():
             pane.update(brokers_view(session))
-
-
-def _partitions(session: Session) -> PartitionsView:
-    view = session.view
-    return PartitionsView(
-        session.rows.partitions,
-        view.at if view.at is not None else session.clock(),
-        "All partitions" if session.others else "Offline and under min ISR",
-        session.draft.partitions,
-        known=view.partitions is not None,
-        first=view.first or 0.0,
-        doubt=doubt(session),
-        doubt_advice="" if view.health is None else stale_advice(view.health, f"pane {QUORUM}"),
-    )
 
 
 def _replicas(session: Session, partition: TopicPartition | None) -> ReplicasView | Unknown | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from textual import events
@@ -11,32 +12,15 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
 from console.app.main_screen.key_footer import KeyFooter
-from console.operations.registry import (
-    BROKERS,
-    DIRS,
-    ELIGIBLE,
-    OFFLINE,
-    PANES,
-    PLAN,
-    QUORUM,
-    REPLICAS,
-    TIMELINE,
-)
+from console.operations.registry import OFFLINE
 from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import CommandBar, MessageBar
 from widgets.bars.pane_tabs import Crumbs, PaneTabs
 from widgets.bars.title_bar import TitleBar
 from widgets.base_pane import Pane
-from widgets.brokers import BrokersPane
-from widgets.eligible import EligiblePane
 from widgets.lifecycle import is_ready
-from widgets.log_dirs import LogDirsPane
 from widgets.partitions import PartitionsPane
-from widgets.plan import PlanPane
-from widgets.quorum import QuorumPane
-from widgets.replicas import ReplicasPane
 from widgets.text import Tone
-from widgets.timeline import TimelinePane
 
 T = TypeVar("T")
 
@@ -45,7 +29,7 @@ SMALLEST = (80, 12)
 
 
 class PanesScreen(Screen[None]):
-    """What the main screen consists of."""
+    """What the main screen consists of. Its first frame has one pane: :meth:`mount_panes` adds the others."""
 
     _too_small = ""
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-tall")]  # noqa: RUF012  # as Textual declares it
@@ -57,13 +41,6 @@ class PanesScreen(Screen[None]):
         yield Crumbs(id="crumbs")
         with ContentSwitcher(initial=f"pane-{OFFLINE}", id="panes"):
             yield PartitionsPane(id=f"pane-{OFFLINE}")
-            yield ReplicasPane(id=f"pane-{REPLICAS}")
-            yield EligiblePane(id=f"pane-{ELIGIBLE}")
-            yield QuorumPane(id=f"pane-{QUORUM}")
-            yield LogDirsPane(id=f"pane-{DIRS}")
-            yield PlanPane(id=f"pane-{PLAN}")
-            yield TimelinePane(id=f"pane-{TIMELINE}")
-            yield BrokersPane(id=f"pane-{BROKERS}")
         with Vertical(id="foot"):
             yield FilterBar(id="filter")
             yield CommandBar(id="command")
@@ -74,6 +51,13 @@ class PanesScreen(Screen[None]):
         """Before there are widgets: with the first resize, Textual would style every one of them again."""
         fitting = max(found for found in self.VERTICAL_BREAKPOINTS if found[0] <= lines)
         self.add_class(fitting[1], update=False)
+
+    async def mount_panes(self, panes: Iterable[Pane]) -> None:
+        """Adds panes that are not shown yet; they are there when the call returns."""
+        panes = tuple(panes)
+        for pane in panes:
+            pane.display = False
+        await self.query_one("#panes", ContentSwitcher).mount(*panes)
 
     def pane_of(self, pane: str) -> Pane:
         return self.query_one(f"#pane-{pane}", Pane)
@@ -102,7 +86,7 @@ class PanesScreen(Screen[None]):
 
     def clear_marks(self) -> int:
         """Removes the marks of every table; returns how many there were."""
-        tables = [self.pane_of(pane).table for pane in PANES]
+        tables = [pane.table for pane in self.query(Pane)]
         marked = sum(len(table.marks) for table in tables)
         for table in tables:
             table.clear_marks()

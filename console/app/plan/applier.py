@@ -10,11 +10,10 @@ from backends.base.answers import Outcome
 from console.app.main_screen.action_availability import NO_ALTER
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, Say
-from console.app.plan import apply_plan
+from console.app.plan import apply_plan, draft_changes
 from console.app.plan.confirmation import ConfirmedTargets, freeze, refuse_changed, refuse_unconfirmed
 from console.app.plan.progress import TaskProgress
 from console.app.plan.rescue_choice import rescue_options
-from console.app.session import draft
 from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.change import Conclusion
@@ -90,7 +89,7 @@ class Applier:
         self._say("")
         prepared = await self._checked(plan)
         if not prepared.holding.rows:
-            session.plan_is(draft.refused(session.draft, prepared.checks))
+            session.plan_is(draft_changes.refused(session.draft, prepared.checks))
             raise NotDone("no row of the plan is left to apply: see each row; nothing was sent")
         shown = replace(prepared.holding, not_elected=())
         frozen = freeze(shown, session.view.cluster_id, session.target.title, simulated=session.simulated)
@@ -115,7 +114,9 @@ class Applier:
             compared=checked_just_now(frozen.plan),
         )
         applied = await self._send(frozen, whole, change)
-        session.plan_is(draft.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied))
+        session.plan_is(
+            draft_changes.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied)
+        )
         session.poller.ask()
         self._tell(applied, change.conclusion(applied))
         if self._unrecorded:
@@ -130,7 +131,7 @@ class Applier:
         session = self._session
         cluster_id, progress = session.view.cluster_id, self._progress.begin("comparing every row")
         prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
-        session.plan_is(draft.compared(session.draft, prepared.checks))
+        session.plan_is(draft_changes.compared(session.draft, prepared.checks))
         return prepared
 
     def _save(self, plan: Plan) -> None:

@@ -13,12 +13,11 @@ from console.app.main_screen.navigation import Navigation
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Ask, Handlers, OpenScreen, Say
-from console.app.plan import apply_plan, journal, leader_choice
+from console.app.plan import apply_plan, draft_changes, journal, leader_choice
 from console.app.plan.leader_choice import StrategyOutcome
 from console.app.plan.progress import TaskProgress
 from console.app.plan.sources import load
 from console.app.plan.view import native_elections
-from console.app.session import draft
 from console.app.session.session import Session
 from console.app.session.view import Choosing
 from console.errors import NotDone
@@ -158,7 +157,7 @@ class Planner:
         )
         if decision.verdict is not DecisionKind.ELECT:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
-        self._tasks.plan_is(draft.with_choices(session.draft, plan, [survey.tp]))
+        self._tasks.plan_is(draft_changes.with_choices(session.draft, plan, [survey.tp]))
         self._show_result(plan)
 
     def _header_of_plan(self) -> Header:
@@ -197,7 +196,7 @@ class Planner:
                 progress=progress,
             )
         )
-        self._tasks.plan_is(draft.with_choices(session.draft, plan))
+        self._tasks.plan_is(draft_changes.with_choices(session.draft, plan))
         self._show_result(plan)
 
     def _show_result(self, plan: Plan) -> None:
@@ -231,12 +230,12 @@ class Planner:
             return
         if session.draft.row(tp) is not row:
             raise NotDone(f"{tp}: the plan is another one by now; nothing was changed")
-        self._tasks.plan_is(draft.led_by(session.draft, tp, broker, self._header_of_plan()))
+        self._tasks.plan_is(draft_changes.led_by(session.draft, tp, broker, self._header_of_plan()))
         self._say(f"{tp}: {broker} is designated by hand", Tone.GOOD)
 
     def _drop(self) -> None:
         gone = self._partitions()
-        self._tasks.plan_is(draft.without(self._session.draft, gone, self._header_of_plan()))
+        self._tasks.plan_is(draft_changes.without(self._session.draft, gone, self._header_of_plan()))
         self._table().clear_marks()
         self._say(f"taken out of the plan: {counted(len(gone), 'row')}")
 
@@ -264,9 +263,9 @@ class Planner:
         plan, path = await load(answer, cluster_id)
         self._say("")
         if isinstance(plan, BarePlan):
-            self._tasks.plan_is(draft.loaded(await self._afresh(plan, path), None))
+            self._tasks.plan_is(draft_changes.loaded(await self._afresh(plan, path), None))
         else:
-            self._tasks.plan_is(draft.loaded(plan, path))
+            self._tasks.plan_is(draft_changes.loaded(plan, path))
         self._navigation.go(PLAN)
         await self._compare()
 
@@ -283,7 +282,7 @@ class Planner:
         cluster_id = session.view.cluster_id
         progress = self._progress.begin("comparing")
         prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
-        self._tasks.plan_is(draft.compared(session.draft, prepared.checks))
+        self._tasks.plan_is(draft_changes.compared(session.draft, prepared.checks))
         counts = ", ".join(f"{count:,} {now}" for now, count in prepared.counts.items())
         self._say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
 
@@ -297,7 +296,7 @@ class Planner:
         progress = self._progress.begin("verifying")
         states = await session.run(lambda b: apply_plan.verified(b, plan, progress))
         aftermath = await session.run(lambda b: read_aftermath(b, plan, AFTERMATH_SECONDS))
-        self._tasks.plan_is(draft.verified(session.draft, states))
+        self._tasks.plan_is(draft_changes.verified(session.draft, states))
         good, complete = sum(s.good for s in states), sum(s.complete for s in states)
         text = f"{good:,} of {len(states):,} led as planned, {complete:,} fully replicated"
         clients = aftermath.in_short

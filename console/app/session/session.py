@@ -9,16 +9,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from backends.base.errors import BackendError
-from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend
-from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.halt import Halt
 from console.app.session.backend_thread import BackendThread
-from console.app.session.cluster_refresh import ClusterRefresh
 from console.app.session.draft import Draft
 from console.app.session.poller import Poller
 from console.app.session.rows import Rows, shaped
@@ -26,11 +23,16 @@ from console.app.session.safety import Safety
 from console.app.session.view import Choosing, Link, View, ViewRequest
 from console.errors import ConsoleError
 from console.operations.access import Access, backend_access
-from console.operations.survey.offline_times import OfflineTimesReader
 from console.provenance import plan_header
 from console.target import Target
 from recovery.disk_evidence import DiskReading
 from recovery.plan.values import Header
+
+if TYPE_CHECKING:
+    from backends.base.metadata_log import MetadataLogSource
+    from backends.metadata_log.copied_log import CopiedMetadataLog
+    from console.app.session.cluster_refresh import ClusterRefresh
+    from console.operations.survey.offline_times import OfflineTimesReader
 
 T = TypeVar("T")
 
@@ -98,7 +100,7 @@ class Session:
         self._beat: asyncio.Task[None] | None = None
         self._shaping: asyncio.Task[None] | None = None
         self._was = Link.CONNECTING
-        self._offline_times = OfflineTimesReader(MetadataLogSource())
+        self._offline_times: OfflineTimesReader | None = None
         self._cluster_id = ""
         self._silent = False
         self._context = contextvars.copy_context()
@@ -110,8 +112,10 @@ class Session:
 
     @property
     def metadata_log(self) -> MetadataLogSource:
-        """The active controller's log: one reading of it for verdicts, times and the timeline."""
-        return self._offline_times.source
+        """The active controller's log: one reading of it for verdicts, times and the timeline. On the backend's
+        thread.
+        """
+        return self._times().source
 
     @property
     def metadata_dir(self) -> Path | None:
@@ -253,14 +257,25 @@ class Session:
             self.from_thread(self._on_view, view, shaped(view, choosing, known, others=others))
 
         async def job(backend: Backend) -> tuple[View, Rows]:
-            refresh = ClusterRefresh(
-                self.clock, tell, self._offline_times, evidence=self.evidence, copy=self.copy
-            )
+            # Imported on this thread, so that the first frame does not wait for it.
+            from console.app.session.cluster_refresh import ClusterRefresh  # noqa: PLC0415
+
+            refresh = ClusterRefresh(self.clock, tell, self._times(), evidence=self.evidence, copy=self.copy)
             view = await asking(refresh, backend)
             return view, shaped(view, choosing, known, others=others)
 
         view, self.rows = await self.run(job)
         return view
+
+    def _times(self) -> OfflineTimesReader:
+        """The reader of this cluster's log. Only on the backend's thread, which also imports it."""
+        from backends.base.metadata_log import MetadataLogSource  # noqa: PLC0415  # as ClusterRefresh above
+        from console.operations.survey.offline_times import OfflineTimesReader  # noqa: PLC0415
+
+        reader = self._offline_times
+        if reader is None:
+            reader = self._offline_times = OfflineTimesReader(MetadataLogSource())
+        return reader
 
     def _on_view(self, view: View, rows: Rows) -> None:
         if view.generation == self.poller.generation:
@@ -270,7 +285,7 @@ class Session:
     def _on_cluster(self, view: View) -> None:
         if self._cluster_id and view.cluster_id != self._cluster_id:
             before = self._cluster_id
-            self._offline_times = OfflineTimesReader(MetadataLogSource())
+            self._offline_times = None
             self.evidence = ()
             self.since += 1
             self.safety = self.safety.other_cluster()

@@ -84,6 +84,44 @@ def test_the_rooms_below_the_console_load_no_screen_and_only_the_array_rules_loa
     assert set(ended.stdout.split()).isdisjoint(SCREENS | {"console", "widgets", "pipeline"})
 
 
+def test_the_first_frame_of_the_console_needs_nothing_that_only_a_key_or_a_refresh_needs(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import sys\n"
+        "import console.cli.main, console.cli.open_console, console.app.start\n"
+        "rooms = ('recovery', 'backends', 'widgets', 'console')\n"
+        "print(*sorted(name for name in sys.modules if name.startswith(rooms)))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    found = set(ended.stdout.split())
+    assert "console.app.main_screen.main_screen" in found
+    rooms = {name.rpartition(".")[0] for name in found}
+    later = ("operations.elections", "operations.survey", "rescue", "app.controller_replacement")
+    assert rooms.isdisjoint({f"console.{room}" for room in later})
+    assert found.isdisjoint(
+        {
+            "console.app.main_screen.key_parts",
+            "console.app.plan.planner",
+            "console.app.session.cluster_refresh",
+            "console.journal.journal",
+            "recovery.metadata_log.history",
+            "widgets.dialogs.confirmation",
+            *(
+                f"widgets.{pane}"
+                for pane in ("replicas", "eligible", "quorum", "log_dirs", "plan", "timeline")
+            ),
+        }
+    )
+
+
 def test_bare_ktriage_shows_its_help_and_every_command(tmp_path: Path) -> None:
     ended = invoke(tmp_path, "ktriage")
     assert ended.status == 0
