@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipeline.exposure.failure_counts import FailureCounts
-from pipeline.exposure.fix_candidates import CANDIDATES, FixCandidates, Goal
+from pipeline.exposure.failure_counts import failure_counts
+from pipeline.exposure.fix_candidates import CANDIDATES, Goal, fix_candidates
 from pipeline.exposure.merged_counts import PACKED, packed
 from pipeline.exposure.what_if import what_if_from
 from pipeline.plan.row_checks import COLUMNS
@@ -32,7 +32,7 @@ class ExposureTasks(RowTasks):
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         racks = {name: dict(brokers) for name, brokers in json.loads(self.options["racks"]).items()}
         what_if = what_if_from(json.loads(self.options["what_if"]))
-        return packed(FailureCounts(racks, what_if).counted(batches), int(self.options["parts"]))
+        return packed(failure_counts(batches, racks, what_if), int(self.options["parts"]))
 
 
 class FixTasks(RowTasks):
@@ -50,4 +50,4 @@ class FixTasks(RowTasks):
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         racks = {name: dict(brokers) for name, brokers in json.loads(self.options["racks"]).items()}
-        return FixCandidates(racks, Goal(self.options["goal"])).found(batches)
+        return fix_candidates(batches, racks, Goal(self.options["goal"]))

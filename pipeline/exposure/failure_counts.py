@@ -63,21 +63,15 @@ COUNT = np.int16
 """Replicas of a partition: Kafka's replication factor has 16 bits."""
 
 
-class FailureCounts(NamedTuple):
-    """Counts the effects of failures, given the racks of each cluster, and answers what-if questions."""
-
-    racks: Racks
-    what_if: WhatIf = NOTHING_ASKED
-
-    def counted(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Turns batches of snapshot rows into batches of :data:`COUNTS`. Partitions that are offline are left
-        out.
-        """
-        for batch in batches:
-            flaw = flaws(batch)
-            yield _broken_rows(batch, flaw)
-            online = pc.and_(pc.is_null(flaw), pc.fill_null(pc.not_equal(batch["leader"], -1), False))
-            yield from _counted(batch.filter(online), self.racks, self.what_if)
+def failure_counts(batches: Iterable[Any], racks: Racks, what_if: WhatIf = NOTHING_ASKED) -> Iterator[Any]:
+    """Counts the effects of failures, given the racks of each cluster, and answers what-if questions: turns batches
+    of snapshot rows into batches of :data:`COUNTS`. Partitions that are offline are left out.
+    """
+    for batch in batches:
+        flaw = flaws(batch)
+        yield _broken_rows(batch, flaw)
+        online = pc.and_(pc.is_null(flaw), pc.fill_null(pc.not_equal(batch["leader"], -1), False))
+        yield from _counted(batch.filter(online), racks, what_if)
 
 
 class _Rows(NamedTuple):

@@ -65,34 +65,29 @@ partitions; of the kind "quarantined" how many broken rows there are, with the r
 """
 
 
-class FixCandidates(NamedTuple):
-    """Finds them, given the racks of each cluster's brokers."""
+def fix_candidates(batches: Iterable[Any], racks: Racks, goal: Goal) -> Iterator[Any]:
+    """Turns batches of snapshot rows into batches of :data:`CANDIDATES`, given the racks of each cluster's brokers.
+    Partitions that are offline are left out.
+    """
+    for batch in batches:
+        flaw = flaws(batch)
+        yield _broken(batch, flaw)
+        online = pc.and_(pc.is_null(flaw), pc.fill_null(pc.not_equal(batch["leader"], -1), False))
+        sound = batch.filter(pc.is_null(flaw))
+        # Those without a leader count too: a change of min ISR is a change for them as well.
+        yield _topics(sound, _facts(sound, racks))
+        rows = batch.filter(online)
+        if rows.num_rows:
+            yield from _candidates(rows, racks, goal)
 
-    racks: Racks
-    goal: Goal
 
-    def found(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Turns batches of snapshot rows into batches of :data:`CANDIDATES`. Partitions that are offline are left
-        out.
-        """
-        for batch in batches:
-            flaw = flaws(batch)
-            yield _broken(batch, flaw)
-            online = pc.and_(pc.is_null(flaw), pc.fill_null(pc.not_equal(batch["leader"], -1), False))
-            sound = batch.filter(pc.is_null(flaw))
-            # Those without a leader count too: a change of min ISR is a change for them as well.
-            yield _topics(sound, _facts(sound, self.racks))
-            rows = batch.filter(online)
-            if rows.num_rows:
-                yield from self._candidates(rows)
-
-    def _candidates(self, batch: Any) -> Iterator[Any]:
-        facts = _facts(batch, self.racks)
-        need = np.ones(batch.num_rows, np.int64) if self.goal is Goal.COPIES else np.maximum(facts.least, 1)
-        # An unknown min ISR: whether writes go on is unknown, and only the copies can be judged.
-        exposed = np.flatnonzero(facts.left < need)
-        if len(exposed):
-            yield _partitions(batch.take(pa.array(exposed)), facts.of(exposed), need[exposed], self.racks)
+def _candidates(batch: Any, racks: Racks, goal: Goal) -> Iterator[Any]:
+    facts = _facts(batch, racks)
+    need = np.ones(batch.num_rows, np.int64) if goal is Goal.COPIES else np.maximum(facts.least, 1)
+    # An unknown min ISR: whether writes go on is unknown, and only the copies can be judged.
+    exposed = np.flatnonzero(facts.left < need)
+    if len(exposed):
+        yield _partitions(batch.take(pa.array(exposed)), facts.of(exposed), need[exposed], racks)
 
 
 class _Facts(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline.history.earlier_run import RULES
+from pipeline.history.earlier_run import RULES, HistoryMark
 from pipeline.history.events import FactChanges
 from pipeline.history.history_sources import HistorySources
 from pipeline.history.history_splits import HistorySplit, SplitReader, shards_of, splits_of
@@ -36,14 +36,6 @@ Found = Mapping[str, pa.Table]
 """The rows of each table of a result, by its name, without the run."""
 
 
-class ClusterMark(NamedTuple):
-    """Up to where a cluster has been read: see :data:`~pipeline.tables.history_schemas.HISTORY_MARKS`."""
-
-    snapshot: str
-    snapshots: int
-    timeline: str
-
-
 @dataclass(frozen=True, slots=True)
 class HistoryTasks:
     """What each task knows: in how many ``shards`` the partitions are, the clusters of which an earlier run is
@@ -53,7 +45,7 @@ class HistoryTasks:
     shards: int
     continued: tuple[str, ...]
     moments: MomentColumns
-    marks: Mapping[str, ClusterMark]
+    marks: Mapping[str, HistoryMark]
     actions: tuple[Action, ...]
 
     def read(self, splits: Sequence[HistorySplit]) -> Iterator[pa.RecordBatch]:
@@ -103,15 +95,12 @@ class HistoryTasks:
             (shard_of(hashes, self.shards) == shard) & np.isin(names, list(self.marks))
         )
         marks = [self.marks[names[cluster]] for cluster in mine]
-        snapshot, snapshots, timeline = (
-            (list(column) for column in zip(*marks, strict=True)) if marks else ([], [], [])
-        )
         columns = {
             "cluster_id": names_of(names, mine).cast(pa.string()),
-            "snapshot": pa.array(snapshot, pa.string()),
-            "snapshots": pa.array(snapshots, pa.int32()),
-            "timeline": pa.array(timeline, pa.string()),
-            "rules": pa.array([RULES] * len(mine), pa.int32()),
+            "snapshot": pa.array([mark.snapshot for mark in marks], pa.string()),
+            "snapshots": pa.array([mark.snapshots for mark in marks], pa.int32()),
+            "timeline": pa.array([mark.timeline for mark in marks], pa.string()),
+            "rules": pa.array([mark.rules for mark in marks], pa.int32()),
             "facts": facts.newest_of(mine),
         }
         return pa.table(columns, schema=without_run(HISTORY_MARKS))
@@ -121,7 +110,7 @@ def history_tasks(sources: HistorySources, actions: Sequence[Action]) -> History
     """The tasks for those snapshots."""
     lines = {name: one.timeline for name, one in sources.clusters.items()}
     marks = {
-        name: ClusterMark(line.moments[-1].snapshot, len(line.moments), line.digest(len(line.moments)))
+        name: HistoryMark(line.moments[-1].snapshot, len(line.moments), line.digest(len(line.moments)), RULES)
         for name, line in lines.items()
         if line.moments
     }

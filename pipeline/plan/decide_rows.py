@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,20 +18,8 @@ from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
 
-class DecisionRules(NamedTuple):
-    """The ranking and strategy for the rows."""
-
-    ranking: Ranking
-    strategy: Strategy
-
-    def planned(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Turns batches of snapshot rows into batches of plan rows."""
-        for batch in batches:
-            yield from planned(batch, *self)
-
-
 def planned(batch: Any, ranking: Ranking, strategy: Strategy) -> list[Any]:
-    """Turns batches of snapshot rows into batches of :data:`PLANNED`.
+    """Turns a batch of snapshot rows into batches of :data:`PLANNED`.
 
     A broken row gets the verdict "quarantined", its flaw as the reason, and nothing else.
     """

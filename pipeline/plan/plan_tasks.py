@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.plan import plan_summary
-from pipeline.plan.decide_rows import DecisionRules, quarantined
+from pipeline.plan.decide_rows import planned, quarantined
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks
 from pipeline.snapshot.input_splits import Reading
@@ -36,8 +36,9 @@ class PlanTasks(RowTasks):
         return PLANNED
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
-        rules = DecisionRules(Ranking(self.options["ranking"]), Strategy(self.options["strategy"]))
-        return rules.planned(batches)
+        ranking, strategy = Ranking(self.options["ranking"]), Strategy(self.options["strategy"])
+        for batch in batches:
+            yield from planned(batch, ranking, strategy)
 
 
 def quarantined_rows(batches: Iterable[Any]) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.exposure.failure_counts import FailureCounts
+from pipeline.exposure.failure_counts import failure_counts
 from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf, parsed_losses
 from pipeline.snapshot.survey_rows import batch_of
 from pipeline.tables.schemas import ACKNOWLEDGED
@@ -27,7 +27,7 @@ SILENT = Unknown(Why.NOT_ANSWERED, "connection refused")
 def counted(rows: Sequence[Survey], what_if: WhatIf = NOTHING_ASKED) -> dict[tuple[str, str], dict[str, Any]]:
     """The counts by kind and failure."""
     batch = batch_of(rows, {}).append_column("cluster_id", pa.array(["c"] * len(rows)))
-    found = [row for part in FailureCounts({}, what_if).counted([batch]) for row in part.to_pylist()]
+    found = [row for part in failure_counts([batch], {}, what_if) for row in part.to_pylist()]
     return {(row["kind"], " + ".join(row["failed"])): row for row in found}
 
 

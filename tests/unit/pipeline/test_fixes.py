@@ -13,7 +13,7 @@ import pytest
 from console.cli.pipeline.run_fixes import written
 from console.errors import InputError
 from pipeline.errors import PipelineError
-from pipeline.exposure.fix_candidates import CANDIDATES, FixCandidates, Goal
+from pipeline.exposure.fix_candidates import CANDIDATES, Goal, fix_candidates
 from pipeline.exposure.fix_choice import FixLimits, fixes_of_cluster, parsed_tiers
 from pipeline.results import JobResult, RunTarget
 from pipeline.snapshot.survey_rows import batch_of
@@ -54,7 +54,7 @@ def fixes(
     """By topic and partition, or by topic."""
     limits = limits or FixLimits()
     batch = batch_of(rows, {}).append_column("cluster_id", pa.array(["c"] * len(rows)))
-    found = pa.Table.from_batches(FixCandidates({"c": RACKS}, limits.goal).found([batch]), CANDIDATES)
+    found = pa.Table.from_batches(fix_candidates([batch], {"c": RACKS}, limits.goal), CANDIDATES)
     if not found.num_rows:
         return {}
     told = fixes_of_cluster(found, brokers(*full), limits).to_pylist()

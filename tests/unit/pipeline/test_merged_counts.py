@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.exposure.failure_counts import TOPIC, FailureCounts
+from pipeline.exposure.failure_counts import TOPIC, failure_counts
 from pipeline.exposure.merged_counts import MERGED, PACKED, WORST, merged, packed
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
 from pipeline.plan.row_checks import QUARANTINED
@@ -47,8 +47,12 @@ def batch(random: Random, rows: int) -> Any:
 
 def by_task(tasks: Sequence[Sequence[Any]], parts: int) -> list[Row]:
     """The sums, as Spark makes them: all rows of a part meet in one task, in any order."""
-    counts = FailureCounts(RACKS, ASKED)
-    sent = [row for task in tasks for each in packed(counts.counted(task), parts) for row in each.to_pylist()]
+    sent = [
+        row
+        for task in tasks
+        for each in packed(failure_counts(task, RACKS, ASKED), parts)
+        for row in each.to_pylist()
+    ]
     found = []
     for part in {row["part"] for row in sent}:
         mine = [pa.RecordBatch.from_pylist([row], PACKED) for row in reversed(sent) if row["part"] == part]
@@ -69,7 +73,7 @@ def test_each_failure_has_the_sum_of_its_counts(seed: int) -> None:
     tasks = [[batch(random, 60) for _ in range(2)] for _ in range(3)]
     found = by_task(tasks, 5)
     expected: dict[tuple[Any, ...], list[int]] = {}
-    for each in FailureCounts(RACKS, ASKED).counted(one for task in tasks for one in task):
+    for each in failure_counts((one for task in tasks for one in task), RACKS, ASKED):
         for row in each.to_pylist():
             counts = [row[name] or 0 for name in EFFECTS]
             before = expected.get(key(row), [0] * len(EFFECTS))

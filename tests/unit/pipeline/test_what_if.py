@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import PipelineError
 from pipeline.exposure.exposure_summary import SummaryRows
-from pipeline.exposure.failure_counts import FailureCounts
+from pipeline.exposure.failure_counts import failure_counts
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, check_names, parsed_losses
 from pipeline.snapshot.survey_rows import batch_of
 from recovery.model import Survey
@@ -21,7 +21,7 @@ RACKS = {"c": {1: "a", 2: "b", 3: "c"}}
 def answers(rows: list[Survey], what_if: WhatIf) -> dict[tuple[str, str], dict[str, Any]]:
     """The counts of each failure alone, by kind and name."""
     batch = batch_of(rows, {}).append_column("cluster_id", pa.array(["c"] * len(rows)))
-    found = [row for part in FailureCounts(RACKS, what_if).counted([batch]) for row in part.to_pylist()]
+    found = [row for part in failure_counts([batch], RACKS, what_if) for row in part.to_pylist()]
     return {(row["kind"], row["failed"][0]): row for row in found if len(row["failed"]) == 1}
 
 
