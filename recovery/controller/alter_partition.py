@@ -62,11 +62,6 @@ def check_sender(
     return None
 
 
-def alter_partition(image: ClusterImage, tp: TopicPartition, request: AlterPartition) -> AlterPartitionAnswer:
-    """The result for one partition: refused with nothing changed, or the change that is written."""
-    return alter_partitions(image, {tp: request})[0][tp]
-
-
 def alter_partitions(
     image: ClusterImage, requests: Mapping[TopicPartition, AlterPartition]
 ) -> tuple[Mapping[TopicPartition, AlterPartitionAnswer], Effect]:

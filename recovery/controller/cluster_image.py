@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
 
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -117,6 +118,18 @@ class Effect(NamedTuple):
 
     image: ClusterImage
     changes: Mapping[TopicPartition, PartitionChange]
+
+
+class ControllerOutcome(NamedTuple):
+    """``refusal`` is None where the request stands, even where it changes nothing."""
+
+    refusal: ControllerRefusal | None
+    effect: Effect
+
+
+def refused(image: ClusterImage, error: ControllerError, reason: str) -> ControllerOutcome:
+    """The request is refused, and nothing changes."""
+    return ControllerOutcome(ControllerRefusal(error, reason), Effect(image, {}))
 
 
 def acceptable_leaders(

@@ -7,14 +7,15 @@ nothing is added, so that another *order* of the same replicas is written straig
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from recovery.controller.cluster_image import (
     BrokerRegistration,
     ClusterImage,
+    ControllerOutcome,
     Effect,
     acceptable_leaders,
     apply,
+    refused,
 )
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import (
@@ -28,30 +29,23 @@ from recovery.controller.transition_targets import Proposal, without
 from recovery.model import TopicPartition
 
 
-class ReassignmentOutcome(NamedTuple):
-    """``refusal`` is None where the request stands, even where it changes nothing."""
-
-    refusal: ControllerRefusal | None
-    effect: Effect
-
-
 def reassign(
     image: ClusterImage,
     tp: TopicPartition,
     target: tuple[int, ...],
     *,
     allow_replication_factor_change: bool = True,
-) -> ReassignmentOutcome:
+) -> ControllerOutcome:
     """Give ``tp`` the replicas ``target``, in that order.
 
     ``allow_replication_factor_change`` is KIP-860's, in AlterPartitionReassignments v1, since 4.1.
     """
     partition = image.partitions.get(tp)
     if partition is None:
-        return _refused(image, ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {tp}")
+        return refused(image, ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {tp}")
     refusal = _check_target(partition, target, image.brokers, allow_replication_factor_change)
     if refusal is not None:
-        return ReassignmentOutcome(refusal, Effect(image, {}))
+        return ControllerOutcome(refusal, Effect(image, {}))
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(partition.replicas)))
     proposal = Proposal(
@@ -67,7 +61,7 @@ def reassign(
     return _done(image, tp, transition(partition, proposal, image.rules_for(tp.topic)))
 
 
-def cancel(image: ClusterImage, tp: TopicPartition) -> ReassignmentOutcome:
+def cancel(image: ClusterImage, tp: TopicPartition) -> ControllerOutcome:
     """Take the added replicas out again.
 
     Where they were the whole ISR, the first of the old replicas would lead without being in sync: that is an
@@ -75,9 +69,9 @@ def cancel(image: ClusterImage, tp: TopicPartition) -> ReassignmentOutcome:
     """
     partition = image.partitions.get(tp)
     if partition is None:
-        return _refused(image, ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {tp}")
+        return refused(image, ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {tp}")
     if not partition.reassigning:
-        return _refused(image, ControllerError.NO_REASSIGNMENT_IN_PROGRESS, f"{tp} is not being reassigned")
+        return refused(image, ControllerError.NO_REASSIGNMENT_IN_PROGRESS, f"{tp} is not being reassigned")
     replicas = without(partition.replicas, partition.adding)
     isr = without(partition.isr, partition.adding)
     rules = image.rules_for(tp.topic)
@@ -134,13 +128,9 @@ def _default_directory(broker: BrokerRegistration) -> str:
     return broker.directories[0] if len(broker.directories) == 1 else UNASSIGNED_DIRECTORY
 
 
-def _done(image: ClusterImage, tp: TopicPartition, change: PartitionChange | None) -> ReassignmentOutcome:
-    return ReassignmentOutcome(None, apply(image, {} if change is None else {tp: change}))
+def _done(image: ClusterImage, tp: TopicPartition, change: PartitionChange | None) -> ControllerOutcome:
+    return ControllerOutcome(None, apply(image, {} if change is None else {tp: change}))
 
 
-def _invalid(image: ClusterImage, reason: str) -> ReassignmentOutcome:
-    return _refused(image, ControllerError.INVALID_REPLICA_ASSIGNMENT, reason)
-
-
-def _refused(image: ClusterImage, error: ControllerError, reason: str) -> ReassignmentOutcome:
-    return ReassignmentOutcome(ControllerRefusal(error, reason), Effect(image, {}))
+def _invalid(image: ClusterImage, reason: str) -> ControllerOutcome:
+    return refused(image, ControllerError.INVALID_REPLICA_ASSIGNMENT, reason)

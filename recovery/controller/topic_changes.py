@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
-from typing import NamedTuple
 
-from recovery.controller.cluster_image import ClusterImage, Effect, apply
-from recovery.controller.controller_errors import ControllerError, ControllerRefusal
+from recovery.controller.cluster_image import ClusterImage, ControllerOutcome, Effect, apply, refused
+from recovery.controller.controller_errors import ControllerError
 from recovery.controller.registration import PartitionChange, Registration
 from recovery.model import TopicPartition
 
@@ -20,16 +19,9 @@ class ConfigLevel(StrEnum):
     CLUSTER = "cluster"
 
 
-class MinIsrOutcome(NamedTuple):
-    """``refusal`` is None where the change stands."""
-
-    refusal: ControllerRefusal | None
-    effect: Effect
-
-
 def change_min_isr(
     image: ClusterImage, level: ConfigLevel, value: int | None, topic: str = ""
-) -> MinIsrOutcome:
+) -> ControllerOutcome:
     """Set ``min.insync.replicas``, or remove it with None.
 
     Shipped Kafka then empties ELR and LastKnownELR of every partition concerned, also of those that are offline
@@ -38,17 +30,25 @@ def change_min_isr(
     With the ELR feature on, brokers cannot have a value of their own and the cluster must keep one.
     """
     if image.rules.elr and level is ConfigLevel.NODE:
-        return _refused(image, "brokers cannot have a min.insync.replicas of their own while the ELR is on")
+        return refused(
+            image,
+            ControllerError.INVALID_CONFIG,
+            "brokers cannot have a min.insync.replicas of their own while the ELR is on",
+        )
     if image.rules.elr and level is ConfigLevel.CLUSTER and value is None:
-        return _refused(image, "the cluster's min.insync.replicas cannot be removed while the ELR is on")
+        return refused(
+            image,
+            ControllerError.INVALID_CONFIG,
+            "the cluster's min.insync.replicas cannot be removed while the ELR is on",
+        )
     changed = _configured(image, level, value, topic)
     if changed.min_isr == image.min_isr:
-        return MinIsrOutcome(None, Effect(image, {}))
+        return ControllerOutcome(None, Effect(image, {}))
     if not image.rules.elr:
-        return MinIsrOutcome(None, Effect(changed, {}))
+        return ControllerOutcome(None, Effect(changed, {}))
     concerned = (tp for tp in image.partitions if level is not ConfigLevel.TOPIC or tp.topic == topic)
     changes = {tp: _EMPTIED for tp in concerned if _empties_elr(changed, tp)}
-    return MinIsrOutcome(None, apply(changed, changes))
+    return ControllerOutcome(None, apply(changed, changes))
 
 
 _EMPTIED = PartitionChange(elr=(), last_known_elr=())
@@ -85,7 +85,3 @@ def _empties_elr(image: ClusterImage, tp: TopicPartition) -> bool:
     if not image.rules.kip966_min_isr_change:
         return True
     return len(partition.isr) >= image.effective_min_isr(tp.topic)
-
-
-def _refused(image: ClusterImage, reason: str) -> MinIsrOutcome:
-    return MinIsrOutcome(ControllerRefusal(ControllerError.INVALID_CONFIG, reason), Effect(image, {}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from recovery.controller.alter_partition import AlterPartition, AlterPartitionAnswer, alter_partitions
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import Registration
 from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy, strategy_of
@@ -31,6 +32,11 @@ def cluster(
         min_isr=Layered(min_isr),
         strategies=Layered(strategy),
     )
+
+
+def alter_partition(image: ClusterImage, tp: TopicPartition, request: AlterPartition) -> AlterPartitionAnswer:
+    """A request for one partition."""
+    return alter_partitions(image, {tp: request})[0][tp]
 
 
 def healthy(*replicas: int) -> Registration:

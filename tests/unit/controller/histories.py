@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from recovery.controller import broker_changes
-from recovery.controller.alter_partition import AlterPartition, IsrMember, alter_partition
+from recovery.controller.alter_partition import AlterPartition, IsrMember
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Effect, Layered
 from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.invariants import Excuse, Violation, state_violations, step_violations
@@ -20,7 +20,7 @@ from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
 from recovery.controller.topic_changes import ConfigLevel, change_min_isr
 from recovery.controller.transition_targets import ElectionKind
 from recovery.model import TopicPartition
-from tests.unit.controller.clusters import cluster, healthy
+from tests.unit.controller.clusters import alter_partition, cluster, healthy
 
 BROKERS = 5
 

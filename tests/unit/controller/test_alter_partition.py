@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from recovery.controller.alter_partition import AlterPartition, IsrMember, alter_partition, check_sender
+from recovery.controller.alter_partition import AlterPartition, IsrMember, check_sender
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
 from recovery.controller.controller_errors import ControllerError
 from recovery.controller.registration import LeaderRecoveryState, Registration
 from recovery.model import TopicPartition
-from tests.unit.controller.clusters import FOO, cluster
+from tests.unit.controller.clusters import FOO, alter_partition, cluster
 
 LED_BY_0 = Registration((0, 1, 2), (0, 1), 0, leader_epoch=5, partition_epoch=9)
 RECOVERING = LeaderRecoveryState.RECOVERING

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from recovery.controller import broker_changes
-from recovery.controller.alter_partition import AlterPartition, IsrMember, alter_partition
+from recovery.controller.alter_partition import AlterPartition, IsrMember
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
 from recovery.controller.controller_errors import ControllerError
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import Registration
 from recovery.controller.rules import ControllerRules
 from recovery.model import NO_LEADER, TopicPartition
-from tests.unit.controller.clusters import FOO, cluster, foo, healthy
+from tests.unit.controller.clusters import FOO, alter_partition, cluster, foo, healthy
 
 
 def in_sync(image: ClusterImage, *isr: int) -> ClusterImage:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recovery.controller import broker_changes
-from recovery.controller.alter_partition import AlterPartition, IsrMember, alter_partition
+from recovery.controller.alter_partition import AlterPartition, IsrMember
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Effect, Layered
 from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.registration import PartitionChange, Registration
@@ -17,6 +17,7 @@ from recovery.controller.rules import ControllerRules, strategy_of
 from recovery.controller.topic_changes import delete_topic
 from recovery.controller.transition_targets import ElectionKind
 from recovery.model import NO_LEADER, TopicPartition
+from tests.unit.controller.clusters import alter_partition
 from tests.unit.controller.rows import Row, rows
 
 SCENARIOS = rows("controllerScenarios")
