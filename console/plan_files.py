@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC
 from pathlib import Path
 from typing import TypeVar
 
+from backends.garbage_collection import without_collection
 from console.errors import InputError
 from recovery.model import TopicPartition
 from recovery.plan.read import from_json
@@ -105,18 +104,6 @@ def _bytes(path: Path, descriptor: int, given_up: Callable[[], bool]) -> bytearr
     if size > LIMIT_BYTES:
         raise InputError(f"{path}: larger than {LIMIT_BYTES >> 20:,} MiB, which no plan is")
     return data
-
-
-@contextlib.contextmanager
-def without_collection() -> Iterator[None]:
-    """Switch the garbage collector off: it would walk millions of frozen values again and again, and free none."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def default_name(plan: Plan) -> str:

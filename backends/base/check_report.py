@@ -10,6 +10,23 @@ from recovery.model import Unknown
 
 TOPICS = "Topic:*"
 
+CLUSTER_RIGHTS = {
+    "DESCRIBE": "log dirs, the quorum, reassignments in progress, hidden topics, all consumer groups",
+    "ALTER": "elections, assignments, voters, transaction markers, unregistering brokers",
+    "DESCRIBE_CONFIGS": "making sure which broker answers at an address, throttles",
+    "ALTER_CONFIGS": "throttles of moved replicas",
+    "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
+}
+"""Operations on the cluster, and what needs them."""
+
+TOPIC_RIGHTS = {
+    "DESCRIBE": "partitions and log end offsets",
+    "READ": "the epoch of the last record, lineage, log start, open transactions",
+    "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
+    "ALTER_CONFIGS": "throttles of moved replicas",
+}
+"""Operations on topics, and what needs them."""
+
 
 class Reachability(NamedTuple):
     """How one broker is reached from here; ``problem`` is None if it answered.

@@ -23,7 +23,7 @@ from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.calls.configs import describe_topic_configs
 from backends.live.calls.describe_partitions import describe_partitions
 from backends.live.calls.reassignments import list_reassignments
-from backends.live.calls.record_times import RecordOffset, batch_times
+from backends.live.calls.record_times import batch_times
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
 from backends.live.codec.offered_versions import capabilities
@@ -209,7 +209,7 @@ class LiveBackend:
     ) -> None:
         try:
             connection = await self._fleet.connection(broker)
-            asked = [RecordOffset(tp, witness.offset) for tp, witness in records]
+            asked = [LogPosition(tp, witness.offset) for tp, witness in records]
             times = await batch_times(connection, asked, TIMES_TIMEOUT)
             found.update(
                 (key, times[record]) for key, record in zip(records, asked, strict=True) if record in times

@@ -10,7 +10,14 @@ import asyncio
 from collections.abc import Mapping
 
 from backends.base.answers import RIGHTS_UNKNOWN, LogDir, Partitions
-from backends.base.check_report import TOPICS, CheckReport, PermissionCheck, Reachability
+from backends.base.check_report import (
+    CLUSTER_RIGHTS,
+    TOPIC_RIGHTS,
+    TOPICS,
+    CheckReport,
+    PermissionCheck,
+    Reachability,
+)
 from backends.base.errors import BackendError, NotAllowed
 from backends.live.calls.authorized_operations import Operations
 from backends.live.calls.configs import describe_broker_configs
@@ -26,20 +33,6 @@ from backends.live.nodes.broker_addresses import SEED
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import Unknown, Why
-
-_CLUSTER_RIGHTS = {
-    "DESCRIBE": "log dirs, the quorum, reassignments in progress, hidden topics, all consumer groups",
-    "ALTER": "elections, assignments, voters, transaction markers, unregistering brokers",
-    "DESCRIBE_CONFIGS": "making sure which broker answers at an address, throttles",
-    "ALTER_CONFIGS": "throttles of moved replicas",
-    "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
-}
-_TOPIC_RIGHTS = {
-    "DESCRIBE": "partitions and log end offsets",
-    "READ": "the epoch of the last record, lineage, log start, open transactions",
-    "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
-    "ALTER_CONFIGS": "throttles of moved replicas",
-}
 
 
 async def check(fleet: BrokerFleet) -> CheckReport:
@@ -135,10 +128,10 @@ async def _cluster_rights(conn: BrokerConnection, native: bool) -> list[Permissi
     except BackendError as error:
         reported: bool | Unknown = as_unknown(error)
         return [
-            PermissionCheck(name, CLUSTER_RESOURCE, use, reported) for name, use in _CLUSTER_RIGHTS.items()
+            PermissionCheck(name, CLUSTER_RESOURCE, use, reported) for name, use in CLUSTER_RIGHTS.items()
         ]
     rights = []
-    for name, use in _CLUSTER_RIGHTS.items():
+    for name, use in CLUSTER_RIGHTS.items():
         if name == "CLUSTER_ACTION" and not native:
             continue
         granted: bool | Unknown = allowed is not None and allowed.allows(name)
@@ -168,10 +161,10 @@ def _topic_rights(
     operations: Mapping[str, Operations | None] | Unknown, hidden: tuple[str, ...] | Unknown
 ) -> list[PermissionCheck]:
     if isinstance(operations, Unknown):
-        return [PermissionCheck(name, TOPICS, use, operations) for name, use in _TOPIC_RIGHTS.items()]
+        return [PermissionCheck(name, TOPICS, use, operations) for name, use in TOPIC_RIGHTS.items()]
     unseen = () if isinstance(hidden, Unknown) else hidden
     rights = []
-    for name, use in _TOPIC_RIGHTS.items():
+    for name, use in TOPIC_RIGHTS.items():
         lacking = tuple(t for t, allowed in operations.items() if allowed and not allowed.allows(name))
         missing = tuple(sorted({*lacking, *unseen}))
         granted: bool | Unknown = not missing

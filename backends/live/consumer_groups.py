@@ -36,6 +36,14 @@ T = TypeVar("T")
 GroupCall = Callable[[BrokerConnection, Sequence[str]], Awaitable[Mapping[str, T | Unknown]]]
 
 
+async def described_topic(fleet: BrokerFleet, topic: str) -> Partitions | Unknown:
+    """The partitions of an internal topic, or why they are not known."""
+    try:
+        return (await fleet.any(lambda conn: describe_partitions(conn, (topic,)))).value
+    except BackendError as error:
+        return as_unknown(error)
+
+
 class LiveConsumerGroups:
     """Implements :class:`backends.base.consumer_groups.ConsumerGroups`."""
 
@@ -45,7 +53,9 @@ class LiveConsumerGroups:
     async def listed(self) -> GroupListing:
         brokers = self._fleet.coordinators
         answers, offsets, visible = await asyncio.gather(
-            asyncio.gather(*map(self._listed_by, brokers)), self._offsets_topic(), self._sees_all()
+            asyncio.gather(*map(self._listed_by, brokers)),
+            described_topic(self._fleet, OFFSETS_TOPIC),
+            self._sees_all(),
         )
         groups = tuple(group for answer in answers if not isinstance(answer, Unknown) for group in answer)
         failed = {
@@ -61,12 +71,6 @@ class LiveConsumerGroups:
                 return await list_groups(await self._fleet.connection(broker))
         except TimeoutError:
             return no_answer(broker)
-        except BackendError as error:
-            return as_unknown(error)
-
-    async def _offsets_topic(self) -> Partitions | Unknown:
-        try:
-            return (await self._fleet.any(lambda conn: describe_partitions(conn, (OFFSETS_TOPIC,)))).value
         except BackendError as error:
             return as_unknown(error)
 

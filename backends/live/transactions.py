@@ -15,7 +15,6 @@ from backends.base.transactions import (
     no_coordinator,
     silent_coordinator,
 )
-from backends.live.calls.describe_partitions import describe_partitions
 from backends.live.calls.transactions import (
     COMMITTED,
     UNCOMMITTED,
@@ -25,7 +24,7 @@ from backends.live.calls.transactions import (
     list_transactions,
     write_markers,
 )
-from backends.live.consumer_groups import COORDINATOR_SECONDS, no_answer
+from backends.live.consumer_groups import COORDINATOR_SECONDS, described_topic, no_answer
 from backends.live.errors import as_unknown
 from backends.live.nodes.brokers import BrokerFleet
 from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
@@ -95,7 +94,7 @@ class LiveTransactions:
         brokers = self._fleet.coordinators
         answers, topic = await asyncio.gather(
             asyncio.gather(*(self._on_coordinator(broker, producers) for broker in brokers)),
-            self._transactions_topic(),
+            described_topic(self._fleet, TRANSACTIONS_TOPIC),
         )
         known: dict[int, CoordinatedTransaction] = {}
         failed: dict[int, Unknown] = {}
@@ -121,14 +120,6 @@ class LiveTransactions:
                 return list((await describe_transactions(conn, ids)).values()) if ids else []
         except TimeoutError:
             return no_answer(broker)
-        except BackendError as error:
-            return as_unknown(error)
-
-    async def _transactions_topic(self) -> Partitions | Unknown:
-        try:
-            return (
-                await self._fleet.any(lambda conn: describe_partitions(conn, (TRANSACTIONS_TOPIC,)))
-            ).value
         except BackendError as error:
             return as_unknown(error)
 

@@ -23,12 +23,12 @@ from backends.base.answers import (
 )
 from backends.base.errors import Unreachable
 from backends.base.protocol import Progress, Recorder, Stop
+from backends.garbage_collection import without_collection
 from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import NotController
 from backends.simulator.network import broker as node
 from backends.simulator.network import controller
-from backends.simulator.operate.checkpoint import without_gc
 from backends.simulator.operate.consumer_groups import SimulatedConsumerGroups, SimulatedOffsetWriter
 from backends.simulator.operate.described_topics import (
     described_configs,
@@ -224,7 +224,7 @@ class SimulatorBackend:
         unfenced = (
             [broker.id for broker in self._cluster().brokers if not broker.fenced] if compared else None
         )
-        with without_gc():
+        with without_collection():
             found = described_partitions(self._client, topics, unfenced)
         return await self._done(found)
 
@@ -239,7 +239,7 @@ class SimulatorBackend:
         configs = described_configs(self._client, topics)
         reassigning = listed_reassignments(self._client, None)
         busy = reassigning if isinstance(reassigning, Unknown) else frozenset(row.tp for row in reassigning)
-        with without_gc():
+        with without_collection():
             run = SimulatedSurvey(self._client, request, cluster.brokers)
             await run.run(progress)
             result = run.result(configs, busy)
@@ -278,7 +278,7 @@ class SimulatorBackend:
     ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
         """Every log dir; all brokers are asked at once."""
         wanted = sorted(self.simulation.world.specs) if brokers is None else list(brokers)
-        with without_gc():
+        with without_collection():
             found = described_log_dirs(self._client, wanted)
         return await self._done(found)
 

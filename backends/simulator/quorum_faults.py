@@ -8,8 +8,8 @@ from random import Random
 from backends.simulator.messages import UpdateFeature
 from backends.simulator.network import controller
 from backends.simulator.quorum.quorum_log import KRAFT_VERSION
-from backends.simulator.quorum.raft_messages import RemoveRaftVoter
 from backends.simulator.world import World
+from recovery.membership.voter_changes import RemoveRaftVoter
 
 Fault = Callable[[World, Random], None]
 

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from backends.garbage_collection import without_collection
 from benchmarks.pipeline.rolling_restarts import write_restarts
 from pipeline.storage import StoragePath, storage_path
-from pipeline.watch.fold_records import collecting_afterwards, fold_records, in_order
+from pipeline.watch.fold_records import fold_records, in_order
 from pipeline.watch.fold_state import dump_state, load_state
 from pipeline.watch.incident_rows import event_rows, incident_rows
 from pipeline.watch.log_part import ShippedPart, part_columns
@@ -66,7 +67,7 @@ def stages(folder: Path, records: int) -> dict[str, float]:
     for shard in range(SHARDS):
         streams = rows.filter(pc.equal(rows["shard"], shard))["records"].to_pylist()
         fold = IncidentFold(FoldState())
-        with collecting_afterwards():
+        with without_collection():
             ordered = timed("unpack", partial(_unpacked, streams))
             timed("fold", partial(fold_records, fold, ordered))
             timed("state", partial(_stored, fold))

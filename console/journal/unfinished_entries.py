@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.base.answers import ELECTION_ALIVE_FOR
+from backends.garbage_collection import without_collection
 from console.journal.journal_lines import ELECT, FOUND_ORDER, REORDER, RESTORE, KafkaElectionKind
 from console.journal.planned_elections import PLANNED, led_afterwards
 from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord, read_unsettled_runs
-from console.plan_files import without_collection
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition
 

@@ -16,7 +16,13 @@ from recovery.membership.quorum import (
     VoterChangeRefusal,
     caught_up,
 )
-from recovery.membership.voter_changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
+from recovery.membership.voter_changes import (
+    AddVoter,
+    RemoveRaftVoter,
+    VersionsProbe,
+    add_voter,
+    remove_voter,
+)
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from recovery.model import Unknown
 from recovery.wording.quantity_text import counted
@@ -135,7 +141,7 @@ def before_removing(
     quorum: Quorum, key: ReplicaKey, limits: LivenessLimits, *, auto_join: bool | None = None
 ) -> PreflightResult:
     """The preflight result for removing ``key``. ``auto_join`` is that controller's setting; None: not known."""
-    outcome = remove_voter(quorum, RemoveVoter(key, quorum.cluster_id))
+    outcome = remove_voter(quorum, RemoveRaftVoter(key, quorum.cluster_id))
     verdict = _verdict(quorum, outcome, limits, ())
     warnings = list(verdict.warnings)
     if key == quorum.leader:

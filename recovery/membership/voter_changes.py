@@ -32,14 +32,14 @@ class AddVoter(NamedTuple):
     cluster_id: str | None = None
 
 
-class RemoveVoter(NamedTuple):
+class RemoveRaftVoter(NamedTuple):
     """``cluster_id`` is None where the request leaves it out."""
 
     key: ReplicaKey
     cluster_id: str | None = None
 
 
-class UpdateVoter(NamedTuple):
+class UpdateRaftVoter(NamedTuple):
     """A voter's own request, with the leader epoch it knows."""
 
     voter: Voter
@@ -66,7 +66,7 @@ def add_voter(
 
 
 def remove_voter(
-    quorum: Quorum, request: RemoveVoter, *, to_leader: bool = True
+    quorum: Quorum, request: RemoveRaftVoter, *, to_leader: bool = True
 ) -> VoterSet | VoterChangeRefusal:
     """The set without the voter, to be committed by a majority of it, or the first check that fails.
 
@@ -87,7 +87,7 @@ def remove_voter(
 
 
 def update_voter(
-    quorum: Quorum, request: UpdateVoter, rules: MembershipRules, *, to_leader: bool = True
+    quorum: Quorum, request: UpdateRaftVoter, rules: MembershipRules, *, to_leader: bool = True
 ) -> VoterSet | VoterChangeRefusal:
     """The set with the voter's new endpoints and versions, or the first check that fails.
 
@@ -232,7 +232,7 @@ def _not_found(quorum: Quorum, key: ReplicaKey) -> VoterChangeRefusal:
     return VoterChangeRefusal(RaftError.VOTER_NOT_FOUND, f"{key} cannot be taken from the voters {voters}")
 
 
-def auto_join_request(voters: VoterSet, own: Voter) -> RemoveVoter | AddVoter | None:
+def auto_join_request(voters: VoterSet, own: Voter) -> RemoveRaftVoter | AddVoter | None:
     """The next request of a controller that is not a voter: its old disk is removed first, then it adds itself.
 
     None for one that is a voter. Hence a controller that is to be removed must be stopped first.
@@ -240,7 +240,7 @@ def auto_join_request(voters: VoterSet, own: Voter) -> RemoveVoter | AddVoter | 
     if voters.find(own.key) is not None:
         return None
     old = next((key for key in voters.keys if key.id == own.key.id), None)
-    return AddVoter(own) if old is None else RemoveVoter(old)
+    return AddVoter(own) if old is None else RemoveRaftVoter(old)
 
 
 class PendingChange(NamedTuple):

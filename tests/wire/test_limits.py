@@ -11,7 +11,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from backends.base.answers import Depth, SurveyRequest
-from backends.live.codec.ids import kafka_id
+from backends.live.codec.primitives import kafka_id
 from backends.live.survey import log_ends
 from backends.simulator.network import broker
 from backends.simulator.scenario.build import Scenario

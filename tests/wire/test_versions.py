@@ -220,7 +220,7 @@ async def test_every_version_that_is_promised_is_answered(served: ServedCluster,
 
 
 async def _topic_id(served: ServedCluster) -> str:
-    from backends.live.codec.ids import kafka_id
+    from backends.live.codec.primitives import kafka_id
 
     told = await send_request(served.ports[broker(1)], Api.Metadata, 12, values(Api.Metadata, "A" * 22))
     assert [int(topic.error_code) for topic in told.topics] == [0]

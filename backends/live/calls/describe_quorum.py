@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from backends.base.errors import BackendError, NoLeader
-from backends.live.codec.ids import kafka_id
+from backends.live.codec.primitives import kafka_id
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from recovery.membership.quorum import Quorum, QuorumReplica, described

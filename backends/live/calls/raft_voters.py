@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backends.base.membership import ChangeAnswer, ChangeEnd
-from backends.live.codec.ids import uuid_of
+from backends.live.codec.primitives import uuid_of
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster, one_line
 from recovery.membership.voters import ReplicaKey, Voter

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from backends.base.answers import LogPosition
 from backends.live.connections.connection import BrokerConnection
 from recovery.model import TopicPartition
 
@@ -37,13 +38,6 @@ _MANY = _FetchLimit(
 _ONE = _FetchLimit(1, 1)
 
 
-class RecordOffset(NamedTuple):
-    """A record by its partition and offset."""
-
-    tp: TopicPartition
-    offset: int
-
-
 class BatchTimes(NamedTuple):
     """The timestamps of a record batch's first and newest record, in ms since the epoch."""
 
@@ -52,13 +46,13 @@ class BatchTimes(NamedTuple):
 
 
 async def batch_times(
-    conn: BrokerConnection, records: Sequence[RecordOffset], timeout: float
-) -> Mapping[RecordOffset, BatchTimes]:
+    conn: BrokerConnection, records: Sequence[LogPosition], timeout: float
+) -> Mapping[LogPosition, BatchTimes]:
     """The timestamps of the batch that holds each record on this broker's replica; unknown ones are left out.
 
     Needs READ on the topics. Raises BrokerError; ``timeout`` in seconds is that of each request.
     """
-    found: dict[RecordOffset, BatchTimes] = {}
+    found: dict[LogPosition, BatchTimes] = {}
     for together in _rounds(records):
         for first in range(0, len(together), AT_MOST):
             asked = together[first : first + AT_MOST]
@@ -70,9 +64,9 @@ async def batch_times(
     return found
 
 
-def _rounds(records: Sequence[RecordOffset]) -> list[list[RecordOffset]]:
+def _rounds(records: Sequence[LogPosition]) -> list[list[LogPosition]]:
     """The records of one request at a time: a request holds each partition once."""
-    rounds: list[dict[TopicPartition, RecordOffset]] = []
+    rounds: list[dict[TopicPartition, LogPosition]] = []
     for record in dict.fromkeys(records):
         free = next((taken for taken in rounds if record.tp not in taken), None)
         if free is None:
@@ -83,8 +77,8 @@ def _rounds(records: Sequence[RecordOffset]) -> list[list[RecordOffset]]:
 
 
 async def _fetch(
-    conn: BrokerConnection, records: Sequence[RecordOffset], limit: _FetchLimit, timeout: float
-) -> Mapping[RecordOffset, BatchTimes]:
+    conn: BrokerConnection, records: Sequence[LogPosition], limit: _FetchLimit, timeout: float
+) -> Mapping[LogPosition, BatchTimes]:
     from datetime import timedelta
 
     from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
@@ -113,7 +107,7 @@ async def _fetch(
         forgotten_topics_data=(),
     )
     response = await conn.send(request, FetchResponse, timeout=timeout)
-    found: dict[RecordOffset, BatchTimes] = {}
+    found: dict[LogPosition, BatchTimes] = {}
     for topic in response.responses:
         for row in topic.partitions:
             times = None if row.error_code or not row.records else read_header(bytes(row.records))

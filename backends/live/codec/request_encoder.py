@@ -21,15 +21,14 @@ from kio.schema.list_offsets.v7.request import ListOffsetsRequest
 from kio.static.protocol import RequestPayload
 
 from backends.live.codec.aiokafka_requests import Packed
-from backends.live.codec.ids import uuid_of
 from backends.live.codec.names import TOPICS
+from backends.live.codec.primitives import NO_TAGS, compact_array, compact_string, unsigned_varint, uuid_of
 from recovery.model import TopicPartition
 
 CONSUMER = -1
 _NO_EPOCH = -1
 _NO_OFFSET = -1
 _ONE_BYTE = 1
-_NO_TAGS = b"\0"
 _NULL_ARRAY = b"\0"
 """Of the compact kind."""
 
@@ -53,7 +52,7 @@ def pack_list_offsets_of(
         for topic, numbers in named
     ]
     head = Struct(">ib").pack(replica, 0)
-    return Packed(ListOffsetsRequest, b"".join((head, _array(topics), _NO_TAGS)))
+    return Packed(ListOffsetsRequest, b"".join((head, compact_array(topics), NO_TAGS)))
 
 
 def pack_fetch(questions: Mapping[TopicPartition, tuple[int, int]]) -> Packed:
@@ -84,8 +83,8 @@ def pack_fetch_of(questions: Iterable[Question]) -> Packed:
     ]
     # Replica, longest wait, least and most bytes, isolation, session id and epoch (-1: none).
     head = Struct(">iiiibii").pack(CONSUMER, 0, 0, _ONE_BYTE, 0, 0, -1)
-    nothing_forgotten, no_rack = _array([]), _string("")
-    return Packed(FetchRequest, b"".join((head, _array(topics), nothing_forgotten, no_rack, _NO_TAGS)))
+    nothing_forgotten, no_rack = compact_array([]), compact_string("")
+    return Packed(FetchRequest, b"".join((head, compact_array(topics), nothing_forgotten, no_rack, NO_TAGS)))
 
 
 def pack_assignments(
@@ -98,16 +97,16 @@ def pack_assignments(
     index = Struct(">i").pack
 
     def assignment(brokers: Sequence[int] | None) -> bytes:
-        return _NULL_ARRAY if brokers is None else _array([index(broker) for broker in brokers])
+        return _NULL_ARRAY if brokers is None else compact_array([index(broker) for broker in brokers])
 
     topics = [
         _with_partitions(
-            topic, [b"".join((index(tp.partition), assignment(orders[tp]), _NO_TAGS)) for tp in group]
+            topic, [b"".join((index(tp.partition), assignment(orders[tp]), NO_TAGS)) for tp in group]
         )
         for topic, group in groupby(orders, _topic)
     ]
     same_factor = b"\0" if request.__version__ else b""
-    return Packed(request, b"".join((index(timeout_ms), same_factor, _array(topics), _NO_TAGS)))
+    return Packed(request, b"".join((index(timeout_ms), same_factor, compact_array(topics), NO_TAGS)))
 
 
 def pack_log_info(partitions: Iterable[TopicPartition], ids: Mapping[TopicPartition, str]) -> Packed:
@@ -127,8 +126,8 @@ def pack_log_info_of(topics: Iterable[tuple[bytes, Sequence[int]]]) -> Packed:
     rows = []
     for topic, numbers in topics:
         packed = Struct(f">{len(numbers)}i").pack(*numbers)
-        rows.append(b"".join((topic, _varint(len(numbers) + 1), packed, _NO_TAGS)))
-    return Packed(GetReplicaLogInfoRequest, _array(rows) + _NO_TAGS)
+        rows.append(b"".join((topic, unsigned_varint(len(numbers) + 1), packed, NO_TAGS)))
+    return Packed(GetReplicaLogInfoRequest, compact_array(rows) + NO_TAGS)
 
 
 @lru_cache(TOPICS)
@@ -138,24 +137,4 @@ def topic_id_bytes(topic_id: str) -> bytes:
 
 
 def _with_partitions(topic: str, rows: list[bytes]) -> bytes:
-    return b"".join((_string(topic), _array(rows), _NO_TAGS))
-
-
-def _array(items: list[bytes]) -> bytes:
-    """A compact array: its length plus one, then the items."""
-    return _varint(len(items) + 1) + b"".join(items)
-
-
-def _string(text: str) -> bytes:
-    """A compact string: its length in bytes plus one, then UTF-8."""
-    data = text.encode()
-    return _varint(len(data) + 1) + data
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return b"".join((compact_string(topic), compact_array(rows), NO_TAGS))

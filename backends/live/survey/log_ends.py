@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from backends.live.codec.aiokafka_requests import RawAnswer
-from backends.live.codec.ids import kafka_id
 from backends.live.codec.log_columns import read_log_info
 from backends.live.codec.names import numbers
 from backends.live.codec.offered_versions import GET_REPLICA_LOG_INFO
+from backends.live.codec.primitives import kafka_id
 from backends.live.codec.request_encoder import pack_log_info, pack_log_info_of, topic_id_bytes
 from backends.live.connections.connection import BrokerConnection
 from backends.live.survey import log_queries

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from backends.base.answers import Capabilities, ClusterInfo, Partitions
-from backends.base.check_report import TOPICS, CheckReport, PermissionCheck, Reachability
+from backends.base.check_report import (
+    CLUSTER_RIGHTS,
+    TOPIC_RIGHTS,
+    TOPICS,
+    CheckReport,
+    PermissionCheck,
+    Reachability,
+)
 from backends.live.errors import CLUSTER_RESOURCE
 from backends.simulator.network import broker as node
 from backends.simulator.operate.operator_client import OperatorClient, silence
 from backends.simulator.operator_messages import ClusterDescribed, DescribeCluster
 
-CLUSTER_RIGHTS = {
-    "DESCRIBE": "log dirs, the quorum, reassignments in progress, hidden topics, all consumer groups",
-    "ALTER": "elections, assignments, voters, transaction markers, unregistering brokers",
-    "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
-}
-TOPIC_RIGHTS = {
-    "DESCRIBE": "partitions and log end offsets",
-    "READ": "the epoch of the last record, lineage, log start, open transactions",
-    "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
-}
+OF_CLUSTER = ("DESCRIBE", "ALTER", "CLUSTER_ACTION")
+OF_TOPICS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
+"""Operations that a scenario can deny to the operator. It has no throttles."""
 
 
 def reached(asking: OperatorClient, cluster: ClusterInfo) -> tuple[Reachability, ...]:
@@ -45,15 +45,17 @@ def checked(
     """``partitions`` are all partitions. ``denied`` is as in the scenario: "READ topic payments"."""
     topics = {state.topic for state in partitions.states}
     rights = [
-        PermissionCheck(name, CLUSTER_RESOURCE, use, f"{name} cluster" not in denied)
-        for name, use in CLUSTER_RIGHTS.items()
+        PermissionCheck(name, CLUSTER_RESOURCE, CLUSTER_RIGHTS[name], f"{name} cluster" not in denied)
+        for name in OF_CLUSTER
     ]
-    for name, use in TOPIC_RIGHTS.items():
+    for name in OF_TOPICS:
         lacking = {topic for topic in topics if f"{name} topic {topic}" in denied}
         missing = tuple(sorted(lacking | set(partitions.hidden)))
         looked_at = len(topics) + len(partitions.hidden)
         rights.append(
-            PermissionCheck(name, TOPICS, use, partitions.not_compared or not missing, missing, looked_at)
+            PermissionCheck(
+                name, TOPICS, TOPIC_RIGHTS[name], partitions.not_compared or not missing, missing, looked_at
+            )
         )
     hidden = partitions.not_compared or partitions.hidden
     return CheckReport(cluster, reached(asking, cluster), capabilities, tuple(rights), hidden)

@@ -7,7 +7,6 @@ exactly the same source, so a digest of the source is part of the header.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import io
 import json
@@ -15,8 +14,8 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 
 import backends.simulator
 import recovery
+from backends.garbage_collection import without_collection
 from backends.simulator.simulation import Simulation
 
 Header = Mapping[str, Any]
@@ -101,18 +101,6 @@ def _source() -> str:
     return digest.hexdigest()
 
 
-@contextmanager
-def without_gc() -> Iterator[None]:
-    """No garbage collection inside: a run keeps its objects, so collecting would only cost time."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
-
-
 def write(path: Path, header: Header, simulation: Simulation) -> None:
     """Write the run completely, or leave no file."""
     try:
@@ -133,7 +121,7 @@ def pickled(run: object) -> bytes:
     sys.setrecursionlimit(max(limit, DEEP))
     try:
         buffer = io.BytesIO()
-        with without_gc():
+        with without_collection():
             _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(run)
         return buffer.getvalue()
     finally:
@@ -142,7 +130,7 @@ def pickled(run: object) -> bytes:
 
 def unpickled(content: bytes) -> Any:
     """A copy of the run that this process has pickled. It goes on as the original does."""
-    with without_gc():
+    with without_collection():
         return pickle.loads(content)  # noqa: S301  # bytes that this process has made
 
 
@@ -173,7 +161,7 @@ def header(path: Path) -> Header | None:
 def load(path: Path) -> Simulation | None:
     """The run; None if the file is not a complete checkpoint."""
     try:
-        with path.open("rb") as file, without_gc():
+        with path.open("rb") as file, without_collection():
             file.readline()
             found = pickle.load(file)  # noqa: S301  # our own file: of this user, and of this very source
     except Exception:  # a damaged file can raise anything; the run is then replayed

@@ -32,11 +32,11 @@ from backends.simulator.quorum.raft_messages import (
     DescribeController,
     DescribeVoters,
     RaftVoterReply,
-    RemoveRaftVoter,
 )
 from backends.simulator.simulation import Simulation
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules, Quorum
+from recovery.membership.voter_changes import RemoveRaftVoter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import Unknown, Why
 

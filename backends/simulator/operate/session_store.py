@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from backends.base.transactions import Marker
+from backends.garbage_collection import without_collection
 from backends.simulator.messages import CreateTopic, ElectLeaders, Reassign, UpdateFeature
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.operate import checkpoint, state_file
 from backends.simulator.operate.state_file import FORMAT, StateError
 from backends.simulator.operator_messages import AppendBatch, CommitGroupOffsets, WriteTxnMarkers
-from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVoter
+from backends.simulator.quorum.raft_messages import AddRaftVoter
 from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
 from recovery.controller.transition_targets import ElectionKind
 from recovery.groups.group_values import CommittedOffset
+from recovery.membership.voter_changes import RemoveRaftVoter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import TopicPartition
 
@@ -115,7 +117,7 @@ class SessionStore:
     async def simulation(self) -> Simulation:
         """The simulation as the last command left it, or as the operator meets it first. Raises StateError."""
         state = self._read()
-        with checkpoint.without_gc():
+        with without_collection():
             if state is None:
                 simulation = await self._replayed([], self._scenario.operator_at)
             else:

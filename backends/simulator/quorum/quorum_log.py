@@ -36,7 +36,6 @@ from backends.simulator.quorum.raft_messages import (
     DescribeVoters,
     QuorumLeader,
     RaftVoterReply,
-    RemoveRaftVoter,
 )
 from backends.simulator.quorum.raft_replica import REQUESTS, RaftReplica
 from backends.simulator.quorum.raft_state import MetadataLogListener, RaftState
@@ -44,6 +43,7 @@ from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import Topology, cluster_id
 from recovery.membership.quorum import RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftLogEnd
+from recovery.membership.voter_changes import RemoveRaftVoter
 from recovery.membership.voters import ReplicaKey, VoterSet
 
 KRAFT_VERSION = "kraft.version"

@@ -14,14 +14,12 @@ from backends.simulator.quorum.raft_messages import (
     FetchSnapshot,
     QuorumLeader,
     RaftVoterReply,
-    RemoveRaftVoter,
-    UpdateRaftVoter,
     VoterRequest,
 )
 from backends.simulator.quorum.raft_state import RaftParts, RaftState
 from backends.simulator.rpc import RpcEndpoint
 from recovery.membership.raft_votes import RaftLogEnd, RaftRole
-from recovery.membership.voter_changes import RemoveVoter, auto_join_request
+from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter, auto_join_request
 from recovery.membership.voters import ReplicaKey, Voter
 
 JOIN_TIMEOUT = 600 * SECOND
@@ -78,9 +76,9 @@ class AutoJoin:
         request = auto_join_request(state.voters, own)
         if request is None or state.log.kraft_version < 1:
             return None
-        if isinstance(request, RemoveVoter):
+        if isinstance(request, RemoveRaftVoter):
             self._context.note(state.id, f"auto-join: removes {request.key}, its own old disk")
-            return RemoveRaftVoter(request.key, cluster_id)
+            return request._replace(cluster_id=cluster_id)
         self._context.note(state.id, "auto-join: adds itself to the voters")
         return AddRaftVoter(own, cluster_id, JOIN_TIMEOUT, ack_when_committed=False)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from backends.simulator.quorum.raft_log import LogRecord, Snapshot
 from recovery.membership.quorum import RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftLogEnd, VoteRequest
+from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 
@@ -141,19 +142,6 @@ class AddRaftVoter(NamedTuple):
     cluster_id: str | None
     timeout: int
     ack_when_committed: bool = True
-
-
-class RemoveRaftVoter(NamedTuple):
-    key: ReplicaKey
-    cluster_id: str | None
-
-
-class UpdateRaftVoter(NamedTuple):
-    """Sent by the voter itself, with the epoch that it knows."""
-
-    voter: Voter
-    leader_epoch: int
-    cluster_id: str | None
 
 
 class RaftVoterReply(NamedTuple):

@@ -26,8 +26,6 @@ from backends.simulator.quorum.raft_messages import (
     QuorumLeader,
     RaftVote,
     RaftVoterReply,
-    RemoveRaftVoter,
-    UpdateRaftVoter,
     VoterRequest,
 )
 from backends.simulator.quorum.raft_state import MetadataLogListener, RaftParts, RaftState
@@ -35,6 +33,7 @@ from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.membership.quorum import RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftRole
+from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter
 from recovery.membership.voters import ReplicaKey, VoterSet
 
 REQUESTS = frozenset(

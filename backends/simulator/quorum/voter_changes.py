@@ -13,8 +13,6 @@ from backends.simulator.quorum.raft_messages import (
     ApiVersions,
     ApiVersionsReply,
     RaftVoterReply,
-    RemoveRaftVoter,
-    UpdateRaftVoter,
     VoterRequest,
 )
 from backends.simulator.quorum.raft_state import RaftParts
@@ -24,8 +22,8 @@ from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, TimeoutCaus
 from recovery.membership.voter_changes import (
     AddVoter,
     PendingChange,
-    RemoveVoter,
-    UpdateVoter,
+    RemoveRaftVoter,
+    UpdateRaftVoter,
     VersionsProbe,
     add_voter,
     remove_voter,
@@ -97,7 +95,7 @@ class VoterChanges:
         if isinstance(body, AddRaftVoter):
             self._add(body, answer)
         elif isinstance(body, RemoveRaftVoter):
-            outcome = remove_voter(self.quorum(), RemoveVoter(body.key, body.cluster_id))
+            outcome = remove_voter(self.quorum(), body)
             timeout = self._context.config.controller_request_timeout
             self._write(outcome, timeout, answer)
         else:
@@ -132,8 +130,7 @@ class VoterChanges:
 
     def _update(self, body: UpdateRaftVoter, answer: Answer) -> None:
         state = self._state
-        request = UpdateVoter(body.voter, body.leader_epoch, body.cluster_id)
-        outcome = update_voter(self.quorum(), request, self._context.rules)
+        outcome = update_voter(self.quorum(), body, self._context.rules)
         if not isinstance(outcome, VoterChangeRefusal) and state.log.kraft_version < 1:
             self.static = outcome
             answer(RaftVoterReply(None))

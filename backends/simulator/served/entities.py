@@ -20,8 +20,8 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from backends.live.codec import recovery_tool_messages
 from backends.live.codec.field_lengths import check_lengths
-from backends.live.codec.ids import uuid_of
 from backends.live.codec.message_fields import message_fields
+from backends.live.codec.primitives import uuid_of
 
 Values = Mapping[str, Any]
 _Make = Callable[[Any], Any]

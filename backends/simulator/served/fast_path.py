@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.primitives import NO_TAGS, compact_string
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.partition_table import topics_of
 from backends.simulator.served.api_versions import Api
 from backends.simulator.served.hosted_replica import HostedReplica, end_of, find
-from backends.simulator.served.response_encoding import NO_TAGS, string, topic_array
+from backends.simulator.served.response_encoding import topic_array
 from backends.simulator.served.served_call import ServedCall
 from recovery.model import TopicPartition
 
@@ -160,7 +161,7 @@ async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
         for topic in topics:
             if not call.rights.topic("DESCRIBE", topic.name):
                 refused = _END(ErrorCode.topic_authorization_failed.value, -1, -1, -1, 0)
-                answers.append((string(topic.name), [_INT(row[0]) + refused for row in topic.rows]))
+                answers.append((compact_string(topic.name), [_INT(row[0]) + refused for row in topic.rows]))
                 continue
             rows = []
             for row, found in zip(
@@ -174,7 +175,7 @@ async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
                 if known is None:
                     known = reported[key] = _END(0, -1, *key, 0)
                 rows.append(_INT(row[0]) + known)
-            answers.append((string(topic.name), rows))
+            answers.append((compact_string(topic.name), rows))
         return b"".join((bytes(4), topic_array(answers), NO_TAGS))
 
     return await call.read_broker(read)
@@ -218,7 +219,7 @@ def _lineages(call: ServedCall, broker: BrokerAccess, topics: list[_Topic]) -> b
         rows = []
         if not call.rights.topic("READ", topic.name):
             refused = _failed(ErrorCode.topic_authorization_failed)
-            answers.append((string(topic.name), [_INT(number) + refused for number in numbers]))
+            answers.append((compact_string(topic.name), [_INT(number) + refused for number in numbers]))
             continue
         for (number, _, offset, epoch, _, _, _), found in zip(
             topic.rows, replicas.of(topic.name, numbers), strict=True
@@ -235,7 +236,7 @@ def _lineages(call: ServedCall, broker: BrokerAccess, topics: list[_Topic]) -> b
             if known is None:
                 return None
             rows.append(_INT(number) + known)
-        answers.append((string(topic.name), rows))
+        answers.append((compact_string(topic.name), rows))
     return b"".join((bytes(4), b"\0\0", bytes(4), topic_array(answers), NO_TAGS))
 
 

@@ -15,9 +15,9 @@ from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
+from backends.live.codec.primitives import NO_TAGS, compact_array, compact_string, unsigned_varint
 from backends.simulator.operator_messages import TopicPartitionsDescribed
 
-NO_TAGS = b"\0"
 _NO_OPERATIONS = -(2**31)
 _topic = attrgetter("topic")
 _INT = Struct(">i").pack
@@ -29,29 +29,6 @@ class DescribedPage(NamedTuple):
     page: TopicPartitionsDescribed
 
 
-def varint(value: int) -> bytes:
-    """An unsigned varint."""
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def array(items: Sequence[bytes]) -> bytes:
-    """A compact array."""
-    return varint(len(items) + 1) + b"".join(items)
-
-
-def string(text: str) -> bytes:
-    """A compact string."""
-    data = text.encode()
-    return varint(len(data) + 1) + data
-
-
 def uuid_bytes(text: str) -> bytes:
     """The 16 bytes of an id in Kafka's form."""
     return base64.urlsafe_b64decode(text + "==")
@@ -59,7 +36,7 @@ def uuid_bytes(text: str) -> bytes:
 
 @lru_cache(maxsize=65_536)
 def _ids(numbers: tuple[int, ...]) -> bytes:
-    return varint(len(numbers) + 1) + b"".join(map(_INT, numbers))
+    return unsigned_varint(len(numbers) + 1) + b"".join(map(_INT, numbers))
 
 
 @lru_cache(maxsize=65_536)
@@ -85,10 +62,10 @@ def pack_described(
         b"".join(
             (
                 Struct(">h").pack(code),
-                string(name),
+                compact_string(name),
                 bytes(16),
                 b"\0",
-                array(()),
+                compact_array(()),
                 _INT(_NO_OPERATIONS),
                 NO_TAGS,
             )
@@ -106,10 +83,10 @@ def pack_described(
             b"".join(
                 (
                     b"\0\0",
-                    string(name),
+                    compact_string(name),
                     uuid_bytes(states[0].topic_id),
                     b"\1" if name in internal else b"\0",
-                    array(rows),
+                    compact_array(rows),
                     _INT(operations(name)),
                     NO_TAGS,
                 )
@@ -117,10 +94,10 @@ def pack_described(
         )
     cursor = b"\xff"
     if page.cursor is not None:
-        cursor = b"".join((b"\1", string(page.cursor.topic), _INT(page.cursor.partition), NO_TAGS))
-    return b"".join((_INT(0), array(topics), cursor, NO_TAGS))
+        cursor = b"".join((b"\1", compact_string(page.cursor.topic), _INT(page.cursor.partition), NO_TAGS))
+    return b"".join((_INT(0), compact_array(topics), cursor, NO_TAGS))
 
 
 def topic_array(rows: Sequence[tuple[bytes, Sequence[bytes]]]) -> bytes:
     """An array of topics: (the encoded name or id, the encoded partitions)."""
-    return array([b"".join((name, array(partitions), NO_TAGS)) for name, partitions in rows])
+    return compact_array([b"".join((name, compact_array(partitions), NO_TAGS)) for name, partitions in rows])

@@ -19,7 +19,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from backends.live.codec.aiokafka_requests import CarriedRequest
-from backends.live.codec.ids import kafka_id, uuid_of
+from backends.live.codec.primitives import kafka_id, uuid_of
 from backends.live.codec.recovery_tool_messages import GetReplicaLogInfoRequest, LogInfoTopic
 from backends.live.codec.request_encoder import pack_assignments, pack_fetch, pack_list_offsets, pack_log_info
 from recovery.model import TopicPartition

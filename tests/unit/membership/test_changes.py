@@ -13,7 +13,7 @@ from recovery.membership.quorum import MembershipRules, TimeoutCause, VoterChang
 from recovery.membership.voter_changes import (
     AddVoter,
     PendingChange,
-    RemoveVoter,
+    RemoveRaftVoter,
     VersionsProbe,
     add_voter,
     remove_voter,
@@ -72,7 +72,7 @@ def test_a_replaced_disk_is_added_after_the_old_one_is_removed_as_shipped() -> N
     refused = add_voter(of, AddVoter(voter(3, "new-disk")), ANSWERS, MembershipRules())
     assert isinstance(refused, VoterChangeRefusal)
     assert "remove it before adding 3-new-disk" in refused.reason
-    removed = remove_voter(of, RemoveVoter(key(3)))
+    removed = remove_voter(of, RemoveRaftVoter(key(3)))
     assert isinstance(removed, VoterSet)
     added = add_voter(replace(of, voters=removed), AddVoter(voter(3, "new-disk")), ANSWERS, MembershipRules())
     assert isinstance(added, VoterSet)
@@ -84,7 +84,7 @@ def test_the_documents_rule_takes_both_disks_for_a_while() -> None:
     both = add_voter(of, AddVoter(voter(3, "new-disk")), ANSWERS, DOCUMENT)
     assert isinstance(both, VoterSet)
     assert (both.majority, both.failures_tolerated) == (3, 1)
-    after = remove_voter(replace(of, voters=both), RemoveVoter(key(3)))
+    after = remove_voter(replace(of, voters=both), RemoveRaftVoter(key(3)))
     assert isinstance(after, VoterSet)
     assert after.keys == (key(1), key(2), NEW_DISK)
     again = add_voter(of, AddVoter(voter(3)), ANSWERS, DOCUMENT)

@@ -18,7 +18,7 @@ from recovery.membership.preflight import (
     wedged,
 )
 from recovery.membership.quorum import MembershipRules, Quorum, QuorumReplica, TimeoutCause
-from recovery.membership.voter_changes import AddVoter, RemoveVoter, auto_join_request
+from recovery.membership.voter_changes import AddVoter, RemoveRaftVoter, auto_join_request
 from recovery.membership.voters import Voter, VoterEndpoint
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import CLUSTER, END, NOW, key, progress, quorum, voter, voters
@@ -90,7 +90,7 @@ def test_a_running_controller_may_add_itself_again() -> None:
 
 def test_a_controller_that_joins_by_itself_first_removes_its_old_disk() -> None:
     own = voter(3, "new-disk")
-    assert auto_join_request(voters(1, 2, 3), own) == RemoveVoter(key(3))
+    assert auto_join_request(voters(1, 2, 3), own) == RemoveRaftVoter(key(3))
     assert auto_join_request(voters(1, 2), own) == AddVoter(own)
     assert auto_join_request(voters(1, 2).plus(own), own) is None
 

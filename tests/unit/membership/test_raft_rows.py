@@ -14,8 +14,8 @@ from recovery.membership.quorum import MembershipRules, Quorum, QuorumReplica, R
 from recovery.membership.voter_changes import (
     AddVoter,
     PendingChange,
-    RemoveVoter,
-    UpdateVoter,
+    RemoveRaftVoter,
+    UpdateRaftVoter,
     VersionsProbe,
     add_voter,
     remove_voter,
@@ -58,7 +58,7 @@ def add(of: Quorum = THREE, probe: VersionsProbe = ANSWERS, *, leads: bool = Tru
 def remove(
     held: ReplicaKey = THIRD, of: Quorum = THREE, *, leads: bool = True, cluster: str = CLUSTER
 ) -> Outcome:
-    return remove_voter(of, RemoveVoter(held, cluster), to_leader=leads)
+    return remove_voter(of, RemoveRaftVoter(held, cluster), to_leader=leads)
 
 
 def update(
@@ -70,7 +70,7 @@ def update(
     leads: bool = True,
     cluster: str = CLUSTER,
 ) -> Outcome:
-    return update_voter(of, UpdateVoter(changed, epoch, cluster), rules, to_leader=leads)
+    return update_voter(of, UpdateRaftVoter(changed, epoch, cluster), rules, to_leader=leads)
 
 
 def both(answer: Callable[[str], Outcome]) -> Outcome:

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.codec.ids import kafka_id
+from backends.live.codec.primitives import NO_TAGS, compact_string, kafka_id, unsigned_varint
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.replica_log import read
 from backends.simulator.partition_table import topic_names
 from backends.simulator.served.entities import Values
 from backends.simulator.served.hosted_replica import HostedReplica, current, end_of, find
-from backends.simulator.served.response_encoding import NO_TAGS, string, topic_array, uuid_bytes, varint
+from backends.simulator.served.response_encoding import topic_array, uuid_bytes
 from backends.simulator.served.served_call import ServedCall
 from recovery.model import EpochSpan, TopicPartition
 
@@ -198,7 +198,7 @@ _DIVERGING = Struct(">BBBiqB").pack
 def packed_fetch(topics: Topics) -> bytes:
     """FetchResponse v12 to v18."""
     rows = [
-        (string(name) if by_id is None else uuid_bytes(by_id), [_row(row) for row in rows])
+        (compact_string(name) if by_id is None else uuid_bytes(by_id), [_row(row) for row in rows])
         for name, by_id, rows in topics
     ]
     return b"".join((bytes(4), b"\0\0", bytes(4), topic_array(rows), NO_TAGS))
@@ -211,11 +211,11 @@ def _row(row: FetchedRow) -> bytes:
         tags = _DIVERGING(1, 0, 13, *row.diverging, 0)
     elif row.leader is not None:
         tags = _leader(row.leader)
-    aborted = varint(0)
+    aborted = unsigned_varint(0)
     if row.aborted is not None:
         rows = (_ABORTED(producer, first, 0) for producer, first in row.aborted)
-        aborted = varint(len(row.aborted) + 1) + b"".join(rows)
-    size = varint(len(row.records) + 1)
+        aborted = unsigned_varint(len(row.aborted) + 1) + b"".join(rows)
+    size = unsigned_varint(len(row.records) + 1)
     return b"".join((fixed, aborted, _NO_PREFERRED_REPLICA, size, row.records, tags))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from backends.live.calls.authorized_operations import NOT_ASKED
-from backends.live.codec.ids import kafka_id
+from backends.live.codec.primitives import kafka_id
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.describe import describe_page
 from backends.simulator.messages import Error

@@ -11,7 +11,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.codec.ids import kafka_id
+from backends.live.codec.primitives import kafka_id
 from backends.simulator.operator_messages import DescribeQuorum
 from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.fetch import BY_ID_FROM, PAUSE, FetchedRow, packed_fetch

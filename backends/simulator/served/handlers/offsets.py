@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.primitives import NO_TAGS, compact_string
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.served.entities import Values
 from backends.simulator.served.hosted_replica import HostedReplica, current, end_of, find
-from backends.simulator.served.response_encoding import NO_TAGS, string, topic_array
+from backends.simulator.served.response_encoding import topic_array
 from backends.simulator.served.served_call import ServedCall
 from recovery.model import TopicPartition
 
@@ -60,7 +61,10 @@ def _packed(topics: Sequence[tuple[str, Sequence[OffsetRow]]]) -> bytes:
     row = Struct(">ihqqiB").pack
     body = topic_array(
         [
-            (string(name), [row(r.number, r.error.value, r.timestamp, r.offset, r.epoch, 0) for r in rows])
+            (
+                compact_string(name),
+                [row(r.number, r.error.value, r.timestamp, r.offset, r.epoch, 0) for r in rows],
+            )
             for name, rows in topics
         ]
     )

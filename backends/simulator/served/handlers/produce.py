@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.codec.ids import kafka_id
+from backends.live.codec.primitives import kafka_id
 from backends.simulator.broker.broker_access import BrokerAccess, Perform, append_batch
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply

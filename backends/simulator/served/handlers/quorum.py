@@ -9,7 +9,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.codec.ids import kafka_id
+from backends.live.codec.primitives import kafka_id
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import UpdateFeature
@@ -18,14 +18,13 @@ from backends.simulator.operator_messages import DescribeQuorum
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     RaftVoterReply,
-    RemoveRaftVoter,
-    UpdateRaftVoter,
     VoterRequest,
 )
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import NodeSilent, ServedCall
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, RaftError
+from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 TOPIC = "__cluster_metadata"

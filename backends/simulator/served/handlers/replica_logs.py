@@ -9,7 +9,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from backends.base.answers import LogDir
-from backends.live.codec.ids import kafka_id
+from backends.live.codec.primitives import NO_TAGS, compact_array, compact_string, kafka_id
 from backends.live.codec.recovery_tool_messages import LIMIT
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.operator_requests import TOTAL_BYTES
@@ -19,7 +19,7 @@ from backends.simulator.partition_table import topic_names
 from backends.simulator.served.entities import Values
 from backends.simulator.served.fast_path import HostedReplicas
 from backends.simulator.served.hosted_replica import HostedReplica
-from backends.simulator.served.response_encoding import NO_TAGS, array, string, uuid_bytes
+from backends.simulator.served.response_encoding import uuid_bytes
 from backends.simulator.served.served_call import ServedCall, code
 from recovery.model import TopicPartition
 
@@ -59,9 +59,9 @@ def _log_info(call: ServedCall, broker: BrokerAccess) -> bytes:
                 else _missing(broker, TopicPartition(name, partition), one)
                 for partition, one in zip(served, found, strict=True)
             ]
-        topics.append(b"".join((uuid_bytes(asked or _ZERO), array(rows), NO_TAGS)))
+        topics.append(b"".join((uuid_bytes(asked or _ZERO), compact_array(rows), NO_TAGS)))
     head = Struct(">iqB").pack(0, broker.state.epoch, more)
-    return b"".join((head, array(topics), NO_TAGS))
+    return b"".join((head, compact_array(topics), NO_TAGS))
 
 
 _ZERO = "A" * 22
@@ -149,13 +149,16 @@ def _everything(broker: BrokerAccess, *, cordoned: bool) -> bytes:
         failed = index in storage.failed
         error = ErrorCode.kafka_storage_error.value if failed else 0
         sizes = (-1, -1) if failed else (TOTAL_BYTES, TOTAL_BYTES - used[index])
-        encoded = [b"".join((string(name), array(rows), NO_TAGS)) for name, rows in topics[index].items()]
+        encoded = [
+            b"".join((compact_string(name), compact_array(rows), NO_TAGS))
+            for name, rows in topics[index].items()
+        ]
         parts = (
             Struct(">h").pack(error),
-            string(directory.path),
-            array(encoded),
+            compact_string(directory.path),
+            compact_array(encoded),
             Struct(">qq").pack(*sizes),
             tail,
         )
         dirs.append(b"".join(parts))
-    return b"".join((bytes(4), b"\0\0", array(dirs), NO_TAGS))
+    return b"".join((bytes(4), b"\0\0", compact_array(dirs), NO_TAGS))

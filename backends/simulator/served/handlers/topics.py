@@ -7,7 +7,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.codec.ids import kafka_id
+from backends.live.codec.primitives import kafka_id
 from backends.simulator.messages import CreateTopic, DeleteTopic
 from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.served.entities import Values

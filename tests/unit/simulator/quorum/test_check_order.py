@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.membership.quorum import MembershipRules, Quorum, VoterChangeRefusal
-from recovery.membership.voter_changes import RemoveVoter, UpdateVoter, remove_voter, update_voter
+from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter, remove_voter, update_voter
 from recovery.membership.voters import ReplicaKey, VoterEndpoint, VoterSet
 from tests.unit.membership.quorums import CLUSTER, END, key, quorum, voter
 
@@ -38,7 +38,7 @@ def of(state: dict[str, Any]) -> Quorum:
 
 
 def test_the_checks_of_a_removal() -> None:
-    state, request, leads = dict(BUSY), RemoveVoter(ReplicaKey(3), "another"), False
+    state, request, leads = dict(BUSY), RemoveRaftVoter(ReplicaKey(3), "another"), False
     assert heard(remove_voter(of(state), request, to_leader=leads)) == "INCONSISTENT_CLUSTER_ID"
     request = request._replace(cluster_id=CLUSTER)
     assert heard(remove_voter(of(state), request, to_leader=leads)) == "NOT_LEADER_OR_FOLLOWER"
@@ -57,8 +57,8 @@ def test_the_checks_of_an_update() -> None:
     state, leads = dict(BUSY), False
     elsewhere = (VoterEndpoint("REPLICATION", "host3", 9093),)
     wrong = voter(3)._replace(key=ReplicaKey(3), endpoints=elsewhere, kraft_versions=(2, 1))
-    request = UpdateVoter(wrong, 6, "another")
-    puts_right: tuple[tuple[str, UpdateVoter], ...] = (
+    request = UpdateRaftVoter(wrong, 6, "another")
+    puts_right: tuple[tuple[str, UpdateRaftVoter], ...] = (
         ("INCONSISTENT_CLUSTER_ID", request._replace(cluster_id=CLUSTER)),
         ("FENCED_LEADER_EPOCH", request._replace(cluster_id=CLUSTER, leader_epoch=8)),
         ("UNKNOWN_LEADER_EPOCH", request._replace(cluster_id=CLUSTER, leader_epoch=7)),

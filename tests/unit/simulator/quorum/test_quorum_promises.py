@@ -15,14 +15,13 @@ from backends.simulator.loop import SECOND
 from backends.simulator.quorum import raft_elections, voter_changes
 from backends.simulator.quorum.raft_leader import RaftLeader
 from backends.simulator.quorum.raft_log import RaftLog
-from backends.simulator.quorum.raft_messages import RemoveRaftVoter
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.world import World
 from benchmarks.soak.quorum import FAULTS
 from recovery.membership import voters as rules
 from recovery.membership.quorum import Quorum, VoterChangeRefusal
 from recovery.membership.raft_votes import Elector, RaftLogEnd, Vote, VoteRequest, vote
-from recovery.membership.voter_changes import RemoveVoter, remove_voter
+from recovery.membership.voter_changes import RemoveRaftVoter, remove_voter
 from recovery.membership.voters import ReplicaKey, VoterSet
 from tests.unit.simulator.quorum.quorums import ask, cut, key, knows, quorum, send, until
 
@@ -145,7 +144,7 @@ def test_a_removed_leader_that_counts_itself_is_caught(monkeypatch: pytest.Monke
 
 
 def test_a_second_change_before_the_first_is_committed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def impatient(of: Quorum, request: RemoveVoter) -> VoterSet | VoterChangeRefusal:
+    def impatient(of: Quorum, request: RemoveRaftVoter) -> VoterSet | VoterChangeRefusal:
         return remove_voter(replace(of, change_pending=False, voters_offset=None), request)
 
     monkeypatch.setattr(voter_changes, "remove_voter", impatient)
@@ -162,7 +161,7 @@ def test_a_second_change_before_the_first_is_committed_is_caught(monkeypatch: py
 def test_a_change_of_two_voters_at_once_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is both: more than one voter, and sets whose majorities need not meet."""
 
-    def sweeping(of: Quorum, request: RemoveVoter) -> VoterSet:
+    def sweeping(of: Quorum, request: RemoveRaftVoter) -> VoterSet:
         return VoterSet(tuple(voter for voter in of.voters.voters if voter.key == request.key))
 
     monkeypatch.setattr(voter_changes, "remove_voter", sweeping)
@@ -174,7 +173,7 @@ def test_a_change_of_two_voters_at_once_is_caught(monkeypatch: pytest.MonkeyPatc
 
 
 def test_committed_sets_without_a_voter_in_common_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sweeping(of: Quorum, request: RemoveVoter) -> VoterSet:
+    def sweeping(of: Quorum, request: RemoveRaftVoter) -> VoterSet:
         return VoterSet(tuple(voter for voter in of.voters.voters if voter.key == request.key))
 
     monkeypatch.setattr(voter_changes, "remove_voter", sweeping)

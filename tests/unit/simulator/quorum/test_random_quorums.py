@@ -12,9 +12,9 @@ from backends.simulator.fuzz import mend
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import SetConfig
-from backends.simulator.quorum.raft_messages import RemoveRaftVoter
 from backends.simulator.world import World
 from recovery.membership.raft_votes import RaftRole
+from recovery.membership.voter_changes import RemoveRaftVoter
 from tests.repetitions import repetitions
 from tests.unit.simulator.quorum.quorums import announced, cut, quorum, until
 

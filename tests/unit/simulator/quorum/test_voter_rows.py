@@ -13,11 +13,10 @@ from backends.simulator.loop import SECOND
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     RaftVoterReply,
-    RemoveRaftVoter,
-    UpdateRaftVoter,
 )
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules, TimeoutCause
+from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from tests.unit.simulator.quorum.quorums import ask, cut, error, key, leads, quorum, send, until, voters
 

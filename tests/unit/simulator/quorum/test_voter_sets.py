@@ -11,13 +11,14 @@ from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig, UpdateFeature
 from backends.simulator.quorum.quorum_log import KRAFT_VERSION
 from backends.simulator.quorum.raft_log import LeaderChangeMessage, MetadataRecord, RaftLog
-from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter
+from backends.simulator.quorum.raft_messages import AddRaftVoter
 from backends.simulator.scenario.files import read
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules
 from recovery.membership.raft_votes import RaftRole
+from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter
 from tests.unit.simulator.quorum.quorums import (
     ask,
     cut,
