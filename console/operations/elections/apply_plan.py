@@ -194,9 +194,9 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         # Online or stale, all of it: applying it again would change nothing.
         unsent = result.elected is None
         if (unsent and RowDecision.STALE in decisions) or result.stale:
-            return "plan", *_same_choice(result.prepared.plan), unused(file)
+            return _choose_again(result, file)
         if _away(result):
-            return "plan", *_same_choice(result.prepared.plan), unused(file)
+            return _choose_again(result, file)
         if unsent and RowDecision.TRY_AGAIN in decisions:
             return "apply", file
         return _restore(result) or ("verify", file)
@@ -209,6 +209,13 @@ def _away(applied: Applied) -> bool:
     failed = () if applied.elected is None else applied.elected.failures
     reasons = {one.election.reason for one in failed}
     return Reason.NOT_ELECTABLE in reasons | {check.reason for check in applied.prepared.refused}
+
+
+def _choose_again(applied: Applied, file: str) -> tuple[str, ...]:
+    """The command that makes the same choice afresh."""
+    if all(check.reason is Reason.PARTITION for check in applied.prepared.checks):
+        return ("status",)  # the topics were deleted, or may not be seen: no plan can name them
+    return "plan", *_same_choice(applied.prepared.plan), unused(file)
 
 
 def _restore(applied: Applied) -> tuple[str, ...]:

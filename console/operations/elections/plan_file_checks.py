@@ -46,10 +46,8 @@ class PlanPart:
         left = max_loss(plan, most, successors=self.successors)
         if left.rows or not plan.rows:
             return left
-        why = (
-            f"no partition of the plan is left to elect: each of the {len(plan.rows):,} may lose more than"
-            f" --max-loss {most} allows"
-        )
+        each = f"each of the {len(plan.rows):,}" if len(plan.rows) > 1 else str(plan.rows[0].tp)
+        why = f"no partition of the plan is left to elect: {each} may lose more than --max-loss {most} allows"
         chosen = len(max_loss(plan, most, successors=False).rows)
         if chosen:
             why += f", {chosen:,} of them only if the chosen leader drops out (--ignore-successor-loss)"

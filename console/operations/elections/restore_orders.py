@@ -122,15 +122,15 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
 
 
 async def _all_led(cluster: Backend, plan: Plan | None, file: Path) -> bool:
-    """Whether every partition of the plan has a leader, so that nothing of it is left to apply; False where that is
-    not known.
+    """Whether no partition of the plan is offline, so that nothing of it is left to apply; False where that is not
+    known.
     """
     try:
         partitions = partitions_of(plan if plan is not None else read(file))
         states = (await described(cluster, partitions)).states
     except (InputError, BackendError):
         return False
-    return len(states) == len(partitions) and not any(state.offline for state in states)
+    return not any(state.offline for state in states)
 
 
 def _if_there(file: str) -> str:

@@ -49,8 +49,8 @@ class SettledOrders:
     """Every checked partition, once, and the number of other requests that were closed.
 
     ``restores`` of rescued records are still to be finished, each by its own command. ``plan_file`` is the plan of
-    the run that left them; "" if it is not known. ``plan_led``: every partition of it has a leader; otherwise its
-    other elections may not have been sent.
+    the run that left them; "" if it is not known. ``plan_led``: no partition of it is offline; otherwise its other
+    elections may not have been sent.
     """
 
     rows: tuple[Row, ...] = ()

@@ -141,6 +141,19 @@ def test_a_plan_for_another_cluster_is_refused(call: Caller) -> None:
     assert sent(backend) == 0
 
 
+def test_a_plan_whose_topic_was_deleted_leads_to_the_status_and_to_no_plan_of_that_topic(
+    call: Caller,
+) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    backend.states = {tp(0, "other"): offline("other", 0)}
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 4 and sent(backend) == 0
+    assert "next: ktriage status" in ended.err and "--topic orders" not in ended.err
+    resumed = call("ktriage", "resume", *ANY, "--plan", plan)
+    assert f"next: ktriage verify {plan}" in resumed.err
+
+
 def test_offline_partitions_that_may_not_be_seen_are_never_none(call: Caller) -> None:
     backend = cluster_of(0)
     backend.hidden = ("secret",)
