@@ -21,7 +21,6 @@ from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from console import backends
-from console.app.first_run import HINT, is_first_run
 from console.app.halt import ConsoleSupervisor
 from console.app.main_screen.main_screen import MainScreen
 from console.app.main_screen.palette import NOT_NOW, ActionCommands, Palette
@@ -43,6 +42,22 @@ from widgets.text import Tone
 if TYPE_CHECKING:
     from backends.metadata_log.copied_log import CopiedMetadataLog
     from widgets.dialogs.cluster_picker import ClusterChoice
+
+HINT = "New here? ? shows every key, : every command by name, W what the words mean, f finds a partition."
+
+
+def is_first_run(state: Path) -> bool:
+    """Whether no console has been open with that state directory; from now on one has. False if that cannot be
+    written down: a hint at every start helps nobody.
+    """
+    mark = state / "console-opened"
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch(mode=0o600, exist_ok=False)
+    except OSError:
+        return False
+    return True
+
 
 _EPOCH = time.time() - time.monotonic()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from console.app.plan.applier import request
-from console.app.plan.confirmation import freeze
+from console.app.plan.confirmed_change import freeze
 from console.operations.elections.plan_comparison import checked_just_now
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.plan.values import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.app.main_screen.quorum_view import quorum_view
+from console.app.main_screen.pane_views import quorum_view
 from console.app.session.view import Link
 from console.target import resolve
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from backends.base.answers import RIGHTS_UNKNOWN, ClusterInfo
-from console.app.main_screen.action_availability import ActionContext, why_not
-from console.app.main_screen.help_sections import sections
-from console.app.plan.view import how_to_plan
+from console.app.main_screen.explanations import sections
+from console.app.main_screen.key_actions import ActionContext, why_not
+from console.app.main_screen.pane_views import how_to_plan
 from console.app.session.safety import SERVED, Safety
 from console.app.session.view import Link
 from console.operations.registry import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN

@@ -10,7 +10,7 @@ import pytest
 from backends.base.protocol import Backend
 from backends.base.read_only import READ_ONLY
 from console import backends
-from console.app.main_screen.action_availability import Obstacle, disabled
+from console.app.main_screen.key_actions import Obstacle, disabled
 from console.app.plan import applier
 from console.operations.access import Access
 from console.operations.registry import BY_NAME, KEYS, PLAN

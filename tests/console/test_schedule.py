@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.app.session.schedule import INTERVAL, SHARE, Schedule
+from console.app.session.poller import INTERVAL, SHARE, Schedule
 
 
 def looked(took: float, schedule: Schedule | None = None, *, untypical: bool = False) -> Schedule:

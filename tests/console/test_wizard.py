@@ -11,8 +11,8 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
 from console.app.controller_replacement.screen import WizardScreen
+from console.app.main_screen.pane_views import quorum_view
 from console.app.main_screen.question_dialogs import ChoiceQuestion
-from console.app.main_screen.quorum_view import quorum_view
 from console.app.session.safety import IDLE_SECONDS
 from console.simulator_backend import scenario
 from console.target import Target

@@ -15,7 +15,7 @@ from console.app.controller_replacement import wizard
 from console.app.controller_replacement.wizard import Bridge, ReplacementProgress
 from console.app.halt import Halt
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.screen_calls import Say
+from console.app.screen_calls import Say
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from console.operations.access import Access

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from console.app.controller_replacement import wizard
 from console.app.controller_replacement.screen import WizardScreen
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
-from console.app.main_screen.screen_calls import Ask, OpenScreen
+from console.app.screen_calls import Ask, OpenScreen
 from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.voters.replacement_plan import ReplacementChoice

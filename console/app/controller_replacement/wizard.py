@@ -11,7 +11,7 @@ from typing import NamedTuple
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
-from console.app.plan.apply_plan import Confirmed
+from console.app.plan.confirmed_change import Confirmed
 from console.errors import NotDone
 from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import unfinished

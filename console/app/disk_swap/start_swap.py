@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from console.app.main_screen.screen_calls import Ask
+from console.app.screen_calls import Ask
 from console.app.session.session import Session
 from console.errors import NotDone
 from recovery.disks.values import LogDirPlace

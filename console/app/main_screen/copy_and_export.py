@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
-from console.app.main_screen.clipboard_copy import save_copy
 from console.app.main_screen.question_dialogs import TextQuestion
-from console.app.main_screen.screen_calls import Ask, Begin, Handlers, Say
 from console.app.main_screen.table_actions import row_name
+from console.app.screen_calls import Ask, Begin, Handlers, Say
 from console.new_files import write_new
 from console.paths import state_dir, unused
 from recovery.wording.quantity_text import counted
 from widgets.base_pane import Pane
 from widgets.text import Tone
+
+
+def save_copy(text: str, path: Path) -> Path:
+    """Writes ``text``; the next copy overwrites it, and only its owner can read it. Raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text + "\n")
+    return path
 
 
 class CopyAndExport:

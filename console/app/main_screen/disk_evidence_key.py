@@ -7,7 +7,7 @@ import asyncio
 from console.app.main_screen.copy_and_export import given_path
 from console.app.main_screen.question_dialogs import TextQuestion
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.screen_calls import Ask, Handlers, Say
+from console.app.screen_calls import Ask, Handlers, Say
 from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.survey.disk_evidence import read_registrations, refuse_other_clusters

@@ -7,13 +7,73 @@ from typing import Any
 
 from textual.screen import Screen
 
-from console.app.main_screen.glossary_view import glossary_screen
-from console.app.main_screen.help_sections import sections
-from console.app.main_screen.screen_calls import Handlers
+from console.app.screen_calls import Handlers
 from console.app.session.session import Session
 from console.operations.registry import Action
 from recovery.model import TopicPartition
-from widgets.dialogs.help_screen import HelpScreen
+from recovery.wording.glossary import GLOSSARY
+from recovery.wording.glossary_now import PartitionNow, meaning_now
+from widgets.dialogs.glossary_screen import GlossaryScreen
+from widgets.dialogs.help_screen import HelpRow, HelpScreen, HelpSection
+
+
+def glossary_screen(session: Session, cursor: TopicPartition | None) -> GlossaryScreen:
+    """What each word means, and what it means now for that partition where its logs are known."""
+    view = session.view
+    survey = None if cursor is None else view.surveys.get(cursor)
+    if survey is None:
+        return GlossaryScreen("", lambda _term: "")
+    _, row = session.rows.made_of.get(survey.tp, (None, None))
+    judged = view.verdicts.get(survey.tp)
+    now = PartitionNow(
+        survey,
+        session.choosing.ranking,
+        None if row is None else row.decision,
+        None if judged is None else judged.verdicts,
+    )
+    return GlossaryScreen(str(survey.tp), lambda term: meaning_now(term, now))
+
+
+GROUPS = ("Move", "Plan", "Quorum", "Safety", "Table", "Cluster", "Take away", "Help")
+
+# Keys of the tables and the filter: they only change what is shown.
+TABLE_ROWS = (
+    HelpRow("↑ ↓  k j", "row up, row down", ""),
+    HelpRow("PgUp PgDn", "page up, page down", ""),
+    HelpRow("Home End  g G", "first row, last row", ""),
+    HelpRow("Space", "mark the row", ""),
+    HelpRow("← →", "fold, unfold a group", ""),
+    HelpRow("Tab", "from the table to the details, and back", ""),
+)
+SIGNS = HelpSection(
+    "Signs",
+    (
+        HelpRow("*", "the row is marked", ""),
+        HelpRow("▲ ▼", "the rows are sorted by that column, upwards or downwards", ""),
+        HelpRow("+4", "this many columns do not fit: the details below show them for the row", ""),
+        HelpRow("LOG END", "an offset, as LOG START and HIGH WM; sizes are in KiB, MiB, GiB", ""),
+        HelpRow("≥5 min", "at least this long: the problem already existed when it was first seen", ""),
+    ),
+)
+
+
+def sections(actions: Iterable[tuple[Action, str]]) -> tuple[HelpSection, ...]:
+    """All actions in their groups, with the keys that every table has, the signs beside its rows, and the words."""
+    known = tuple(actions)
+    return (
+        *(
+            HelpSection(
+                group,
+                (
+                    *(TABLE_ROWS if group == "Table" else ()),
+                    *(HelpRow(a.shown, a.what, why) for a, why in known if a.group == group),
+                ),
+            )
+            for group in GROUPS
+        ),
+        SIGNS,
+        HelpSection("Words (W searches them)", tuple(HelpRow(e.term, e.meaning) for e in GLOSSARY)),
+    )
 
 
 class Explanations:

@@ -15,19 +15,18 @@ from textual.screen import Screen
 from textual.worker import Worker
 
 from console.app.disk_swap.start_swap import StartSwap
-from console.app.main_screen.action_availability import ActionContext
 from console.app.main_screen.copy_and_export import CopyAndExport
 from console.app.main_screen.disk_evidence_key import DiskEvidenceKey
 from console.app.main_screen.explanations import Explanations
+from console.app.main_screen.key_actions import ActionContext
 from console.app.main_screen.log_dir_detail import LogDirDetails
 from console.app.main_screen.navigation import Navigation
-from console.app.main_screen.pane_views import PaneSources, other_panes, update_pane
+from console.app.main_screen.pane_views import PaneSources, how_to_plan, other_panes, update_pane
 from console.app.main_screen.partition_search import PartitionSearch
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.plan.plan_keys import PlanKeys
 from console.app.plan.progress import TaskProgress
-from console.app.plan.view import how_to_plan
+from console.app.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.session.session import Session
 from console.app.session.timeline_feed import TimelineFeed
 from console.operations.registry import PANES, PLAN, QUORUM, Action

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
-from console.app.main_screen.screen_calls import Say
+from console.app.screen_calls import Say
 from console.app.session.session import Session
 from console.app.session.view import View
 from console.last_healthy import recall

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 from textual.worker import Worker
 
-from console.app.main_screen.bars import BarsView, draw_bars
+from console.app.main_screen.bars import BarsView, doubt, draw_bars, short_name
 from console.app.main_screen.equivalent_command import session_command
 from console.app.main_screen.key_actions import KeyActions, Quit, context_of
 from console.app.main_screen.key_footer import KeyFooter
@@ -17,12 +17,10 @@ from console.app.main_screen.navigation import Navigation
 from console.app.main_screen.offline_view import update_offline
 from console.app.main_screen.panes_screen import PanesScreen
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.screen_calls import Handlers
 from console.app.main_screen.session_reports import SessionReports
 from console.app.main_screen.table_actions import OpenTable, TableActions, row_gone_text
-from console.app.main_screen.title_view import doubt, short_name
-from console.app.owner import Owner
 from console.app.plan.progress import TaskProgress
+from console.app.screen_calls import Handlers, Owner
 from console.app.session.session import Opening, Session
 from console.app.session.view import Link
 from console.operations.registry import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.app.main_screen.title_view import doubt
+from console.app.main_screen.bars import doubt
 from console.app.session.session import Session
 from console.operations.registry import QUORUM
 from recovery.wording.cluster_health_text import stale_advice

@@ -2,29 +2,257 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from backends.base.answers import LogDir
-from console.app.main_screen.brokers_view import brokers_view
+from backends.base.answers import Capabilities, LogDir
+from console.app.main_screen.bars import doubt
+from console.app.main_screen.key_actions import ActionContext, Obstacle, disabled
 from console.app.main_screen.offline_view import UNKNOWN
-from console.app.main_screen.quorum_view import quorum_view
-from console.app.main_screen.title_view import doubt
 from console.app.plan.progress import Batches
-from console.app.plan.view import plan_view
 from console.app.session.session import Session
 from console.app.session.view import View
-from console.operations.registry import BROKERS, DIRS, ELIGIBLE, PLAN, QUORUM, REPLICAS, TIMELINE
+from console.operations.registry import (
+    BROKERS,
+    BY_NAME,
+    DIRS,
+    ELIGIBLE,
+    OFFLINE,
+    PLAN,
+    QUORUM,
+    REPLICAS,
+    TIMELINE,
+)
+from recovery.broker_load import BrokerLoad
 from recovery.controller.rules import ControllerRules, shipped
-from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
+from recovery.membership.preflight import (
+    EndpointProbe,
+    LivenessLimits,
+    NodeIdentity,
+    PreflightResult,
+    before_adding,
+    before_removing,
+)
+from recovery.membership.quorum import NEVER, MembershipRules, Quorum
+from recovery.membership.quorum_health import (
+    MemberRole,
+    MemberState,
+    QuorumHealth,
+    committing,
+    health,
+    non_voter_leads,
+)
+from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
+from recovery.model import NO_LEADER, Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from widgets.base_pane import Pane
-from widgets.brokers import BrokersPane
+from widgets.brokers import BrokerRow, BrokersPane, BrokersView
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
 from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView
-from widgets.plan import PlanPane
-from widgets.quorum import QuorumPane, QuorumPaneView
+from widgets.plan import BatchProgress, PlanPane, PlanView
+from widgets.quorum import QuorumPane, QuorumPaneRow, QuorumPaneView, QuorumRole, VoterChangePreview
 from widgets.replicas import ReplicasPane, ReplicasView
 from widgets.timeline import TimelinePane, TimelineView
+
+
+def how_to_plan(standing: ActionContext) -> str:
+    """The keys that lead to a plan, as they are bound, if they work now."""
+    choose, load = BY_NAME["choose"], BY_NAME["load"]
+    found = disabled(load, standing)
+    no_files = found is not None and found.obstacle is Obstacle.NO_FILES
+    loads = "" if no_files else f"; {load.shown} loads one from a file"
+    return f"{choose.shown} in pane {OFFLINE} chooses for the row under the cursor, or for all marked{loads}"
+
+
+def native_elections(session: Session) -> bool:
+    """Whether the cluster is known to elect the designated leader or nobody."""
+    capabilities = session.view.capabilities
+    elections = capabilities.designated_elections if isinstance(capabilities, Capabilities) else ""
+    return isinstance(elections, str) and "native" in elections
+
+
+def plan_view(session: Session, batches: Batches | None, how: str) -> PlanView:
+    """The draft and the progress of the running task; ``how`` is shown while there is no draft."""
+    draft = session.draft
+    return PlanView(
+        draft.plan,
+        draft.checks,
+        draft.edited,
+        None if draft.file is None else str(draft.file),
+        draft.digest,
+        None if batches is None or not batches.of else BatchProgress(batches.what, batches.done, batches.of),
+        draft.outcomes,
+        draft.states,
+        native_elections(session),
+        how,
+    )
+
+
+def brokers_view(session: Session) -> BrokersView:
+    """The brokers that are registered, and those that have replicas and are not."""
+    view, loads = session.view, session.rows.loads
+    if view.cluster is None or view.partitions is None:
+        return BrokersView((), known=False)
+    now = view.at if view.at is not None else session.clock()
+    brokers = {*view.brokers, *loads}
+    rows = tuple(_row(broker, view, loads.get(broker, BrokerLoad()), now) for broker in brokers)
+    return BrokersView(rows, doubt=doubt(session))
+
+
+def _row(broker: int, view: View, load: BrokerLoad, now: float) -> BrokerRow:
+    registered, contact = view.brokers.get(broker), view.contacts.get(broker)
+    dirs = (view.log_dirs or {}).get(broker)
+    problem = contact.problem if contact is not None else dirs if isinstance(dirs, Unknown) else None
+    fenced_at = view.fenced_since.get(broker)
+    answered_at = view.answered.get(broker)
+    where = "" if registered is None else f"{registered.host}:{registered.port}"
+    return BrokerRow(
+        broker,
+        where or (contact.address if contact is not None else ""),
+        None if registered is None else registered.rack,
+        None if registered is None else registered.fenced,
+        load,
+        fenced_s=None if fenced_at is None else max(0.0, now - fenced_at[0]),
+        exact=fenced_at is not None and fenced_at[1],
+        answered_s=None if answered_at is None else max(0.0, now - answered_at),
+        problem=_problem_text(problem),
+        asked=contact is not None or dirs is not None,
+        failed_dirs=None
+        if dirs is None or isinstance(dirs, Unknown)
+        else sum(1 for one in dirs if one.error),
+    )
+
+
+def _problem_text(problem: Unknown | None) -> str:
+    """Why it did not answer, without saying twice that it did not."""
+    if problem is None:
+        return ""
+    return problem.detail if problem.why is Why.NOT_ANSWERED and problem.detail else str(problem)
+
+
+_ROLES = {
+    MemberRole.LEADER: QuorumRole.LEADER,
+    MemberRole.VOTER: QuorumRole.VOTER,
+    MemberRole.CONTROLLER: QuorumRole.OBSERVER,
+    MemberRole.BROKER: QuorumRole.OBSERVER,
+}
+
+
+def quorum_view(quorum: Quorum | QuorumWithoutLeader, brokers: Collection[int]) -> QuorumPaneView:
+    """``brokers`` are the ids of the cluster's brokers: as observers they can never be voters."""
+    if isinstance(quorum, QuorumWithoutLeader):
+        return _without_leader(quorum)
+    controllers = {replica.key.id for replica in quorum.progress} - set(brokers)
+    found = health(quorum, LivenessLimits(), controllers)
+    return QuorumPaneView(
+        leader=quorum.leader.id,
+        leader_epoch=quorum.leader_epoch,
+        high_watermark=quorum.high_watermark,
+        log_end=quorum.log_end_offset if quorum.log_end_offset >= 0 else None,
+        kraft_version=quorum.kraft_version,
+        members=tuple(_members(found)),
+        verdict=non_voter_leads(quorum) or str(found.strength),
+        healthy=found.strength.spare > 0 and not quorum.led_by_non_voter,
+        changes=tuple(_changes(found)),
+        notes=tuple(_notes(found)),
+    )
+
+
+def _without_leader(lost: QuorumWithoutLeader) -> QuorumPaneView:
+    """Each known voter, whether it answers, and what must come back."""
+    members = tuple(
+        QuorumPaneRow(
+            QuorumRole.VOTER if lost.certain else QuorumRole.CONTROLLER,
+            host.key.id,
+            # Several may be known only by their addresses; id and directory distinguish the rows.
+            host.key.directory_id or (host.address if host.key.id < 0 else ""),
+            host.offset,
+            None,
+            None,
+            None,
+            host.address,
+            _answers(host),
+        )
+        for host in lost.down_first
+    )
+    notes = (f"below: {lost.hosts_title}", *(ADVICE if lost.missing else ())) if members else ()
+    return QuorumPaneView(NO_LEADER, NO_LEADER, None, None, None, members, lost.sentence, False, (), notes)
+
+
+def _answers(host: VoterHost) -> str:
+    if host.votes:
+        return "answers"
+    if host.answers:
+        return f"NEW DISK, no voter: {host.other}"
+    return f"{'NO ANSWER' if host.may_be_up else 'DOWN'}: {host.why}"
+
+
+def _members(found: QuorumHealth) -> Iterator[QuorumPaneRow]:
+    for member in found.silent_first:
+        note = "" if member.state is MemberState.CAUGHT_UP else str(member.state)
+        if member.role is MemberRole.BROKER:
+            note = f"broker; {note}" if note else "broker"
+        if member.twice:
+            note = f"{note}; listed twice" if note else "listed twice"
+        yield QuorumPaneRow(
+            _ROLES[member.role],
+            member.key.id,
+            member.key.directory_id,
+            NEVER if member.lag is None else found.quorum.log_end_offset - member.lag,
+            member.lag,
+            None if member.fetch_ms is None else member.fetch_ms / 1000,
+            None if member.lag_ms is None else member.lag_ms / 1000,
+            ", ".join(map(str, member.endpoints)),
+            note,
+        )
+
+
+def _changes(found: QuorumHealth) -> Iterator[VoterChangePreview]:
+    """Each voter's removal as judged by the rules, and the observers that could be added."""
+    for key in found.quorum.voters.keys:
+        verdict = before_removing(found.quorum, key, LivenessLimits())
+        why = "; ".join(verdict.refused or verdict.warnings) or f"then: {verdict.after}"
+        yield VoterChangePreview(f"remove voter {key.id}", verdict.allowed, why)
+    for member in found.members:
+        if member.role is not MemberRole.CONTROLLER:
+            continue
+        gone = member.state is MemberState.GHOST
+        verdict = _adding(found.quorum, member.key)
+        why = "; ".join(verdict.refused or verdict.warnings) or f"then: {verdict.after}"
+        yield VoterChangePreview(
+            f"add observer {member.key.id}",
+            not gone and verdict.allowed,
+            "it does not fetch any more" if gone and found.dynamic else why,
+        )
+
+
+def _adding(quorum: Quorum, key: ReplicaKey) -> PreflightResult:
+    """The preflight without contacting the node; the node is contacted before anything is sent."""
+    itself = VoterEndpoint(quorum.default_listener, "", 0)
+    answer = EndpointProbe(itself, NodeIdentity(quorum.cluster_id, key.id, (0, quorum.kraft_version)))
+    return before_adding(quorum, Voter(key, (itself,)), [answer], MembershipRules(), LivenessLimits())
+
+
+_STATIC = "the voters are static (kraft.version 0): upgrade the feature first"
+
+
+def _notes(found: QuorumHealth) -> Iterator[str]:
+    if not found.dynamic:
+        yield _STATIC
+    if found.strength.commits and not committing(found.quorum):
+        yield "a majority was not caught up at the last reading: press r to see whether it commits now"
+    for node in found.duplicates:
+        mine = [m for m in found.members if m.key.id == node]
+        votes = any(m.role is MemberRole.VOTER and m.state is MemberState.SILENT for m in mine)
+        which = (
+            "an old disk of it is still a voter"
+            if votes
+            else "the old one disappears from this list after a while"
+        )
+        yield f"node {node} is listed with more than one directory: {which}"
+    if not found.strength.commits:
+        yield "a majority of the voters is down: nothing can be committed, no leader elected, no broker unfenced"
+
 
 LARGEST = 5
 _NOBODY = "no partition waits for a leader"

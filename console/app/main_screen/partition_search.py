@@ -8,7 +8,7 @@ from typing import Any
 from textual.worker import Worker
 
 from console.app.main_screen.navigation import Navigation
-from console.app.main_screen.screen_calls import Ask, Begin, Handlers, Say
+from console.app.screen_calls import Ask, Begin, Handlers, Say
 from console.app.session.session import Session
 from console.operations.registry import DIRS, PANES, REPLICAS, TIMELINE
 from recovery.model import TopicPartition, Unknown

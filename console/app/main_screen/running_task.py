@@ -11,8 +11,7 @@ from textual.worker import Worker
 
 from backends.base.errors import BackendError
 from console.app.halt import Halt
-from console.app.main_screen.screen_calls import Say
-from console.app.owner import Owner
+from console.app.screen_calls import Owner, Say
 from console.app.session.draft import Draft
 from console.app.session.session import Session
 from console.errors import ConsoleError, NotDone

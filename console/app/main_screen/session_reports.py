@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from console.app.main_screen.screen_calls import Say
+from console.app.screen_calls import Say
 from console.app.session.draft import Draft
 from widgets.text import Tone
 

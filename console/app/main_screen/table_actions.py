@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
-from console.app.main_screen.screen_calls import Handlers, Say
+from console.app.screen_calls import Handlers, Say
 from recovery.model import PartitionState, TopicPartition
 from recovery.wording.quantity_text import counted
 from widgets.bars.filter_bar import FilterBar

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.answers import Outcome
-from console.app.main_screen.action_availability import NO_ALTER
+from console.app.main_screen.key_actions import NO_ALTER
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.screen_calls import Ask, Handlers, Say
-from console.app.plan import apply_plan, draft_changes
-from console.app.plan.confirmation import ConfirmedTargets, freeze, refuse_changed, refuse_unconfirmed
+from console.app.plan import confirmed_change, draft_changes
+from console.app.plan.confirmed_change import ConfirmedTargets, freeze, refuse_changed, refuse_unconfirmed
 from console.app.plan.progress import TaskProgress
-from console.app.plan.rescue_choice import rescue_options
+from console.app.screen_calls import Ask, Handlers, Say
 from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.change import Conclusion
@@ -22,19 +21,55 @@ from console.operations.elections.unfinished_orders import HalfDone
 from console.operations.registry import BY_NAME
 from console.output.resume_report import unfinished_lines
 from console.program import Program
-from console.saved_plans import save_plan
+from console.saved_plans import rescue_directory, save_plan
 from recovery.model import Unknown
 from recovery.plan.plan_review import candidate_harm, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import RowState
 from recovery.wording.quantity_text import counted
-from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
+from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
 from widgets.plan.plan_text import ACKS_REFUSED
 from widgets.text import Tone
 
 if TYPE_CHECKING:
     from console.operations.elections.apply_plan import Applied, ApplyPlan
+    from console.operations.rescue.rescue_read import RescueRequest
+
+
+class RescueOption(NamedTuple):
+    """``request`` is None where nothing is read."""
+
+    option: ConfirmOption
+    request: RescueRequest | None
+
+
+def rescue_options(plan: Plan) -> tuple[RescueOption, ...]:
+    """The choices for a plan; empty where no election of it can lose anything. Raises InputError."""
+    if all(row.loss.none for row in plan.rows):
+        return ()
+    from console.operations.rescue.rescue_read import RescueRequest  # noqa: PLC0415  # not for the first frame
+
+    directory = rescue_directory(plan)
+    where = f"…/{directory.parent.name}/{directory.name}"
+    return (
+        RescueOption(
+            ConfirmOption("rescue first", f"Rescue first: what is cut off is read into {where}."),
+            RescueRequest(directory),
+        ),
+        RescueOption(
+            ConfirmOption("no rescue", "NO rescue: what is cut off is gone for good.", Tone.BAD), None
+        ),
+        RescueOption(
+            ConfirmOption(
+                "rescue, and elect also what could not be read",
+                f"Rescue first, into {where}; elect also what could not be read as a whole.",
+                Tone.WARN,
+            ),
+            RescueRequest(directory, elect_anyway=True),
+        ),
+    )
+
 
 WORST = 5
 
@@ -143,12 +178,14 @@ class Applier:
     async def _send(self, frozen: ConfirmedTargets, whole: ConfirmedTargets, change: ApplyPlan) -> Applied:
         session, program = self._session, self._program
         with self._tasks.sending() as halt:
-            operator = apply_plan.Confirmed(self._progress.begin("electing"), self._unrecorded.append)
+            operator = confirmed_change.Confirmed(self._progress.begin("electing"), self._unrecorded.append)
 
             async def send(restore: bool) -> Applied:
                 who = operator._replace(restore=restore)
                 return await session.change(
-                    lambda access: apply_plan.apply(access, program, frozen, change, operator=who, stop=halt),
+                    lambda access: confirmed_change.apply(
+                        access, program, frozen, change, operator=who, stop=halt
+                    ),
                     halt,
                 )
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.screen_calls import Ask, Handlers, Say
-from console.app.plan.apply_plan import Confirmed
-from console.app.plan.change_sender import ChangeSender, Sent
+from console.app.plan.confirmed_change import ChangeSender, Confirmed, Sent
 from console.app.plan.progress import TaskProgress
+from console.app.screen_calls import Ask, Handlers, Say
 from console.app.session.session import Session
 from recovery.wording.quantity_text import counted, human_bytes, ids
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.answers import Outcome
 from console.app.session.draft import Draft, DraftRescue
-from console.operations.elections.apply_plan import Applied
 from console.operations.elections.election_batches import Elected, Result, row_failure
-from console.operations.rescue.rescue_read import Rescued
 from recovery.model import TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.judgement import Judgement, RowDecision
@@ -21,6 +19,10 @@ from recovery.plan.write import digest
 from recovery.rescue_branches import BranchPart
 from recovery.strategy import Strategy
 from widgets.plan import RowOutcome
+
+if TYPE_CHECKING:
+    from console.operations.elections.apply_plan import Applied
+    from console.operations.rescue.rescue_read import Rescued
 
 V = TypeVar("V")
 _CAREFUL = list(Strategy)

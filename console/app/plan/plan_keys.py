@@ -7,13 +7,13 @@ from typing import Any
 
 from console.app.main_screen.navigation import Navigation
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.plan.applier import Applier
 from console.app.plan.broker_healer import BrokerHealer
-from console.app.plan.change_sender import ChangeSender
+from console.app.plan.confirmed_change import ChangeSender
 from console.app.plan.planner import Planner
 from console.app.plan.progress import TaskProgress
 from console.app.plan.record_restorer import RecordRestorer
+from console.app.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.session.session import Session
 from console.program import Program
 from widgets.table import RowTable

@@ -10,14 +10,14 @@ from typing import Any
 
 from console.app.main_screen.copy_and_export import given_path
 from console.app.main_screen.navigation import Navigation
+from console.app.main_screen.pane_views import native_elections
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.screen_calls import Ask, Handlers, OpenScreen, Say
-from console.app.plan import apply_plan, draft_changes, journal, leader_choice
+from console.app.plan import confirmed_change, draft_changes, journal, leader_choice
 from console.app.plan.leader_choice import StrategyOutcome
 from console.app.plan.progress import TaskProgress
 from console.app.plan.sources import load
-from console.app.plan.view import native_elections
+from console.app.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.session.session import Session
 from console.app.session.view import Choosing
 from console.errors import NotDone
@@ -294,7 +294,7 @@ class Planner:
         session, plan = self._session, self._session.draft.plan
         assert plan is not None
         progress = self._progress.begin("verifying")
-        states = await session.run(lambda b: apply_plan.verified(b, plan, progress))
+        states = await session.run(lambda b: confirmed_change.verified(b, plan, progress))
         aftermath = await session.run(lambda b: read_aftermath(b, plan, AFTERMATH_SECONDS))
         self._tasks.plan_is(draft_changes.verified(session.draft, states))
         good, complete = sum(s.good for s in states), sum(s.complete for s in states)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from console.app.main_screen.copy_and_export import given_path
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.screen_calls import Ask, Handlers, Say
-from console.app.plan.change_sender import ChangeSender, Sent
+from console.app.plan.confirmed_change import ChangeSender, Sent
 from console.app.plan.progress import TaskProgress
+from console.app.screen_calls import Ask, Handlers, Say
 from console.app.session.session import Session
 from console.saved_plans import newest_rescue
 from recovery.wording.quantity_text import counted

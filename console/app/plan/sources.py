@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from console.app.main_screen.copy_and_export import given_path
-from console.app.session.daemon_call import daemon_call
 from console.errors import InputError
 from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.plan_files import read_regular
 from console.provenance import made_by
 from recovery.plan.values import BarePlan, Plan
+
+T = TypeVar("T")
+
+
+async def daemon_call(call: Callable[[], T]) -> T:
+    """What ``call`` returns. Raises what it raises. A cancel ends only the wait."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result = call()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    future.set_running_or_notify_cancel()
+    threading.Thread(target=run, name="daemon-call", daemon=True).start()
+    return await asyncio.wrap_future(future)
 
 
 async def load(text: str, cluster_id: str) -> tuple[Plan | BarePlan, Path | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.app.main_screen.quorum_view import quorum_view
+from console.app.main_screen.pane_views import quorum_view
 from recovery.membership.quorum import Quorum
 from tests.unit.membership.quorums import key, progress, quorum
 from widgets.quorum import VoterChangePreview

@@ -1,4 +1,4 @@
-"""The functions that the parts of the main screen get instead of the screen."""
+"""The functions of the app and of the main screen that the parts of the main screen get instead of these."""
 
 from __future__ import annotations
 
@@ -7,7 +7,25 @@ from typing import Any, Protocol, TypeVar
 
 from textual.screen import Screen
 
+from console.program import Program
 from widgets.text import Tone
+
+
+class Owner(Protocol):
+    """``take_warnings`` returns the warnings from opening the cluster, once."""
+
+    program: Program
+
+    def take_warnings(self) -> list[str]: ...
+
+    def is_leaving(self) -> bool: ...
+
+    def report(self, error: BaseException) -> str: ...
+
+    def pick(self) -> None: ...
+
+    def leave(self, status: int = 0) -> None: ...
+
 
 T = TypeVar("T")
 
