@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from textual import events
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -15,9 +15,24 @@ from textual.widget import Widget
 
 from recovery.wording.quantity_text import printable
 from widgets.lifecycle import screen_is_open
-from widgets.navigation_keys import navigation_bindings
 from widgets.text import Content, Line, Piece, Tone, fold, width_of
 from widgets.theme import Styles, tone_styles
+
+_KEYS = (
+    ("up,k", "One up"),
+    ("down,j", "One down"),
+    ("pageup", "Page up"),
+    ("pagedown", "Page down"),
+    ("home,g", "The first"),
+    ("end,G", "The last"),
+)
+
+
+def navigation_bindings(*actions: str) -> list[BindingType]:
+    """Bindings for the actions that go up, down, a page up, a page down, to the first and to the last."""
+    return [
+        Binding(key, action, what, show=False) for (key, what), action in zip(_KEYS, actions, strict=True)
+    ]
 
 
 def strip_of(line: Line, styles: Styles, width: int) -> Strip:

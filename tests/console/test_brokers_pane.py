@@ -10,7 +10,7 @@ from recovery.metadata_log.records import BrokerRegistrationChangeRecord
 from recovery.model import PartitionState
 from tests.console.faults import happens
 from tests.console.robot import console
-from widgets.brokers import BrokerHealth, BrokerRow, BrokersView
+from widgets.brokers_pane import BrokerHealth, BrokerRow, BrokersView
 
 
 def state(

@@ -15,7 +15,7 @@ from console.simulator_backend import scenario
 from console.target import Target
 from recovery.metadata_log.partition_states import EventKind
 from tests.console.robot import Robot, console
-from widgets.timeline import TimelinePane, TimelineRow
+from widgets.timeline_pane import TimelinePane, TimelineRow
 
 STORY = "last-replica-standing"
 

@@ -14,8 +14,12 @@ from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
 from widgets.base_pane import TablePane
 from widgets.partitions.partition_columns import GROUPINGS, columns, suggested, why
-from widgets.partitions.partition_counts import PartitionHealthCounts, count_partitions
-from widgets.partitions.partition_row import PartitionHealth, PartitionRow
+from widgets.partitions.partition_row import (
+    PartitionHealth,
+    PartitionHealthCounts,
+    PartitionRow,
+    count_partitions,
+)
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.unknown_min_isr import unknown_min_isr_lines

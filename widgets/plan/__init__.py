@@ -1,7 +1,6 @@
 """Pane 6: the plan."""
 
-from widgets.plan.candidate_choices import in_plan
-from widgets.plan.candidate_picker import CandidatePicker
+from widgets.plan.candidate_picker import CandidatePicker, in_plan
 from widgets.plan.plan_pane import PlanPane
 from widgets.plan.plan_view import BatchProgress, PlanView, RowOutcome
 

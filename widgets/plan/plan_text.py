@@ -17,7 +17,7 @@ from recovery.wording.group_text import (
     internal_loss_lines,
 )
 from recovery.wording.quantity_text import counted
-from widgets.plan.candidate_choices import choice_lines, choices, in_plan
+from widgets.plan.candidate_picker import choice_lines, choices, in_plan
 from widgets.plan.plan_columns import PlannedRow, note, status
 from widgets.plan.plan_view import PlanView
 from widgets.text import Line, Piece, Tone, fold, line

@@ -11,16 +11,15 @@ from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.worker import Worker
 
-from widgets.navigation_keys import navigation_bindings
 from widgets.table import table_messages
 from widgets.table.row_arrangement import Arrangement, TableQuery, arrange, keys_in_slices
 from widgets.table.row_filter import RowFilter
-from widgets.table.scroll_position import top_after
 from widgets.table.sliced_jobs import Job, SlicedJobs
 from widgets.table.table_column import Grouping, Row, TableColumn, text_of_all
 from widgets.table.table_export import Export, exported
 from widgets.table.table_state import RowCounts, TableState, rearranged
-from widgets.table.table_surface import TableSurface
+from widgets.table.table_surface import TableSurface, top_after
+from widgets.text_lines import navigation_bindings
 
 
 class RowTable(TableSurface[Row], can_focus=True):

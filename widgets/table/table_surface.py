@@ -12,7 +12,6 @@ from textual.strip import Strip
 
 from widgets.table.row_arrangement import Arrangement, TableQuery
 from widgets.table.row_filter import RowFilter
-from widgets.table.scroll_position import top_showing
 from widgets.table.table_column import Row, TableColumn
 from widgets.table.table_painter import TablePainter
 from widgets.table.table_state import TableState
@@ -20,6 +19,25 @@ from widgets.text import Line, Piece, Tone
 from widgets.text_lines import strip_of
 from widgets.theme import cursor as cursor_style
 from widgets.theme import tone_styles
+
+
+def top_showing(number: int, top: int, body: int) -> int:
+    """The topmost line, moved from ``top`` only as far as line ``number`` needs to be visible."""
+    return min(max(top, number - body + 1), number)
+
+
+def top_after(before: TableState[Row], now: TableState[Row], top: int, body: int) -> int:
+    """The topmost line after a new arrangement, given the topmost line before it.
+
+    A visible cursor keeps its line on the screen. If the cursor was scrolled out of sight, new rows keep the
+    topmost line, and a new order of the same rows shows the cursor.
+    """
+    at = before.cursor.number
+    if top <= at < top + body:
+        return top_showing(now.cursor.number, max(now.cursor.number - (at - top), 0), body)
+    if before.arrangement.lines and before.arrangement.rows is not now.arrangement.rows:
+        return before.line_in(top, now.arrangement)
+    return top_showing(now.cursor.number, top, body)
 
 
 class TableSurface(ScrollView, Generic[Row]):

@@ -18,7 +18,7 @@ from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
 from recovery.wording.quantity_text import counted
-from widgets.log_dirs import LogDirDetail, PartitionOutcome
+from widgets.log_dirs_pane import LogDirDetail, PartitionOutcome
 from widgets.text import Tone
 
 _NOTE = "predicted by the controller's rules from the current state, if nothing else fails"

@@ -46,13 +46,13 @@ from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeade
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import NO_LEADER, Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from widgets.base_pane import Pane
-from widgets.brokers import BrokerRow, BrokersPane, BrokersView
-from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
-from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView
+from widgets.brokers_pane import BrokerRow, BrokersPane, BrokersView
+from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
+from widgets.log_dirs_pane import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView
 from widgets.plan import BatchProgress, PlanPane, PlanView
-from widgets.quorum import QuorumPane, QuorumPaneRow, QuorumPaneView, QuorumRole, VoterChangePreview
-from widgets.replicas import ReplicasPane, ReplicasView
-from widgets.timeline import TimelinePane, TimelineView
+from widgets.quorum_pane import QuorumPane, QuorumPaneRow, QuorumPaneView, QuorumRole, VoterChangePreview
+from widgets.replicas_pane import ReplicasPane, ReplicasView
+from widgets.timeline_pane import TimelinePane, TimelineView
 
 
 def how_to_plan(standing: ActionContext) -> str:

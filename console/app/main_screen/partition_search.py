@@ -15,7 +15,7 @@ from recovery.model import TopicPartition, Unknown
 from widgets.dialogs.partition_finder import PartitionFinder
 from widgets.table import RowTable
 from widgets.text import Tone
-from widgets.timeline.timeline_view import TimelineRow
+from widgets.timeline_pane import TimelineRow
 
 BOOKMARKS = 9
 

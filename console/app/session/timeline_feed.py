@@ -22,7 +22,7 @@ from console.operations.history.timeline import VIRTUAL, gaps
 from console.output.survey.copied_log_report import copy_damage, copy_end
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
-from widgets.timeline.timeline_view import TimelineRow, TimelineView, timeline_row
+from widgets.timeline_pane import TimelineRow, TimelineView, timeline_row
 
 Start = Callable[[Coroutine[Any, Any, None]], Worker[None]]
 

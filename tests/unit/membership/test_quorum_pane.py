@@ -7,7 +7,7 @@ from dataclasses import replace
 from console.app.main_screen.pane_views import quorum_view
 from recovery.membership.quorum import Quorum
 from tests.unit.membership.quorums import key, progress, quorum
-from widgets.quorum import VoterChangePreview
+from widgets.quorum_pane import VoterChangePreview
 
 
 def change(of: Quorum, name: str) -> VoterChangePreview:

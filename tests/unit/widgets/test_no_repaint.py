@@ -16,12 +16,12 @@ from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness
 from tests.unit.widgets.test_panes import DIRS, MEMBERS, rows
 from widgets.bars.title_bar import RefreshState, Title, TitleBar
-from widgets.eligible import EligiblePane, EligibleRow, EligibleView
-from widgets.log_dirs import LogDirsPane, LogDirsView
+from widgets.eligible_pane import EligiblePane, EligibleRow, EligibleView
+from widgets.log_dirs_pane import LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane
 from widgets.plan import PlanPane, PlanView
-from widgets.quorum import QuorumPane, QuorumPaneView
-from widgets.replicas import ReplicasPane, ReplicasView
+from widgets.quorum_pane import QuorumPane, QuorumPaneView
+from widgets.replicas_pane import ReplicasPane, ReplicasView
 from widgets.table import RowTable
 from widgets.text_lines import Lines
 

@@ -19,11 +19,11 @@ from recovery.strategy import Strategy
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
-from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView, PartitionOutcome
+from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView
+from widgets.log_dirs_pane import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView, PartitionOutcome
 from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row
-from widgets.quorum import QuorumPane, QuorumPaneRow, QuorumPaneView, QuorumRole, VoterChangePreview
-from widgets.replicas import ReplicasPane, ReplicasView
+from widgets.quorum_pane import QuorumPane, QuorumPaneRow, QuorumPaneView, QuorumRole, VoterChangePreview
+from widgets.replicas_pane import ReplicasPane, ReplicasView
 
 NOW = 1_772_334_000.0
 PAYMENTS, ORDERS = TopicPartition("payments", 0), TopicPartition("orders", 7)

@@ -8,7 +8,7 @@ from recovery.model import ReplicaLog, Survey
 from recovery.offset_axis import make_axis
 from recovery.ranking import Ranking
 from tests.unit.widgets import examples
-from widgets.replicas.log_diagram import LABEL, epoch_style, picture
+from widgets.log_diagram import LABEL, epoch_style, picture
 from widgets.text import plain, width_of
 
 

@@ -17,7 +17,7 @@ from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
 from widgets.plan import BatchProgress, CandidatePicker, PlanPane, PlanView, RowOutcome
-from widgets.plan.candidate_choices import choices
+from widgets.plan.candidate_picker import choices
 from widgets.plan.plan_columns import COLUMNS, PlannedRow
 from widgets.text import Tone
 

@@ -6,8 +6,8 @@ import pytest
 
 from recovery.model import Unknown, Why
 from tests.unit.widgets.harness import Harness, text_of
-from widgets.eligible import EligiblePane, EligibleView
-from widgets.log_dirs import LogDirsPane, LogDirsView
+from widgets.eligible_pane import EligiblePane, EligibleView
+from widgets.log_dirs_pane import LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane, PartitionsView
 
 

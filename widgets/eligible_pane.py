@@ -1,19 +1,111 @@
-"""Pane 3 in plain words."""
+"""Pane 3: ELR and LastKnownELR, and what the controller waits for."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Any, NamedTuple
 
-from recovery.model import Unknown
-from recovery.wording.advice_text import do_not_start
+from recovery.advice import Advice
+from recovery.controller.prediction import (
+    LeaderWait,
+    PartitionView,
+    if_back,
+    under_strategies,
+    view_of,
+    waiting_for,
+)
+from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
+from recovery.model import Survey, Unknown
+from recovery.strategy import clean_electors
+from recovery.wording.advice_text import do_not_start, not_to_start_first
 from recovery.wording.quantity_text import both, either, ids, printable
 from recovery.wording.replica_text import elr_text
-from widgets.eligible.eligible_row import DiskWord, EligibleRow
+from widgets.base_pane import TablePane
+from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.unknown_min_isr import unknown_min_isr_lines
+
+
+class DiskWord(StrEnum):
+    """What is known about the disk of a broker that is down."""
+
+    HOLDS_LOG = "answers, and its log is there"
+    EMPTY = "answers, and its log is EMPTY"
+    FAILED_DIR = "its log dir has FAILED"
+    NOT_KNOWN = "does not answer: whether its disk is still there is not known"
+
+    @property
+    def short(self) -> str:
+        """In two or three words."""
+        return {
+            DiskWord.HOLDS_LOG: "its log is there",
+            DiskWord.EMPTY: "its log is EMPTY",
+            DiskWord.FAILED_DIR: "log dir FAILED",
+            DiskWord.NOT_KNOWN: "disk not known",
+        }[self]
+
+
+class EligibleRow(NamedTuple):
+    """One partition; ``rules`` are its controller's, ``disks`` what is known of each broker's disk. ``advice`` is
+    what to do first, None where it was not judged.
+    """
+
+    survey: Survey
+    rules: ControllerRules
+    disks: Mapping[int, DiskWord]
+    advice: Advice | None = None
+
+    @property
+    def not_first(self) -> tuple[int, ...]:
+        """The brokers whose return before the first step may lose acknowledged records."""
+        return () if self.advice is None else tuple(one.broker for one in not_to_start_first(self.advice))
+
+    @property
+    def view(self) -> PartitionView | Unknown:
+        return view_of(self.survey, self.rules)
+
+    @property
+    def waiting(self) -> LeaderWait | Unknown:
+        """What the controller waits for."""
+        view = self.view
+        return view if isinstance(view, Unknown) else waiting_for(view)
+
+    @property
+    def clean(self) -> tuple[int, ...]:
+        """The brokers whose return ends it without an unclean election, those left out whose disks failed."""
+        return tuple(broker for broker in self._electors if self.disk(broker) is not DiskWord.FAILED_DIR)
+
+    @property
+    def failed(self) -> tuple[int, ...]:
+        """The brokers of ISR and ELR whose disks failed: they return without the log that they had."""
+        return tuple(broker for broker in self._electors if self.disk(broker) is DiskWord.FAILED_DIR)
+
+    @property
+    def _electors(self) -> tuple[int, ...]:
+        return clean_electors(self.survey) if self.survey.state.offline else ()
+
+    def disk(self, broker: int) -> DiskWord:
+        return self.disks.get(broker, DiskWord.NOT_KNOWN)
+
+    def with_empty_disk(self, broker: int) -> bool | Unknown:
+        """Whether the controller would elect ``broker`` if it came back with an empty disk.
+
+        An empty disk tells of no clean shutdown (KIP-966, "Unclean shutdown"): with the ELR on, the broker leaves
+        ISR and ELR first. Without the ELR nothing is noticed.
+        """
+        view = self.view
+        if isinstance(view, Unknown):
+            return view
+        return if_back(view, [broker], unclean=frozenset([broker])).partition.leader == broker
+
+    def strategies(self) -> Mapping[UncleanRecoveryStrategy, LeaderWait]:
+        """What the controller would wait for under None, Balanced and Aggressive; {} where that is not known."""
+        view = self.view
+        return {} if isinstance(view, Unknown) else under_strategies(view)
+
 
 SHOWN = 3
 _WORST_FIRST = (DiskWord.EMPTY, DiskWord.FAILED_DIR, DiskWord.NOT_KNOWN, DiskWord.HOLDS_LOG)
@@ -193,3 +285,94 @@ def _empty_disk(row: EligibleRow, broker: int) -> tuple[Piece, ...]:
         return (pieces, Piece(f"{text}: look at its log dirs before it is started.", Tone.BAD))
     text = "Coming back with an empty disk, it is noticed by the controller and not elected"
     return (pieces, Piece(f"{text}: the partition stays offline.", Tone.INFO))
+
+
+@dataclass(frozen=True, slots=True)
+class EligibleView:
+    """The partitions in the order to show them. ``known`` False: their logs have not been read yet, so an empty
+    list is not good news. ``doubt`` says why it may not be so now, "" where it is.
+    """
+
+    rows: Sequence[EligibleRow]
+    known: bool = True
+    doubt: str = ""
+
+
+def _ends(row: EligibleRow) -> str:
+    if not row.survey.state.offline:
+        return "online"
+    return either(row.clean) if row.clean else "nobody"
+
+
+def _ends_tone(row: EligibleRow) -> Tone:
+    if not row.survey.state.offline:
+        return Tone.GOOD
+    return Tone.STRONG if row.clean else Tone.WARN
+
+
+def _waits(row: EligibleRow) -> str:
+    waiting = row.waiting
+    return printable(str(waiting)) if isinstance(waiting, Unknown) else waiting.sentence
+
+
+COLUMNS: tuple[TableColumn[EligibleRow], ...] = (
+    TableColumn(
+        "partition",
+        "PARTITION",
+        lambda r: str(r.survey.tp),
+        sort=lambda r: r.survey.tp,
+        tone=Tone.STRONG,
+        flex=True,
+    ),
+    TableColumn("ends", "ELECTED ON RETURN", _ends, tone=_ends_tone),
+    TableColumn("isr", "ISR", lambda r: ids(r.survey.state.isr)),
+    TableColumn("elr", "ELR", lambda r: elr_text(r.survey.state.elr)),
+    TableColumn("lastKnownElr", "LASTKNOWNELR", lambda r: elr_text(r.survey.state.last_known_elr)),
+    TableColumn("minIsr", "MIN ISR", lambda r: printable(str(r.survey.min_isr)), priority=3),
+    TableColumn("waits", "THE CONTROLLER", _waits, priority=5, flex=True, width=34),
+)
+GROUPINGS: tuple[Grouping[EligibleRow], ...] = (
+    Grouping("topic", "by topic", lambda r: (r.survey.state.topic,)),
+    Grouping("broker", "by whose return ends it", lambda r: (_ends(r),)),
+)
+
+
+class EligiblePane(TablePane):
+    """ISR, ELR, LastKnownELR, and what the controller is waiting for. The table's keys are topic-partitions."""
+
+    DEFAULT_CSS = """
+    EligiblePane > .details { max-height: 70%; }
+    """
+
+    NAME = "eligible"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view = EligibleView((), known=False)
+        self._returns = returns(())
+
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
+            COLUMNS,
+            lambda row: row.survey.tp,
+            groupings=GROUPINGS,
+            noun="partition",
+            empty="no partition waits for a leader",
+        )
+
+    def update(self, view: EligibleView) -> None:
+        """Shows a new picture; the cursor stays on its partition."""
+        if view.rows != self._view.rows:
+            self._returns = returns(view.rows)
+        self._view = view
+        self.table.update(view.rows)
+        self.show_lines()
+
+    def summary_lines(self, width: int) -> list[Line]:
+        if not self._view.known:
+            return fold(line(Piece("  who waits for a leader is not known yet", Tone.WARN)), width, "  ")
+        return summary(self._returns, width, self._view.doubt)
+
+    def detail_lines(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        return details(row, width) if isinstance(row, EligibleRow) else []

@@ -1,16 +1,84 @@
-"""Pane 7: what happened in the cluster, the newest last."""
+"""Pane 7: the timeline."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.partition_states import EventKind
-from recovery.metadata_log.timeline_text import time_text
-from recovery.wording.quantity_text import counted, simulated_time
+from recovery.metadata_log.timeline import ClusterEvent
+from recovery.metadata_log.timeline_text import event_text, time_text
+from recovery.wording.quantity_text import counted, printable, simulated_time
 from widgets.base_pane import TablePane
 from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
-from widgets.timeline.timeline_view import TimelineRow, TimelineView
+
+NAMED = 50
+"""How many partitions of an event are named in the details and found by the filter."""
+
+
+class TimelineRow(NamedTuple):
+    """One event. ``offset`` in the metadata log and ``kind`` name it. ``partitions`` are the first of ``moved``.
+
+    ``new``: it came after the timeline was last shown. ``own``: so many of the moved partitions were changed by
+    a request in the journal of this host.
+    """
+
+    offset: int
+    time_ms: int
+    kind: EventKind
+    text: str
+    topics: tuple[str, ...]
+    brokers: tuple[int, ...]
+    partitions: tuple[str, ...]
+    moved: int
+    own: int
+    new: bool
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.offset, self.kind.value
+
+
+def timeline_row(event: ClusterEvent, history: MetadataHistory, *, own: int, new: bool) -> TimelineRow:
+    moves = event.moves
+    return TimelineRow(
+        event.offset,
+        event.time_ms,
+        event.kind,
+        printable(event_text(event, history)),
+        _first(event.topics),
+        tuple(sorted(event.brokers)),
+        tuple(str(move.tp) for move in moves[:NAMED]),
+        len(moves),
+        own,
+        new,
+    )
+
+
+def _first(topics: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(topics)[:NAMED])
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineView:
+    """``rows`` newest last; ``older`` events before them are not shown. ``source`` says where the log was read,
+    "" before that. ``reading`` is (offset, end of the log) while much is read, ``events_up_to`` the offset up to
+    which events were made from it. ``problem`` says why nothing more can be read, ``needs`` what would change that.
+    ``notes`` say what the log does not show, one line each.
+    """
+
+    rows: Sequence[TimelineRow] = ()
+    older: int = 0
+    source: str = ""
+    reading: tuple[int, int] | None = None
+    events_up_to: int | None = None
+    problem: str = ""
+    needs: str = ""
+    notes: tuple[str, ...] = ()
+
 
 _TONES = {
     EventKind.OFFLINE: Tone.BAD,
