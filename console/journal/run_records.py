@@ -77,7 +77,8 @@ class RunRecord:
 def read_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
     """Every run recorded for the cluster in the state directory, oldest first.
 
-    Raises JournalError, and InputError if the named state directory is missing or not safe.
+    Raises JournalError, also if its directory cannot be read, and InputError if the named state directory is
+    missing or not safe.
     """
     return tuple(read_run(path) for path in _run_files(cluster_id, root))
 
@@ -85,7 +86,14 @@ def read_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...
 def _run_files(cluster_id: str, root: Path | None) -> list[Path]:
     if root is None:
         records_access()  # a directory that is missing must not read as "nothing was sent"
-    return sorted(cluster_directory(cluster_id, root).glob("*.jsonl"))
+    directory = cluster_directory(cluster_id, root)
+    try:
+        paths = sorted(directory.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise JournalError(f"{directory}: cannot be read: {error.strerror}") from None
+    return [path for path in paths if path.suffix == ".jsonl"]
 
 
 SETTLED = "settled"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from console.cli.base.run import Run
+from console.errors import InputError
+from console.journal.state_access import records_access
 from console.paths import cluster_name, records_dir
 
 
@@ -14,7 +16,15 @@ def remind(run: Run, cluster_id: str) -> bool:
 
     A run that is still going on is named; nothing can be finished while it has the lock.
     """
-    if not any((records_dir() / cluster_name(cluster_id)).glob("*.jsonl")):
+    try:
+        records_access()
+        paths = tuple((records_dir() / cluster_name(cluster_id)).iterdir())
+    except FileNotFoundError:
+        return False
+    except (InputError, OSError) as error:
+        run.screen.say(f"whether an earlier run left something unfinished is not known: {error}")
+        return False
+    if not any(path.suffix == ".jsonl" for path in paths):
         return False
     # Most hosts never changed this cluster: for them no journal is read, which saves time.
     from console.journal.journal import running  # noqa: PLC0415

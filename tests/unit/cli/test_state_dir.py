@@ -154,8 +154,22 @@ def test_a_directory_that_is_missing_stops_no_look_at_the_cluster_and_is_no_empt
 ) -> None:
     missing = ("--state-dir", str(tmp_path / "not-mounted"))
     backend = cluster_of(1)
-    assert call.on(backend)("ktriage", "replicas", *ANY, *missing).status == 0
+    for name in ("replicas", "status"):
+        looked = call.on(backend)("ktriage", name, *ANY, *missing)
+        assert looked.status in (0, 1) and looked.out
+        assert "whether an earlier run left something unfinished is not known" in looked.err
+        assert "not-mounted" in looked.err
     for command in (("journal", "--cluster-id", CLUSTER_ID), ("journal",), ("resume", *ANY)):
         ended = call("ktriage", *command, *missing)
         assert ended.status == 2, str(ended)
         assert "not-mounted" in ended.err
+
+
+def test_a_journal_that_cannot_be_read_is_no_empty_one(call: Caller, shared: Path) -> None:
+    """A file stands in for a directory that this user may not read: root may read all."""
+    (shared / CLUSTER_ID).write_text("")
+    where = ("--state-dir", str(shared))
+    looked = call.on(cluster_of(1))("ktriage", "status", *ANY, *where)
+    assert "whether an earlier run left something unfinished is not known" in looked.err
+    ended = call("ktriage", "journal", "--cluster-id", CLUSTER_ID, *where)
+    assert ended.status == 1 and f"{shared / CLUSTER_ID}: cannot be read" in ended.err
