@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from backends.simulator.config import Config
@@ -12,22 +12,10 @@ from backends.simulator.history import History
 from backends.simulator.idempotent_producers import IdempotentProducers
 from backends.simulator.loop import Loop
 from backends.simulator.network import Network
-from backends.simulator.permissions import any_topic
+from backends.simulator.permissions import DeniedPermissions
 from backends.simulator.quorum.quorum_log import QuorumLog
 from backends.simulator.record_batches import RecordContents, RecordTimes
 from backends.simulator.transaction_logs import TransactionLogs
-
-
-class DeniedPermissions:
-    """What the operator may not do at present, such as "READ topic payments" or "READ topic *"."""
-
-    def __init__(self, permissions: Iterable[str] = ()) -> None:
-        self.permissions = frozenset(permissions)
-
-    def __contains__(self, permission: object) -> bool:
-        if not self.permissions:
-            return False
-        return permission in self.permissions or any_topic(str(permission)) in self.permissions
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 OF_TOPICS = ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
 OF_CLUSTER = (
     "CREATE",
@@ -30,3 +32,15 @@ def any_topic(permission: str) -> str | None:
     """The same permission on every topic; None if it is not about a topic."""
     operation, _, resource = permission.partition(" ")
     return f"{operation} topic *" if resource.startswith("topic ") else None
+
+
+class DeniedPermissions:
+    """What the operator may not do at present, such as "READ topic payments" or "READ topic *"."""
+
+    def __init__(self, permissions: Iterable[str] = ()) -> None:
+        self.permissions = frozenset(permissions)
+
+    def __contains__(self, permission: object) -> bool:
+        if not self.permissions:
+            return False
+        return permission in self.permissions or any_topic(str(permission)) in self.permissions

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from io import BytesIO
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.simulator.loop import MILLISECOND
 from recovery.model import EpochSpan, TopicPartition
@@ -83,30 +83,35 @@ class GeneratedBatch(NamedTuple):
     records: tuple[tuple[bytes | None, bytes | None], ...] = ()
 
 
-class _StoredBatches(NamedTuple):
+class _OfSpans(NamedTuple):
+    """Of one partition and epoch, for spans that ascend: starts, ends, and something about each span."""
+
     starts: list[int]
     ends: list[int]
-    batches: list[bytes | GeneratedBatch]
+    values: list[Any]
+
+    def append(self, span: EpochSpan, value: object) -> None:
+        self.starts.append(span.start)
+        self.ends.append(span.end)
+        self.values.append(value)
 
 
 class RecordContents:
     """The stored batches of clients, for all logs together."""
 
     def __init__(self) -> None:
-        self._stored: dict[tuple[TopicPartition, int], _StoredBatches] = {}
+        self._stored: dict[tuple[TopicPartition, int], _OfSpans] = {}
 
     def add(self, tp: TopicPartition, span: EpochSpan, batch: ProducedBatch | GeneratedBatch) -> None:
         """A leader has appended ``batch`` as ``span``."""
-        stored = self._stored.setdefault((tp, span.epoch), _StoredBatches([], [], []))
-        stored.starts.append(span.start)
-        stored.ends.append(span.end)
+        stored = self._stored.setdefault((tp, span.epoch), _OfSpans([], [], []))
         if isinstance(batch, GeneratedBatch):
-            stored.batches.append(batch)
+            stored.append(span, batch)
             return
         data = bytearray(batch.data)
         _BASE.pack_into(data, 0, span.start)
         _EPOCH.pack_into(data, _EPOCH_AT, span.epoch)
-        stored.batches.append(bytes(data))
+        stored.append(span, bytes(data))
 
     def forget(self, topic: str) -> None:
         """The topic was deleted."""
@@ -115,7 +120,7 @@ class RecordContents:
 
     def read(self, tp: TopicPartition, span: EpochSpan, time_of: Callable[[int], int]) -> Iterator[bytes]:
         """The batches of exactly ``span``. ``time_of`` returns the timestamp in ms of a generated record."""
-        stored = self._stored.get((tp, span.epoch), _StoredBatches([], [], []))
+        stored = self._stored.get((tp, span.epoch), _OfSpans([], [], []))
         offset = span.start
         at = max(bisect_right(stored.starts, offset) - 1, 0)
         while offset < span.end:
@@ -124,7 +129,7 @@ class RecordContents:
             if at < len(stored.starts) and stored.starts[at] <= offset:
                 end = min(stored.ends[at], span.end)
                 whole = stored.starts[at] == offset and stored.ends[at] == end
-                data, part = stored.batches[at], EpochSpan(span.epoch, offset, end)
+                data, part = stored.values[at], EpochSpan(span.epoch, offset, end)
                 if isinstance(data, GeneratedBatch):
                     yield _generated(data, offset - stored.starts[at], part, time_of(offset))
                 else:
@@ -196,26 +201,15 @@ def _written(
     return buffer.getvalue()
 
 
-class _Batches(NamedTuple):
-    """The batches of one partition and epoch: starts, ends, and times in ms."""
-
-    starts: list[int]
-    ends: list[int]
-    times: list[int]
-
-
 class RecordTimes:
     """Leaders add to it as they append. Records from before the run have time 0."""
 
     def __init__(self) -> None:
-        self._batches: dict[tuple[TopicPartition, int], _Batches] = {}
+        self._batches: dict[tuple[TopicPartition, int], _OfSpans] = {}
 
     def written(self, tp: TopicPartition, span: EpochSpan, now: int) -> None:
         """A leader appended a batch; ``now`` in virtual µs."""
-        batches = self._batches.setdefault((tp, span.epoch), _Batches([], [], []))
-        batches.starts.append(span.start)
-        batches.ends.append(span.end)
-        batches.times.append(now // MILLISECOND)
+        self._batches.setdefault((tp, span.epoch), _OfSpans([], [], [])).append(span, now // MILLISECOND)
 
     def of(self, tp: TopicPartition, epoch: int, offset: int) -> tuple[int, int]:
         """(First, newest) timestamp in ms of the batch that holds the record."""
@@ -225,4 +219,4 @@ class RecordTimes:
         at = bisect_right(batches.starts, offset) - 1
         if at < 0 or batches.ends[at] <= offset:
             return 0, 0
-        return batches.times[at], batches.times[at]
+        return batches.values[at], batches.values[at]

@@ -8,7 +8,7 @@ from typing import Any
 from backends.simulator.broker.broker_process import BrokerProcess
 from backends.simulator.clients import Consumer, Producer, TransactionalProducer
 from backends.simulator.committed_records import CommittedRecords
-from backends.simulator.context import Context, DeniedPermissions
+from backends.simulator.context import Context
 from backends.simulator.controller.controller_process import ControllerProcess
 from backends.simulator.events import BrokerStopped, DiskLost, EventBus, MetadataCommitted, MetadataDiskLost
 from backends.simulator.history import History
@@ -16,6 +16,7 @@ from backends.simulator.initial_state import initial_state
 from backends.simulator.loop import Loop
 from backends.simulator.messages import MetadataUpdate, NotController
 from backends.simulator.network import OPERATOR, Network, NetworkNode, NetworkRole
+from backends.simulator.permissions import DeniedPermissions
 from backends.simulator.quorum.quorum_log import FIRST_EPOCH, QuorumLog
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import BrokerSpec, Topology, directory_id

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from backends.simulator import operator_messages as ask
-from backends.simulator.context import DeniedPermissions
 from backends.simulator.messages import Error
 from backends.simulator.partition_table import id_of, topics_of
+from backends.simulator.permissions import DeniedPermissions
 from recovery.controller.cluster_image import ClusterImage, offline_replicas
 from recovery.controller.registration import Registration
 from recovery.model import PartitionState, TopicPartition

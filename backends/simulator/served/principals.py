@@ -6,8 +6,14 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from backends.live.calls.authorized_operations import CODES
-from backends.simulator.context import DeniedPermissions
-from backends.simulator.permissions import EXPECTED, OF_CLUSTER, OF_TOPICS, any_topic, is_permission
+from backends.simulator.permissions import (
+    EXPECTED,
+    OF_CLUSTER,
+    OF_TOPICS,
+    DeniedPermissions,
+    any_topic,
+    is_permission,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,10 +140,9 @@ def _offset(committed: CommittedOffset | None) -> Values:
     }
 
 
-async def offset_commit(call: ServedCall) -> Values:
-    """Of a member, or of a client without membership while the group has no members."""
-    request = call.request
-    offsets = tuple(
+def requested_offsets(request: Any) -> tuple[tuple[TopicPartition, CommittedOffset], ...]:
+    """What an OffsetCommit or a TxnOffsetCommit commits."""
+    return tuple(
         (
             TopicPartition(topic.name, row.partition_index),
             CommittedOffset(
@@ -155,12 +154,17 @@ async def offset_commit(call: ServedCall) -> Values:
         for topic in request.topics
         for row in topic.partitions
     )
+
+
+async def offset_commit(call: ServedCall) -> Values:
+    """Of a member, or of a client without membership while the group has no members."""
+    request = call.request
     claim = MemberClaim(
         request.member_id, request.generation_id_or_member_epoch, call.field("group_instance_id")
     )
     error: Error | None = Error.GROUP_AUTHORIZATION_FAILED
     if f"READ group {request.group_id}" not in call.rights:
-        reply = await call.ask(CommitGroupOffsets(str(request.group_id), offsets, claim))
+        reply = await call.ask(CommitGroupOffsets(str(request.group_id), requested_offsets(request), claim))
         if not isinstance(reply, GroupOffsetsCommitted):
             raise NodeSilent
         error = reply.error

@@ -21,12 +21,12 @@ from backends.simulator.operator_messages import CheckGroupMember
 from backends.simulator.partition_table import topics_of
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
+from backends.simulator.served.handlers.consumer_groups import requested_offsets
 from backends.simulator.served.handlers.topics import spread_replicas
 from backends.simulator.served.handlers.transactions import transaction_coordinator
 from backends.simulator.served.served_call import HOST, ServedCall, code
 from backends.simulator.transaction_coordinators import TransactionCoordinators
 from backends.simulator.transaction_rules import ProducerEpoch
-from recovery.groups.group_values import CommittedOffset
 from recovery.model import NO_LEADER, TopicPartition
 from recovery.transactions.decision_records import state_partition
 
@@ -198,19 +198,8 @@ async def _prepare_offsets(call: ServedCall) -> ErrorCode:
         error = _error(call, await _add_offsets(call, request), fenced_from=0)
         if error is not ErrorCode.none:
             return error
-    offsets = [
-        (
-            TopicPartition(topic.name, row.partition_index),
-            CommittedOffset(
-                row.committed_offset,
-                getattr(row, "committed_leader_epoch", -1),
-                row.committed_metadata or "",
-            ),
-        )
-        for topic in request.topics
-        for row in topic.partitions
-    ]
-    call.context.world.context.groups.prepare(request.producer_id, str(request.group_id), offsets)
+    groups = call.context.world.context.groups
+    groups.prepare(request.producer_id, str(request.group_id), requested_offsets(request))
     return ErrorCode.none
 
 
