@@ -63,6 +63,8 @@ class InSyncHistory:
 
     ``from_creation``: the first is its creation; otherwise it is what a snapshot holds, and nothing is known of
     earlier elections. ``shut_down``: brokers that are in a controlled shutdown, or ended in one.
+
+    What happened before all present replicas were in the ISR of one leader does not count: see :attr:`start`.
     """
 
     def __init__(
@@ -75,12 +77,19 @@ class InSyncHistory:
         shut_down: frozenset[int] = frozenset(),
     ) -> None:
         self.intervals = intervals
-        self.from_creation = from_creation
         self.shut_down = shut_down
         self._min_isr = min_isr
         self._restarts = restarts
         self._files_used = False
-        self._elections_judged = 0
+        self.start = self._all_in_sync(from_creation=from_creation)
+        """The interval with which the proofs begin: the newest in which all present replicas were in the ISR,
+        each of them since it had joined a leader or was elected alone; without one the first. An acknowledged
+        record of before was on all of their logs then, or on none: who joins has truncated its log to the
+        leader's (KIP-101), and followed it up to its high watermark.
+        """
+        self.known_from_start = self.start > 0 or from_creation
+        """False: there may have been an unclean election before, which these states do not show."""
+        self._elections_judged = self.start + 1 if self.start else 0
         self._in_doubt: list[ElectionInDoubt] = []
         # Computed once: partitions that changed alike share this history, and ask the same of it.
         self._whole: dict[tuple[int, int], Whole | None] = {}
@@ -93,6 +102,27 @@ class InSyncHistory:
     @property
     def newest(self) -> int:
         return len(self.intervals) - 1
+
+    def _all_in_sync(self, *, from_creation: bool) -> int:
+        present = set(self.intervals[-1].registration.replicas)
+        for index in range(self.newest, 0, -1):
+            if not present.issubset(self.intervals[index].registration.isr):
+                continue
+            entries = [self._entry(broker, index) for broker in present]
+            if all(from_creation if entry == 0 else proved for entry, proved in entries):
+                return index
+            if not from_creation and any(entry == 0 for entry, _ in entries):
+                break  # that one was in the ISR all the time, and nothing shows how it came there
+        return 0
+
+    def _entry(self, broker: int, index: int) -> tuple[int, bool]:
+        """The interval in which the broker came into the ISR in which it is at ``index``, and whether its log was
+        the leader's then. 0: it was there from the first on.
+        """
+        while index > 0 and broker in self.intervals[index - 1].registration.isr:
+            index -= 1
+        now = self.intervals[index].registration
+        return index, self._joins(broker, index) or (now.leader == broker and now.isr == (broker,))
 
     def acknowledges(self, index: int) -> bool:
         """Whether a leader could acknowledge with the ISR of this interval."""
@@ -192,7 +222,7 @@ class InSyncHistory:
         controller put it into an empty ISR, because a reassignment was cancelled while nobody led.
         """
         index = last
-        while index > 0:
+        while index > self.start:
             if self._joins(broker, index):
                 return index
             before = self.intervals[index - 1].registration
@@ -204,7 +234,7 @@ class InSyncHistory:
             if any(e.at == index and e.leader == broker and e.unclean for e in self._doubts_until(index)):
                 return index
             index -= 1
-        return 0
+        return self.start
 
     def _same_log(self, broker: int, start: int, until: int) -> bool:
         """Whether the broker had the replica all the time, and lost none of its log dirs."""

@@ -95,7 +95,7 @@ def _earlier_branches(
             None if election.unclean else _leader_log_not_shortened(election),
             Evidence(EvidenceKind.UNCLEAN_ELECTION, (election.leader,), since_ms=election.since_ms),
         )
-    if not history.from_creation:
+    if not history.known_from_start:
         first = history.intervals[0]
         never = tuple(b for b in silent if history.last_in_sync(b, history.newest) is None)
         before = Condition(ConditionKind.NO_UNCLEAN_ELECTION, since_ms=first.since_ms)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from recovery.controller.registration import Registration
 from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.log_changes import IN_SNAPSHOT, PartitionSubject, applied
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, PartitionSubject
 
 
 def offline_since_ms(history: MetadataHistory, subject: PartitionSubject, leader_epoch: int) -> int | None:
@@ -13,29 +12,28 @@ def offline_since_ms(history: MetadataHistory, subject: PartitionSubject, leader
     ``leader_epoch`` is the epoch that the cluster reports: a log that ends with another one does not describe the
     present state. A snapshot contains a state, not the time of its change.
     """
-    since: int | None = None
-    now: Registration | None = None
-    for row in history.of(subject):
-        before, now = now, applied(now, row.change)
-        if now is None or now.has_leader:
-            since = None
-        elif (before is None or before.has_leader) and row.batch != IN_SNAPSHOT:
-            since = row.time_ms
-    if now is None or now.has_leader or now.leader_epoch != leader_epoch:
+    intervals = history.intervals(subject)
+    if not intervals or intervals[-1].until_ms is not None:
         return None
-    return since
+    now = intervals[-1].registration
+    if now.has_leader or now.leader_epoch != leader_epoch:
+        return None
+    lost = len(intervals) - 1
+    while lost > 0 and not intervals[lost - 1].registration.has_leader:
+        lost -= 1
+    in_snapshot = lost == 0 and next(history.of(subject)).batch == IN_SNAPSHOT
+    return None if in_snapshot else intervals[lost].since_ms
 
 
 def offline_already_ms(history: MetadataHistory, subject: PartitionSubject, leader_epoch: int) -> int | None:
     """The time of the snapshot with which the log begins, in ms, if the partition had no leader in it and has had
     none since; otherwise None. ``leader_epoch`` as in :func:`offline_since_ms`.
     """
-    already: int | None = None
-    now: Registration | None = None
-    for row in history.of(subject):
-        if now is None and row.batch == IN_SNAPSHOT:
-            already = row.time_ms
-        now = applied(now, row.change)
-        if now is None or now.has_leader:
-            return None
-    return already if now is not None and now.leader_epoch == leader_epoch else None
+    intervals = history.intervals(subject)
+    if not intervals or intervals[-1].until_ms is not None:
+        return None
+    if any(interval.registration.has_leader for interval in intervals):
+        return None
+    first = next(history.of(subject))
+    known = first.batch == IN_SNAPSHOT and intervals[-1].registration.leader_epoch == leader_epoch
+    return first.time_ms if known else None
