@@ -40,7 +40,7 @@ class Whole(NamedTuple):
     proved_at: int
 
 
-class ElectionInDoubt(NamedTuple):
+class DoubtfulElection(NamedTuple):
     """A leader that may have lacked acknowledged records: elected with ``epoch`` at interval ``at``.
 
     ``restarts`` where it held them all unless one of these lost unflushed records; empty: nothing shows that it
@@ -90,7 +90,7 @@ class InSyncHistory:
         self.known_from_start = self.start > 0 or from_creation
         """False: there may have been an unclean election before, which these states do not show."""
         self._elections_judged = self.start + 1 if self.start else 0
-        self._in_doubt: list[ElectionInDoubt] = []
+        self._in_doubt: list[DoubtfulElection] = []
         # Computed once: partitions that changed alike share this history, and ask the same of it.
         self._whole: dict[tuple[int, int], Whole | None] = {}
         self._last_in_sync: dict[tuple[int, int], int | None] = {}
@@ -269,11 +269,11 @@ class InSyncHistory:
     # Elections
 
     @cached_property
-    def doubts(self) -> tuple[ElectionInDoubt, ...]:
+    def doubts(self) -> tuple[DoubtfulElection, ...]:
         """The elections of leaders that may have lacked acknowledged records, the oldest first."""
         return tuple(self._doubts_until(self.newest))
 
-    def _doubts_until(self, until: int) -> Sequence[ElectionInDoubt]:
+    def _doubts_until(self, until: int) -> Sequence[DoubtfulElection]:
         while self._elections_judged <= until:
             election = self._election(self._elections_judged)
             self._elections_judged += 1
@@ -281,23 +281,23 @@ class InSyncHistory:
                 self._in_doubt.append(election)
         return self._in_doubt[: bisect_right(self._in_doubt, until, key=_at)]
 
-    def _election(self, index: int) -> ElectionInDoubt | None:
+    def _election(self, index: int) -> DoubtfulElection | None:
         interval = self.intervals[index]
         registration = interval.registration
         if index == 0:
             if registration.leader_recovery_state is not LeaderRecoveryState.RECOVERING:
                 return None
-            return ElectionInDoubt(0, registration.leader, registration.leader_epoch, interval.since_ms, ())
+            return DoubtfulElection(0, registration.leader, registration.leader_epoch, interval.since_ms, ())
         before = self.intervals[index - 1].registration
         if not registration.has_leader or registration.leader_epoch == before.leader_epoch:
             return None
         whole = self.whole(registration.leader, index - 1)
         if whole is None:
-            return ElectionInDoubt(
+            return DoubtfulElection(
                 index, registration.leader, registration.leader_epoch, interval.since_ms, ()
             )
         if not whole.restarts:
             return None
-        return ElectionInDoubt(
+        return DoubtfulElection(
             index, registration.leader, registration.leader_epoch, interval.since_ms, whole.restarts
         )

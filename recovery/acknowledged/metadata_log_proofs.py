@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from recovery.acknowledged.complete_logs import CompleteLog, EarlierBranch
-from recovery.acknowledged.in_sync_history import ElectionInDoubt, InSyncHistory, Whole
+from recovery.acknowledged.in_sync_history import DoubtfulElection, InSyncHistory, Whole
 from recovery.acknowledged.lacking_spans import lacking
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import Condition, ConditionKind, Evidence, EvidenceKind
@@ -104,7 +104,7 @@ def _earlier_branches(
 
 
 def _may_hold_branch(
-    history: InSyncHistory, election: ElectionInDoubt, silent: Iterable[int]
+    history: InSyncHistory, election: DoubtfulElection, silent: Iterable[int]
 ) -> Iterator[int]:
     """The silent replicas that are not known to have followed that leader or a later one."""
     before = history.intervals[max(election.at - 1, 0)].registration
@@ -114,6 +114,6 @@ def _may_hold_branch(
             yield broker
 
 
-def _leader_log_not_shortened(election: ElectionInDoubt) -> Condition:
+def _leader_log_not_shortened(election: DoubtfulElection) -> Condition:
     doubtful = any(not restart.after_shutdown for restart in election.restarts)
     return Condition(ConditionKind.RECORDS_KEPT, (election.leader,), doubtful=doubtful)

@@ -75,8 +75,8 @@ def _requests(begun: EntryBegun, end: EntryEnded | None) -> Iterable[tuple[Topic
     named = {row.tp: row for row in begun.rows}
     if KafkaElectionKind.of(begun.detail) is not None:
         # Kafka chose the leaders. Its answer to an election of all partitions leaves out those that needed none.
-        held = named if end is None else {*end.applied, *end.unknown}
-        yield from ((tp, _elected(None)) for tp in held)
+        elected = named if end is None else {*end.applied, *end.unknown}
+        yield from ((tp, _elected(None)) for tp in elected)
         return
     for tp, row in named.items():
         if tp in refused:
