@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from console.output.result_table import ResultPart, ResultRow, ResultTable, Share, first_rows
+from console.output.bar_table import ResultPart, ResultRow, ResultTable, Share, first_rows
 from pipeline.exposure.what_if import what_if_from
 from pipeline.results import JobResult
 from pipeline.tables.schemas import ACKNOWLEDGED

@@ -20,8 +20,7 @@ from console.journal.unfinished_entries import (
     UNREGISTER,
     WRITE_MARKERS,
 )
-from console.output.incident.journal_elections import elections_lines
-from console.output.incident.journal_fixes import fix_lines
+from console.output.incident.journal_outcomes import elections_lines, fix_lines
 from console.output.json_document import document
 from recovery.membership.voters import ReplicaKey
 from recovery.metadata_log.timeline_text import time_text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from console.output.bar_table import ResultTable, Share
 from console.output.incident.report_blocks import (
     ReportBars,
     ReportBlock,
@@ -13,7 +14,6 @@ from console.output.incident.report_blocks import (
 )
 from console.output.incident.report_html import html_page
 from console.output.pipeline_report import result_parts
-from console.output.result_table import ResultTable, Share
 from pipeline.results import JobResult
 
 TITLE = "ktriage pipeline report"

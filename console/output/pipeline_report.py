@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from console.output.bar_table import ResultPart, ResultRow, ResultTable, Share, first_rows, terminal_lines
 from console.output.exposure_parts import exposure_parts, fix_parts
 from console.output.json_document import document
-from console.output.result_table import ResultPart, ResultRow, ResultTable, Share, first_rows, terminal_lines
 from console.output.screen import Screen
 from pipeline.results import JobResult
 from recovery.wording.loss_text import range_text

@@ -1,18 +1,65 @@
-"""The two streams. stdout carries results and nothing else; all other messages go to stderr."""
+"""The two streams. stdout carries results and nothing else; all other messages and progress go to stderr."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TextIO
 
 from backends.base.protocol import Progress
-from console.output.progress_line import ProgressLine, no_progress
-from console.output.terminal_signal import terminal_signal
 from console.output.text_table import fold, width
 from recovery.wording.quantity_text import printable
+
+TITLE_LENGTH = 80
+
+
+def terminal_signal(message: str) -> str:
+    """Rings the bell and sets the title."""
+    return f"\a\x1b]2;{printable(message)[:TITLE_LENGTH]}\x1b\\"
+
+
+QUIET_SECONDS = 0.4
+INTERVAL_SECONDS = 0.1
+
+
+class ProgressLine:
+    """Shows nothing at first, then at most ten updates a second, and removes the line at the end."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._next = clock() + QUIET_SECONDS
+        self._shown = False
+
+    def show(self, what: str, done: int, of: int) -> None:
+        """A :data:`backends.base.protocol.Progress`."""
+        now = self._clock()
+        if now < self._next:
+            return
+        self._next = now + INTERVAL_SECONDS
+        count = f" {done:,} of {of:,}" if of else ""
+        width = shutil.get_terminal_size().columns - 1
+        self._write("\r\x1b[K" + f"{what}{count} …"[:width])
+        self._shown = True
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if self._shown:
+            self._write("\r\x1b[K")
+            self._shown = False
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def no_progress(_what: str, _done: int, _of: int) -> None:
+    """For output that no person watches."""
 
 
 class Screen:

@@ -1,11 +1,13 @@
-"""The timeline as text, as JSON and as markdown."""
+"""The timeline as text, as JSON and as markdown, and the result of copying a metadata log."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
+from console.operations.history.metadata_log_copy import CopiedRange
 from console.operations.history.timeline import TimelineSource
-from console.output.json_document import document
+from console.output.json_document import document, one_line
 from recovery.metadata_log.timeline import ClusterEvent
 from recovery.metadata_log.timeline_text import event_text, time_text, utc_text
 from recovery.wording.quantity_text import counted, printable, simulated_time
@@ -74,4 +76,34 @@ def event_fields(event: ClusterEvent, source: TimelineSource) -> dict[str, objec
         "brokers": sorted(event.brokers),
         "partitions": [str(move.tp) for move in event.moves],
         "ours": source.own.count(event),
+    }
+
+
+def copied_line(copied: CopiedRange, title: str, path: Path) -> str:
+    """One line: how much, and how far the copy goes now."""
+    snapshot = f" and {counted(copied.snapshots, 'snapshot')}" if copied.snapshots else ""
+    return (
+        f"{counted(copied.offsets, 'record')}{snapshot} of the metadata log of {title} copied to {path}, which goes"
+        f" to offset {copied.next_offset:,} now"
+    )
+
+
+def copied_document(copied: CopiedRange, cluster_id: str, path: Path) -> Iterator[str]:
+    """``ktriage.metadata-log-copy/1``."""
+    return document("metadata-log-copy", copied_fields(copied, cluster_id, path))
+
+
+def copied_event(copied: CopiedRange, cluster_id: str, path: Path) -> str:
+    """The same fields on one line, for a run that goes on."""
+    return one_line(copied_fields(copied, cluster_id, path))
+
+
+def copied_fields(copied: CopiedRange, cluster_id: str, path: Path) -> dict[str, object]:
+    return {
+        "clusterId": cluster_id,
+        "directory": str(path),
+        "offsets": copied.offsets,
+        "snapshots": copied.snapshots,
+        "nextOffset": copied.next_offset,
+        "highWatermark": copied.high_watermark,
     }

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from console.errors import InputError
 from console.exit_status import Status
-from console.output.bar_table import rendered
+from console.output.bar_table import first_rows, rendered
 from console.output.json_document import document
-from console.output.result_table import first_rows
 from console.program import Program
 from pipeline.exposure.exposure_changes import ExposureChange, ExposureChanges, exposure_changes
 from pipeline.results import read_result

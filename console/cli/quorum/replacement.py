@@ -30,7 +30,7 @@ from console.operations.voters.replacement_run import (
     save_replacement,
 )
 from console.operations.voters.replacement_steps import ReplacementResult, Watcher, standing
-from console.output.quorum.quorum_replacement_report import replacement_document, result_line, review_lines
+from console.output.quorum.quorum_change_report import replacement_document, result_line, review_lines
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan
 

@@ -13,8 +13,7 @@ from console.cli.base.run import Run
 from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_consent import Consent
 from console.operations.voters.voter_change import VoterChangeResult
-from console.output.quorum.quorum_change_report import changed_lines
-from console.output.quorum.quorum_replacement_report import step_lines
+from console.output.quorum.quorum_change_report import changed_lines, step_lines
 from console.output.quorum.quorum_report import preflight_lines
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep
 from recovery.membership.replacement_state import StepSituation

@@ -13,9 +13,13 @@ from console.operations.voters.change_voters import ChangeVoters, UpgradeKraftVe
 from console.operations.voters.kraft_upgrade import UpgradeCheck, check_upgrade
 from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.voter_change import VoterChangeResult
-from console.output.quorum.quorum_change_report import changed_document, changed_lines
+from console.output.quorum.quorum_change_report import (
+    changed_document,
+    changed_lines,
+    upgrade_document,
+    upgrade_lines,
+)
 from console.output.quorum.quorum_report import preflight_lines
-from console.output.quorum.quorum_upgrade_report import upgrade_document, upgrade_lines
 from recovery.wording.quantity_text import printable
 
 

@@ -10,7 +10,7 @@ from console.cli.quorum.quorum_run import read_quorum
 from console.exit_status import Status
 from console.operations.history.metadata_log_copy import MetadataLogCopier
 from console.operations.history.metadata_log_files import MetadataLogFiles
-from console.output.metadata_log_copy_report import copied_document, copied_event, copied_line
+from console.output.timeline_report import copied_document, copied_event, copied_line
 from console.signals import StopRequest
 from recovery.wording.quantity_text import human_bytes
 

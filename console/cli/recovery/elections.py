@@ -8,7 +8,7 @@ from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import StalePlan
 from console.exit_status import Status
 from console.operations.elections.kafka_elections import KafkaElection
-from console.output.plan.election_report import election_document, election_lines
+from console.output.plan.recovery_report import election_document, election_lines
 from recovery.wording.quantity_text import printable
 
 UNCLEAN_LOSS = (

@@ -12,8 +12,8 @@ from console.operations.consumers.election_aftermath import ElectionAftermath, r
 from console.operations.elections.election_batches import survey_rows
 from console.operations.elections.plan_comparison import refuse_rows
 from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
-from console.output.plan.aftermath_report import aftermath_lines
-from console.output.plan.verify_report import verified_document, verified_lines
+from console.output.plan.apply_report import aftermath_lines
+from console.output.plan.review_report import verified_document, verified_lines
 from console.plan_files import read
 from console.rescue.rescued_markers import refuse_other_rescue, rescue_of
 from console.signals import StopRequest

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from console.operations.history.affected_groups import IncidentGroup, affected_groups, groups_unread
 from console.operations.history.incident import ElectionRound, Incident, RescueState
+from console.output.incident.incident_fixes import repeated_offsets, repeated_text
 from console.output.incident.incident_open import gap_lines, next_commands, open_items
-from console.output.incident.incident_restores import repeated_offsets, repeated_text
 from console.output.journal_report import run_json
 from console.output.json_document import document
 from console.output.timeline_report import event_fields

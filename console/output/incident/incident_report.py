@@ -14,9 +14,8 @@ from console.journal.run_records import RunRecord
 from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import ElectionRound, Incident
 from console.operations.history.timeline import VIRTUAL
-from console.output.incident.incident_fixes import fix_blocks
-from console.output.incident.incident_open import gap_lines, next_commands, open_items
-from console.output.incident.incident_restores import (
+from console.output.incident.incident_fixes import (
+    fix_blocks,
     repeated_offsets,
     repeated_text,
     restore_rows,
@@ -24,7 +23,8 @@ from console.output.incident.incident_restores import (
     saved_offsets,
     saved_text,
 )
-from console.output.incident.journal_elections import election_text, plan_name, worst_elections
+from console.output.incident.incident_open import gap_lines, next_commands, open_items
+from console.output.incident.journal_outcomes import election_text, plan_name, worst_elections
 from console.output.incident.report_blocks import (
     ReportBlock,
     ReportCommands,

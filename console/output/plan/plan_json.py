@@ -1,11 +1,12 @@
-"""Plans, elections and the states read afterwards as JSON (docs/output.md). Keys as in the plan file."""
+"""Plans, advice, elections and the states read afterwards as JSON (docs/output.md). Keys as in the plan file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from console.operations.elections.election_batches import Elected, Result, RowFailure
 from console.output.survey.survey_json import unknown_json
+from recovery.advice import FirstStep
 from recovery.loss import Loss
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.plan_review import Summary
@@ -14,6 +15,7 @@ from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verdict_json import verdict_json
 from recovery.plan.verify import RowState
 from recovery.plan.write import digest, utc_text
+from recovery.wording.advice_text import step_lines
 
 
 def plan_head(plan: Plan) -> dict[str, object]:
@@ -163,3 +165,32 @@ def tp_json(tp: TopicPartition) -> dict[str, object]:
 
 def _known(value: bool | int | Unknown) -> object:
     return unknown_json(value) if isinstance(value, Unknown) else value
+
+
+def steps_json(steps: Sequence[FirstStep]) -> list[dict[str, object]]:
+    """All steps in order, with the sentences of the tables."""
+    return [_step_json(step) for step in steps]
+
+
+def _step_json(step: FirstStep) -> dict[str, object]:
+    advice = step.advice
+    return {
+        "kind": advice.kind.value,
+        "brokers": list(advice.brokers),
+        "partitions": step.partitions,
+        "example": tp_json(step.example),
+        "keepDown": [
+            {
+                "broker": one.broker,
+                "electedAs": one.kind.value,
+                "checksRecords": one.checks_records,
+                "failedDisk": one.failed_disk,
+                "cutsOff": list(one.cuts_off),
+            }
+            for one in advice.keep_down
+        ],
+        "checkDisk": list(advice.check_disk),
+        "byElr": advice.by_elr,
+        "reassigning": advice.reassigning,
+        "text": " ".join(step_lines(step)),
+    }

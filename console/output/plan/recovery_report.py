@@ -1,15 +1,15 @@
-"""``kafka-unclean-recovery`` as text and as JSON."""
+"""``kafka-unclean-recovery`` and ``kafka-elect-leaders`` as text and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from backends.base.answers import Election
+from console.operations.elections.kafka_elections import KafkaElectionResults
 from console.operations.elections.leader_choice import Choices
 from console.operations.elections.recover_partitions import Recovery
 from console.output.json_document import document
-from console.output.plan.advice_json import steps_json
-from console.output.plan.evidence_report import evidence_json
 from console.output.plan.plan_json import (
     elected_json,
     failures_json,
@@ -17,20 +17,81 @@ from console.output.plan.plan_json import (
     plan_head,
     result_json,
     row_json,
+    steps_json,
     summary_json,
+    tp_json,
 )
-from console.output.plan.plan_table import elected_lines, plan_lines
+from console.output.plan.plan_table import elected_lines, outcome_counts, plan_lines
 from console.output.survey.copied_log_report import copied_log_json
 from console.output.survey.survey_json import cluster_json, contact_json, survey_json, unknown_json
 from console.output.survey.survey_report import (
     count_lines,
+    evidence_json,
     replica_lines,
     survey_counts,
     unreachable_leaders_json,
 )
+from console.output.text_table import TextColumn, table
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.plan_review import summarise
 from recovery.wording.advice_text import steps_lines
+from recovery.wording.quantity_text import printable
+
+
+def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:
+    """Counts, then failed elections, then the rest."""
+    yield outcome_counts(results.counts)
+    failed = set(results.failures)
+    ordered = sorted(results.elections, key=lambda election: election not in failed)
+    shown = ordered[:limit] if limit else ordered
+    if shown:
+        yield ""
+        yield from table(
+            (
+                TextColumn("PARTITION"),
+                TextColumn("OUTCOME"),
+                TextColumn("LEADER", right=True),
+                TextColumn("LEADER EPOCH", right=True),
+                TextColumn("DETAIL", below=True),
+            ),
+            [_cells(election) for election in shown],
+        )
+    if len(ordered) > len(shown):
+        yield f"… and {len(ordered) - len(shown):,} more (--rows 0, or --output json, shows all)"
+
+
+def _cells(election: Election) -> tuple[str, ...]:
+    return (
+        str(election.tp),
+        str(election.outcome),
+        str(election.leader) if election.leader >= 0 else "",
+        str(election.leader_epoch) if election.leader_epoch >= 0 else "",
+        printable(election.detail),
+    )
+
+
+def election_document(kind: str, results: KafkaElectionResults) -> Iterator[str]:
+    """``ktriage.elect/1`` of a preferred or an unclean election."""
+    return document(
+        "elect",
+        {
+            "electionType": kind,
+            "counts": {outcome.value: count for outcome, count in results.counts.items()},
+            "elections": [_json(election) for election in results.elections],
+            "failures": [{**tp_json(e.tp), "reason": e.detail} for e in results.failures],
+        },
+    )
+
+
+def _json(election: Election) -> dict[str, object]:
+    return {
+        **tp_json(election.tp),
+        "outcome": election.outcome.value,
+        "leader": election.leader,
+        "leaderEpoch": election.leader_epoch,
+        "inDoubt": election.in_doubt,
+        "detail": election.detail,
+    }
 
 
 def chosen_lines(choices: Choices, show: bool, rows: int, importance: Importance = NO_TIERS) -> Iterator[str]:

@@ -1,21 +1,37 @@
-"""``ktriage review`` as text and as JSON."""
+"""``ktriage review`` and ``ktriage verify`` as text and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
+from console.operations.consumers.election_aftermath import ElectionAftermath
 from console.operations.elections.plan_comparison import PreparedPlan
 from console.output.json_document import document
-from console.output.plan.apply_report import check_counts, check_json, check_table, others_lines
-from console.output.plan.plan_json import loss_json, not_elected_json, plan_head, row_json, summary_json
-from console.output.plan.plan_table import plan_lines, shown_rows
+from console.output.plan.apply_report import (
+    aftermath_json,
+    check_counts,
+    check_json,
+    check_table,
+    others_lines,
+)
+from console.output.plan.plan_json import (
+    loss_json,
+    not_elected_json,
+    plan_head,
+    row_json,
+    state_json,
+    summary_json,
+)
+from console.output.plan.plan_table import plan_lines, shown_rows, state_counts, state_table
 from console.output.text_table import TextColumn, table
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
+from recovery.plan.verify import Leading, RowState
 from recovery.plan.write import digest, utc_text
 from recovery.wording.loss_text import lost_ranges
-from recovery.wording.quantity_text import offset, printable
+from recovery.wording.quantity_text import counted, offset, printable
 from recovery.wording.replica_text import disk_text
 
 
@@ -156,3 +172,50 @@ def _request(request: PlannedRequest) -> dict[str, object]:
         "partitions": request.partitions,
         "body": request.body,
     }
+
+
+_LED = {
+    Leading.OTHER: "led by another leader",
+    Leading.OFFLINE: "led by nobody",
+    Leading.NOT_SEEN: "not seen",
+    Leading.MOVED: "led by a replica that took over later and has the planned log",
+    Leading.CLEAN: "led by a member of ISR or ELR",
+    Leading.RIGHT: "led by the right leader",
+}
+"""The worst first."""
+
+
+def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
+    """Counts, then the incomplete rows, the worst first."""
+    leading = Counter(state.leading for state in states)
+    yield f"{counted(len(states), 'partition')} of the plan: " + ", ".join(
+        f"{leading[what]:,} {text}" for what, text in _LED.items() if leading[what]
+    )
+    yield from state_counts(states)
+    missing = sorted((state for state in states if not state.complete), key=lambda state: state.good)
+    if not missing:
+        yield "all of them have the planned leader, are at min ISR and fully replicated"
+        return
+    shown = missing[:limit] if limit else missing
+    yield ""
+    yield from state_table(shown)
+    if len(missing) > len(shown):
+        yield f"… and {len(missing) - len(shown):,} more (--rows 0, or --output json, shows all)"
+
+
+def verified_document(states: Sequence[RowState], aftermath: ElectionAftermath) -> Iterator[str]:
+    """``ktriage.verify/1``."""
+    return document(
+        "verify",
+        {
+            "counts": {
+                "partitions": len(states),
+                "good": sum(1 for state in states if state.good),
+                "usable": sum(1 for state in states if state.usable is True),
+                "replicated": sum(1 for state in states if state.replicated),
+                "complete": sum(1 for state in states if state.complete),
+            },
+            "partitions": [state_json(state) for state in states],
+            **aftermath_json(aftermath),
+        },
+    )

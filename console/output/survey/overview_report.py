@@ -16,7 +16,7 @@ from console.operations.survey.overview import (
     voters_health,
 )
 from console.output.json_document import document
-from console.output.plan.advice_json import steps_json
+from console.output.plan.plan_json import steps_json
 from console.output.quorum.quorum_report import key_json, strength_json
 from console.output.survey.replica_table import partition_lines
 from console.output.survey.survey_json import (

@@ -1,15 +1,15 @@
-"""Surveyed partitions as text: counts, the worst ones, and the brokers that did not answer."""
+"""Surveyed partitions as text: counts, the worst ones, their verdicts and evidence, and the brokers that did not
+answer.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from console.operations.elections.partition_selection import Which
 from console.operations.survey.partition_picture import Picture
 from console.output.json_document import document
-from console.output.plan.evidence_report import evidence_json, evidence_lines
-from console.output.plan.verdict_table import verdict_lines
 from console.output.survey.copied_log_report import copied_log_json, copied_log_lines
 from console.output.survey.replica_table import contact_lines, partition_lines, replica_table
 from console.output.survey.survey_json import (
@@ -19,12 +19,110 @@ from console.output.survey.survey_json import (
     survey_json,
     unknown_json,
 )
+from console.output.text_table import TextColumn, table
+from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.disk_evidence import EvidenceUse
+from recovery.loss import loss
 from recovery.membership.quorum import Quorum
-from recovery.model import Survey, TopicPartition, Unknown
+from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import SurveyTotals, missing_in_sync, totals
 from recovery.wording.cluster_health_text import health_lines, leader_unknown_text
+from recovery.wording.loss_text import short_loss
 from recovery.wording.quantity_text import counted, printable
+from recovery.wording.replica_text import STANDING_WORDS, disk_text
+from recovery.wording.verdict_text import short_verdict, verdict_text
+
+
+def evidence_lines(use: EvidenceUse | None) -> Iterator[str]:
+    """How many logs count, and which do not and why."""
+    if use is None:
+        return
+    for reading, count in zip(use.readings, use.used, strict=True):
+        line = f"{counted(count, 'log')} of broker {reading.broker} {'counts' if count == 1 else 'count'}"
+        yield printable(
+            f"{line} as answered: {disk_text(reading.read_ms)} ({reading.source}, {reading.host})"
+        )
+    reasons = Counter((refusal.broker, refusal.reason) for refusal in use.refused)
+    for (broker, reason), count in reasons.most_common():
+        first = next(one.tp for one in use.refused if (one.broker, one.reason) == (broker, reason))
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        yield printable(f"evidence refused: {first}{more} of broker {broker}: {reason}")
+    if use.unchecked is not None:
+        yield printable(f"not checked: whether a broker ran after its disk was read ({use.unchecked})")
+
+
+def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
+    """The object "evidence" of docs/output.md."""
+    if use is None:
+        return None
+    return {
+        "disks": [
+            {
+                "broker": reading.broker,
+                "file": reading.source,
+                "host": reading.host,
+                "readAtMs": reading.read_ms,
+                "logsUsed": count,
+            }
+            for reading, count in zip(use.readings, use.used, strict=True)
+        ],
+        "refused": [
+            {"topic": one.tp.topic, "partition": one.tp.partition, "broker": one.broker, "reason": one.reason}
+            for one in use.refused
+        ],
+        "unchecked": use.unchecked,
+    }
+
+
+COLUMNS = (
+    TextColumn("PARTITION"),
+    TextColumn("ELECT", right=True),
+    TextColumn("OFFSETS LOST"),
+    TextColumn("LOSES ACKED"),
+    TextColumn("IN FULL", below=True),
+)
+_CANNOT = " (cannot)"
+
+
+def verdict_lines(
+    surveys: Iterable[Survey], verdicts: Mapping[TopicPartition, PartitionVerdicts]
+) -> Iterator[str]:
+    """One line for each replica that answered, of partitions that were judged; nothing where none was.
+
+    A replica that the controller would not elect is listed too, and marked: its broker may be unfenced later.
+    """
+    rows = [
+        (
+            str(survey.tp),
+            f"{broker}{_CANNOT if _obstacle(survey, broker) else ''}",
+            short_loss(loss(survey, broker), _last_epoch(survey.log(broker))),
+            short_verdict(verdict),
+            f"{_obstacle(survey, broker)}{verdict_text(verdict)}",
+        )
+        for survey in surveys
+        if (judged := verdicts.get(survey.tp)) is not None
+        for broker, verdict in judged.candidates.items()
+    ]
+    if rows:
+        yield ""
+        yield (
+            "What electing each replica loses; acked: told to a producer with acks=all as written;"
+            " committed: consumers could read it"
+        )
+        yield from table(COLUMNS, rows)
+
+
+def _obstacle(survey: Survey, broker: int) -> str:
+    """Why the controller would not elect the replica, before what the choice would lose; empty if it would."""
+    replica = survey.replica(broker)
+    if replica is None or replica.electable:
+        return ""
+    return f"cannot be elected now ({STANDING_WORDS[replica.standing]}); if it could: "
+
+
+def _last_epoch(log: ReplicaLog | None) -> int | None:
+    return log.lineage.last_epoch if log is not None and isinstance(log.lineage, Lineage) else None
 
 
 def picture_lines(picture: Picture, limit: int, importance: Importance = NO_TIERS) -> Iterator[str]:

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 from console.output.json_document import document
-from console.output.progress_line import ProgressLine
-from console.output.screen import Screen
+from console.output.screen import ProgressLine, Screen
 from console.output.text_table import TextColumn, table
 from recovery.wording.quantity_text import counted, printable
 from tests.unit.cli.command_process import command_line, environment

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from console.output.plan.plan_table import state_counts
-from console.output.plan.verify_report import verified_lines
+from console.output.plan.review_report import verified_lines
 from recovery.plan.verify import Leading, Order, RowState
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import cluster_of, log

@@ -19,7 +19,7 @@ from console.cli.recovery.watch_view import WaitGoal
 from console.errors import InputError
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import watch
-from console.output.terminal_signal import terminal_signal
+from console.output.screen import terminal_signal
 from recovery.cluster_changes import ClusterReading, cluster_change_text, cluster_changes
 from recovery.model import Broker, PartitionState, TopicPartition
 from tests.unit.cli.command_process import Caller
