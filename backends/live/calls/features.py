@@ -9,6 +9,7 @@ from datetime import timedelta
 from backends.base.membership import ChangeAnswer
 from backends.live.calls.raft_voters import answered
 from backends.live.codec.aiokafka_requests import API_VERSIONS
+from backends.live.connections.api_versions import CLIENT_SOFTWARE, CLIENT_SOFTWARE_VERSION
 from backends.live.connections.connection import BrokerConnection
 
 UPDATE_FEATURES = 57
@@ -36,7 +37,9 @@ async def describe_features(conn: BrokerConnection) -> Features:
     from kio.schema.api_versions.v4.response import ApiVersionsResponse
 
     conn.require(API_VERSIONS, (4,), "ApiVersions")
-    request = ApiVersionsRequest(client_software_name="ktriage", client_software_version="0.1.0")
+    request = ApiVersionsRequest(
+        client_software_name=CLIENT_SOFTWARE, client_software_version=CLIENT_SOFTWARE_VERSION
+    )
     response = await conn.send(request, ApiVersionsResponse)
     return Features(
         {f.name: (f.min_version, f.max_version) for f in response.supported_features},
