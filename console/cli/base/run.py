@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,6 +18,23 @@ from console.target import Target
 
 if TYPE_CHECKING:
     from console.operations.change import Change, Conclusion, Operator
+
+
+async def read_line(descriptor: int) -> str:
+    """The next line, "" at the end of input. If it is cancelled, no thread stays behind that still reads."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def readable() -> None:
+        if not answer.done():
+            answer.set_result(os.read(descriptor, 4096).decode(errors="replace"))
+
+    loop.add_reader(descriptor, readable)
+    try:
+        return await answer
+    finally:
+        loop.remove_reader(descriptor)
+
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -115,7 +134,5 @@ class Run:
 
     async def ask(self, question: str) -> str:
         """The line that a person types, stripped; "" at the end of input. A signal ends the wait."""
-        from console.cli.base.line_input import read_line  # noqa: PLC0415  # where somebody is asked only
-
         self.screen.say(question)
         return (await read_line(0)).strip()

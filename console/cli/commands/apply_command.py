@@ -131,7 +131,7 @@ def apply(
     if rescue is None and (rate is not None or elect_unrescued):
         raise InputError("--rate and --elect-unrescued are for --rescue DIR, which is not given")
     why = stated(reason, asked=not yes)
-    from console.cli.recovery.apply_plan import apply_file  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.plan_files import apply_file  # noqa: PLC0415  # not for --help
     from console.operations.elections.apply_plan import ApplyPlan  # noqa: PLC0415
     from console.operations.elections.plan_file_checks import PlanPart, read_part  # noqa: PLC0415
     from console.operations.rescue.rescue_read import RescueRequest  # noqa: PLC0415

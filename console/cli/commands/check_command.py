@@ -17,7 +17,7 @@ def check(run: Run) -> int:
       ktriage check --bootstrap-server kafka-1:9092
       ktriage check --bootstrap-server kafka-1:9092 --command-config client.properties --broker 3=10.0.0.3:9092
     """
-    from console.cli.recovery.cluster_check import check_cluster  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.cluster_watch import check_cluster  # noqa: PLC0415  # not for --help
 
     return check_cluster(run)
 

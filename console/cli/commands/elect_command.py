@@ -146,7 +146,7 @@ def elect(
         options = ChoiceOptions(chosen, ranking, how, seconds, chosen_by, importance=run.target.importance)
         change = RecoverPartitions(options, why, run.target.title, recovery_election_attempts)
         return recover(run, change, Report("elect", rows=rows), ask=ask)
-    from console.cli.recovery.elections import run_elections  # noqa: PLC0415
+    from console.cli.recovery.recover_partitions import run_elections  # noqa: PLC0415
     from console.operations.elections.kafka_elections import KafkaElection  # noqa: PLC0415
 
     preferred = election_type is ElectionType.PREFERRED
@@ -157,7 +157,7 @@ def elect(
 def _designated(
     run: Run, file: Path, *, reason: str, seconds: float, attempts: int, ranking: Ranking, rows: int
 ) -> int:
-    from console.cli.recovery.apply_plan import apply_file  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.plan_files import apply_file  # noqa: PLC0415  # not for --help
     from console.operations.elections.apply_plan import ApplyPlan  # noqa: PLC0415
     from console.operations.elections.plan_file_checks import read_part  # noqa: PLC0415
 

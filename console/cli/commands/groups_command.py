@@ -66,7 +66,7 @@ def show(
       ktriage groups show --bootstrap-server kafka-1:9092 recovery.json
       ktriage groups show --cluster production --group billing --all
     """
-    from console.cli.recovery.consumer_groups import show_groups  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.consumers import show_groups  # noqa: PLC0415  # not for --help
 
     return show_groups(
         run, _selection(plan, group, topic), plan, recovery_duration_ms / 1000, rows, every=every
@@ -127,7 +127,7 @@ def fix(
         raise InputError("--undo does not go with --topic, --uncertain or --export")
     quiet = dry_run or export is not None
     why = stated(reason, asked=not yes or quiet)
-    from console.cli.recovery.consumer_groups import fix_groups  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.consumers import fix_groups  # noqa: PLC0415  # not for --help
     from console.operations.consumers.fix_groups import FixGroups  # noqa: PLC0415
 
     change = FixGroups(

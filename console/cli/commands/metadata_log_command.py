@@ -59,7 +59,7 @@ def copy(
       ktriage metadata-log copy --cluster production --to shipped/production --follow
       ktriage metadata-log copy --simulate stale-long-tail --to ./copy
     """
-    from console.cli.recovery.copy_metadata_log import copy_metadata_log  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.metadata_log import copy_metadata_log  # noqa: PLC0415  # not for --help
 
     if follow and run.target.kind == "simulated":
         raise InputError("--follow: nothing happens in a simulated cluster between two commands")

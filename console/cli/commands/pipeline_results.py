@@ -119,7 +119,7 @@ def compare(
       ktriage pipeline compare results/last-week results/today --max-more-offline 0
     """
     with interruptible():
-        from console.cli.pipeline.compare_exposures import (  # noqa: PLC0415  # not for --help
+        from console.cli.pipeline.exposure_trend import (  # noqa: PLC0415  # not for --help
             ExposureLimits,
             compare_exposures,
         )

@@ -72,7 +72,7 @@ def plan(
         raise InputError("--all-offline-partitions excludes --topic and --path-to-json-file")
     # Without a selection: all offline partitions. With --topic alone: the offline partitions of that topic.
     chosen = selection(topic, partition, path_to_json_file, offline=not (partition or path_to_json_file))
-    from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
+    from console.cli.base.partition_options import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery.recover_partitions import Report, choose_leaders  # noqa: PLC0415  # not for --help
     from console.operations.elections.recover_partitions import ChoiceOptions  # noqa: PLC0415
     from console.operations.survey.acknowledged_losses import read_metadata_dir  # noqa: PLC0415

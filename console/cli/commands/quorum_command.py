@@ -74,7 +74,7 @@ def status(run: Run) -> int:
     Example:
       ktriage quorum status --bootstrap-controller kafka-101:9093
     """
-    from console.cli.quorum.quorum_views import show  # noqa: PLC0415  # not for --help
+    from console.cli.quorum.quorum_run import show  # noqa: PLC0415  # not for --help
 
     return show(run, everything=False)
 
@@ -87,7 +87,7 @@ def replication(run: Run) -> int:
     Example:
       ktriage quorum replication --bootstrap-server kafka-1:9092
     """
-    from console.cli.quorum.quorum_views import show  # noqa: PLC0415  # not for --help
+    from console.cli.quorum.quorum_run import show  # noqa: PLC0415  # not for --help
 
     return show(run, everything=True)
 

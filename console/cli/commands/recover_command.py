@@ -94,7 +94,7 @@ def recover(
         if path_to_json_file
         else ("--all-offline-partitions",)
     )
-    from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
+    from console.cli.base.partition_options import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery import recover_partitions  # noqa: PLC0415
     from console.operations.elections.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
     from console.operations.survey.acknowledged_losses import read_metadata_dir  # noqa: PLC0415

@@ -66,7 +66,7 @@ def replicas(
       ktriage replicas --cluster production --all-offline-partitions --evidence broker-3.json
       ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
     """
-    from console.cli.base.evidence_option import read_evidence  # noqa: PLC0415  # not for --help
+    from console.cli.base.partition_options import read_evidence  # noqa: PLC0415  # not for --help
     from console.operations.survey.acknowledged_losses import read_metadata_dir, with_verdicts  # noqa: PLC0415
     from console.operations.survey.disk_evidence import with_evidence  # noqa: PLC0415
     from console.operations.survey.partition_picture import Depths, Picture, examine  # noqa: PLC0415

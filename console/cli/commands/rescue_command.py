@@ -89,7 +89,7 @@ def read(
         raise InputError("give a plan, or --from-disk DIR, or both")
     if plan is not None and topic:
         raise InputError("--topic is for a rescue without a plan")
-    from console.cli.recovery.rescue_plan import (  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.rescue import (  # noqa: PLC0415  # not for --help
         read_rescue,
         read_rescue_of_disks,
     )
@@ -120,7 +120,7 @@ def show(
       ktriage rescue show ./rescue
       ktriage rescue show ./rescue --records 5 --output json
     """
-    from console.cli.recovery.rescue_show import show_rescue  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.rescue import show_rescue  # noqa: PLC0415  # not for --help
 
     return show_rescue(run, directory, records=records, rows=rows, check=False)
 
@@ -133,7 +133,7 @@ def verify(run: Run, *, directory: RescueDirectory, rows: Rows = 20) -> int:
     Example:
       ktriage rescue verify ./rescue
     """
-    from console.cli.recovery.rescue_show import show_rescue  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.rescue import show_rescue  # noqa: PLC0415  # not for --help
 
     return show_rescue(run, directory, records=0, rows=rows, check=True)
 

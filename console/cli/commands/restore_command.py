@@ -132,8 +132,8 @@ def restore(
             f"--to-topic {to_topic!r}: a topic's name has at most 249 letters, digits, '.', '_' and '-'"
         )
     why = stated(reason, asked=not yes or dry_run)
-    from console.cli.recovery.restore_rescue import restore_rescue  # noqa: PLC0415  # not for --help
-    from console.cli.recovery.timeline_view import moment_ms  # noqa: PLC0415
+    from console.cli.recovery.metadata_log import moment_ms  # noqa: PLC0415
+    from console.cli.recovery.rescue import restore_rescue  # noqa: PLC0415  # not for --help
     from console.operations.rescue.restore_records import RestoreRecords  # noqa: PLC0415
     from console.rescue.restore_selection import RecordFilter, RestoreSelection  # noqa: PLC0415
 

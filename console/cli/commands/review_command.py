@@ -43,7 +43,7 @@ def review(
       ktriage review recovery.json --bootstrap-server kafka-1:9092
       ktriage review recovery.json --output markdown
     """
-    from console.cli.recovery.review_plan import review_file  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.plan_files import review_file  # noqa: PLC0415  # not for --help
 
     return review_file(run, plan, rows, markdown_wanted=output is ReviewOutput.MARKDOWN)
 

@@ -106,7 +106,7 @@ def timeline(
       ktriage timeline --simulate stale-long-tail
     """
     # Not for --help.
-    from console.cli.recovery.timeline_view import TimelinePrinter, moment_ms  # noqa: PLC0415
+    from console.cli.recovery.metadata_log import TimelinePrinter, moment_ms  # noqa: PLC0415
     from console.operations.history.timeline import EventFilter  # noqa: PLC0415
 
     if partition is not None and len(topic or ()) != 1:

@@ -64,7 +64,7 @@ def show(
       ktriage transactions show --bootstrap-server kafka-1:9092 recovery.json --rescue ./rescue
       ktriage transactions show --cluster production --topic payments
     """
-    from console.cli.recovery.transactions import show_transactions  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.consumers import show_transactions  # noqa: PLC0415  # not for --help
 
     return show_transactions(run, plan, tuple(topic or ()), rescue, rows)
 
@@ -111,7 +111,7 @@ def fix(
     if (outcome is None) != (producer_id is None):
         raise InputError("--outcome and --producer-id go together")
     why = stated(reason, asked=not yes or dry_run)
-    from console.cli.recovery.transactions import fix_transactions, selection_words  # noqa: PLC0415
+    from console.cli.recovery.consumers import fix_transactions, selection_words  # noqa: PLC0415
     from console.operations.consumers.fix_transactions import FixTransactions, NamedOutcome  # noqa: PLC0415
     from console.plan_files import read  # noqa: PLC0415
 

@@ -26,7 +26,7 @@ def verify(
       ktriage verify --bootstrap-server kafka-1:9092 recovery.json --rescue ./rescue
       until ktriage verify --cluster production recovery.json; do sleep 5; done
     """
-    from console.cli.recovery.verify_plan import verify_file  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.plan_files import verify_file  # noqa: PLC0415  # not for --help
 
     return verify_file(run, plan, recovery_duration_ms / 1000, rows, rescue)
 

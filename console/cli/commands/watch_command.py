@@ -53,7 +53,7 @@ def watch(
       ktriage watch --cluster production --until-online --notify 'notify-send Kafka'
       ktriage watch --cluster production --webhook https://chat.example/hook
     """
-    from console.cli.recovery.watch_view import WaitGoal, watch_cluster  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.cluster_watch import WaitGoal, watch_cluster  # noqa: PLC0415  # not for --help
     from console.notifications import Notifications  # noqa: PLC0415
 
     if run.target.kind == "simulated":

@@ -1,4 +1,6 @@
-"""The run of a quorum command: the quorum of the named cluster, and the values of its options."""
+"""The run of a quorum command: the quorum of the named cluster, and the values of its options. Also what shows it:
+``quorum status`` and ``quorum replication``.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,46 @@ from backends.base.errors import NoLeader
 from backends.base.membership import Membership
 from backends.base.read_only import ReadOnlyMembership
 from console.cli.base.run import Run
+from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, NotDone
+from console.exit_status import Status
 from console.operations.access import membership_access
 from console.operations.change import Change, Operator, run_change
-from console.operations.voters.remembered_voters import leaderless
+from console.operations.voters.quorum_state import QuorumReading
+from console.operations.voters.remembered_voters import leaderless, reading_or_lost
+from console.output.quorum.quorum_report import (
+    lost_document,
+    lost_lines,
+    replication_lines,
+    status_document,
+    status_lines,
+)
 from console.quorum_backend import membership_of, with_quorum
 from console.signals import StopRequest
 from console.target import Target
 from recovery.membership.directory_ids import directory_id
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.membership.replacement import ReplacementError
 from recovery.membership.replica_lookup import NotChosen
 from recovery.membership.voters import VoterEndpoint
+
+
+def show(run: Run, *, everything: bool) -> int:
+    """Prints the quorum; returns 1 if something is wrong with it."""
+
+    async def job(membership: Membership, _stop: object) -> QuorumReading | QuorumWithoutLeader:
+        return await reading_or_lost(membership)
+
+    found = read_quorum(run, job)
+    command = "quorum-replication" if everything else "quorum-status"
+    if isinstance(found, QuorumWithoutLeader):
+        run.screen.out(lost_document(found, command) if run.json else lost_lines(found))
+        return Status.PARTLY
+    lines = replication_lines if everything else status_lines
+    run.screen.out(status_document(found, command) if run.json else lines(found))
+    remind(run, found.cluster_id)
+    return Status.DONE if everything or found.health.well else Status.PARTLY
+
 
 T = TypeVar("T")
 P = TypeVar("P")

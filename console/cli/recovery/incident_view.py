@@ -13,7 +13,7 @@ from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import read_quorum
-from console.cli.recovery.timeline_view import moment_ms
+from console.cli.recovery.metadata_log import moment_ms
 from console.errors import ConsoleError, InputError
 from console.exit_status import Status
 from console.journal.run_records import read_runs

@@ -1,6 +1,4 @@
-"""``plan``, ``recover`` and ``elect --election-type longest-log``: chooses leaders, then writes or elects
-them.
-"""
+"""``plan``, ``recover`` and ``elect``: chooses leaders, then writes or elects them, or lets Kafka elect."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from backends.base.answers import Outcome
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
@@ -18,6 +17,7 @@ from console.errors import InputError, StalePlan
 from console.exit_status import Status
 from console.new_files import write_new
 from console.operations.elections.election_batches import RowFailure
+from console.operations.elections.kafka_elections import KafkaElection
 from console.operations.elections.leader_choice import Choices
 from console.operations.elections.recover_partitions import (
     ChoiceOptions,
@@ -25,7 +25,13 @@ from console.operations.elections.recover_partitions import (
     Recovery,
     survey_and_choose,
 )
-from console.output.plan.recovery_report import chosen_lines, ended_lines, recovery_document
+from console.output.plan.recovery_report import (
+    chosen_lines,
+    election_document,
+    election_lines,
+    ended_lines,
+    recovery_document,
+)
 from console.output.survey.survey_report import hidden_lines
 from console.paths import unused
 from console.saved_plans import save_plan
@@ -34,7 +40,32 @@ from recovery.model import TopicPartition
 from recovery.plan.write import to_json
 from recovery.strategy import Strategy
 from recovery.wording.cluster_health_text import stale_reason
-from recovery.wording.quantity_text import counted, some_of
+from recovery.wording.quantity_text import counted, printable, some_of
+
+UNCLEAN_LOSS = (
+    "which records these elections cut off is not known: an unclean election takes the first live replica, however"
+    " short its log, and no log was read before it"
+)
+
+
+def run_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> int:
+    """Runs the elections; returns the exit status. Raises StalePlan if every partition changed before
+    anything was sent.
+    """
+    run.refuse_if_read_only()
+    if ask:
+        run.refuse_unless_interactive("--yes")
+    elections = run.change(change, TerminalOperator(run, ask=ask))
+    kind = "preferred" if change.preferred else "unclean"
+    run.screen.out(election_document(kind, elections) if run.json else election_lines(elections, rows))
+    for election in elections.failures:
+        run.screen.say(f"not elected: {election.tp}: {printable(election.detail)}")
+    if not change.preferred and elections.counts[Outcome.ELECTED]:
+        run.screen.say(UNCLEAN_LOSS)
+    status = run.conclude(change.conclusion(elections))
+    if status is Status.STALE:
+        raise StalePlan("every partition changed while the question was open; nothing was sent")
+    return status
 
 
 class Report(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from backends.base.errors import BackendError
-from console.cli.recovery.watch_view import WaitGoal
+from console.cli.recovery.cluster_watch import WaitGoal
 from console.errors import InputError
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import watch

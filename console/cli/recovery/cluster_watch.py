@@ -1,20 +1,47 @@
-"""Runs ``ktriage watch``."""
+"""The course of ``ktriage check``, and of ``ktriage watch``."""
 
 from __future__ import annotations
 
 import time
 from typing import NamedTuple
 
+from backends.base.check_report import CheckReport
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import WatchReport, watch
+from console.operations.survey.cluster_health import read_health
+from console.operations.survey.evidence_sources import FurtherSource, evidence_sources
 from console.output.json_document import one_line
+from console.output.survey.check_report import checked_document, checked_lines, problems
 from console.signals import StopRequest
 from recovery.cluster_changes import ClusterReading
+from recovery.cluster_health import ClusterHealth
 from recovery.metadata_log.timeline_text import time_text
 from recovery.wording.quantity_text import counted, printable
+
+
+def check_cluster(run: Run) -> int:
+    """Checks and prints; returns the exit status."""
+
+    async def job(
+        backend: Backend, _stop: StopRequest
+    ) -> tuple[CheckReport, ClusterHealth, tuple[FurtherSource, ...]]:
+        await backend.open()
+        report = await backend.check()
+        problems = {reach.broker: reach.problem for reach in report.reach}
+        health = await read_health(backend, report.cluster, problems)
+        return report, health, await evidence_sources(backend)
+
+    checked, health, sources = run.read(job)
+    form = checked_document if run.json else checked_lines
+    run.screen.out(form(checked, health, sources))
+    found = problems(checked)
+    for problem in found:
+        run.screen.say(problem)
+    run.next("status")
+    return Status.PARTLY if found else Status.DONE
 
 
 class WaitGoal(NamedTuple):

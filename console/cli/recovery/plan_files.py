@@ -1,0 +1,177 @@
+"""``ktriage apply``, ``review`` and ``verify`` of a plan file. ``elect --election-type designated`` is the same as
+``apply``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from backends.base.protocol import Backend
+from backends.base.simulated_clusters import rehearsal
+from console.cli.base.run import Run
+from console.cli.base.terminal_operator import TerminalOperator
+from console.cli.recovery.consumers import selection_words
+from console.errors import InputError, StalePlan
+from console.exit_status import Status
+from console.operations.consumers.election_aftermath import ElectionAftermath, read_aftermath
+from console.operations.elections.apply_plan import ApplyPlan
+from console.operations.elections.election_batches import survey_rows
+from console.operations.elections.plan_comparison import PreparedPlan, prepare, refuse_rows
+from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
+from console.operations.rescue.rescue_first import rescue_notes, rescue_words
+from console.output.plan.apply_report import aftermath_lines, applied_document, applied_lines, prepared_lines
+from console.output.plan.review_report import review_document, review_lines, verified_document, verified_lines
+from console.plan_files import read
+from console.rescue.rescued_markers import refuse_other_rescue, rescue_of
+from console.signals import StopRequest
+from recovery.plan.make import misplaced_leaders
+from recovery.plan.plan_markdown import markdown
+from recovery.plan.values import BarePlan, Plan
+from recovery.plan.verify import Leading, Order, RowState, verify
+
+
+def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: int) -> int:
+    """Applies a plan from a file and prints the result; returns the exit status.
+
+    Raises StalePlan if no row can be applied any more.
+    """
+    run.refuse_if_read_only()
+    if ask:
+        run.refuse_unless_interactive("--yes and --reason TEXT")
+
+    def lines(prepared: PreparedPlan) -> Iterable[str]:
+        yield from prepared_lines(prepared, rows)
+        if not ask:  # whoever is asked reads it with the question
+            yield from rescue_notes(prepared.holding, change.rescue)
+
+    applied = run.change(change, TerminalOperator(run, lines, ask=ask))
+    if run.json:
+        run.screen.out(applied_document(command, applied))
+    else:
+        run.screen.out(applied_lines(applied, rows))
+    run.screen.say(*map(str, applied.failures))
+    status = run.conclude(change.conclusion(applied))
+    if applied.stale:
+        raise StalePlan(
+            f"{change.file}: no row can be applied any more; nothing was applied. Make a new plan"
+        )
+    return status
+
+
+def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> int:
+    """Prints the review of the plan file; returns the exit status."""
+    plan = read(path)
+    if isinstance(plan, BarePlan):
+        raise InputError(
+            f"{path}: the file names only leaders, so there is nothing to review. ktriage apply reads the"
+            " logs of its partitions first"
+        )
+    simulated = rehearsed(plan.header.cluster_id)
+    prepared, native = (
+        _compare(run, plan, path) if run.named is not None else (None, simulated is not None or None)
+    )
+    holding = plan if prepared is None else prepared.holding
+    command = _next_command(run, ("apply", str(path), *rescue_words(holding)), simulated)
+    if markdown_wanted:
+        run.screen.out(markdown(plan, str(path), command, native=native).splitlines())
+    elif run.json:
+        run.screen.out(review_document(plan, prepared, native=bool(native)))
+    else:
+        run.screen.out(review_lines(plan, prepared, rows, native=native))
+    if prepared is None or prepared.holding.rows:
+        if run.named is None and simulated is not None:
+            run.screen.say("if the plan was made with --state FILE, give it to the next command too")
+        run.screen.say(f"next: {command}")
+    elif not prepared.stale:
+        run.next("verify", str(path))
+    if prepared is None:
+        return Status.DONE
+    if prepared.stale:
+        return Status.STALE
+    return Status.PARTLY if prepared.refused else Status.DONE
+
+
+def _compare(run: Run, plan: Plan, path: Path) -> tuple[PreparedPlan, bool]:
+    """The plan compared with the cluster, and whether the cluster supports designated elections itself."""
+
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[PreparedPlan, bool]:
+        cluster = await backend.open()
+        refuse_other_cluster(plan, cluster.cluster_id, path)
+        prepared = await prepare(backend, plan, cluster.cluster_id, run.screen.progress)
+        return prepared, (await backend.capabilities()).native_elections
+
+    return run.read(job)
+
+
+def _next_command(run: Run, words: tuple[str, ...], simulated: tuple[str, ...] | None) -> str:
+    if run.named is not None:
+        return run.named.command(*words)
+    return shlex.join(("ktriage", *words, *(simulated or ("--bootstrap-server", "HOST:PORT"))))
+
+
+def rehearsed(cluster_id: str) -> tuple[str, ...] | None:
+    """The options that select the same simulated cluster, found by its id; None: a real cluster.
+
+    For a scenario in the user's own file, the id does not contain the full path.
+    """
+    made = rehearsal(cluster_id)
+    if made is None:
+        return None
+    from backends.simulator.scenario.files import names  # noqa: PLC0415  # for a rehearsal's plan only
+
+    scenario = made.scenario if made.scenario in names() else "FILE.yaml"
+    return ("--simulate", scenario, "--seed", str(made.seed))
+
+
+def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path | None) -> int:
+    """Reads the partitions of the plan file and prints what is missing; returns the exit status. ``directory`` is a
+    rescue that holds markers of transactions.
+    """
+    plan = read(path)
+    rescue = rescue_of(directory, plan)
+
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[tuple[RowState, ...], ElectionAftermath]:
+        cluster = await backend.open()
+        refuse_other_cluster(plan, cluster.cluster_id, path)
+        refuse_other_rescue(rescue, cluster.cluster_id)
+        progress = run.screen.progress
+        surveys = await survey_rows(backend, partitions_of(plan), progress, seconds)
+        if isinstance(plan, BarePlan):
+            refuse_rows(path, misplaced_leaders(plan, surveys))
+        states = verify(plan, surveys)
+        return states, await read_aftermath(backend, plan, seconds, progress, rescue)
+
+    states, aftermath = run.read(job)
+    if run.json:
+        run.screen.out(verified_document(states, aftermath))
+    else:
+        run.screen.out(verified_lines(states, rows))
+        run.screen.out(aftermath_lines(aftermath, rows))
+    _next_of_states(run, states, path)
+    if aftermath.affected and not any(state.leading is Leading.OFFLINE for state in states):
+        run.next("groups", "fix", str(path), "--dry-run")
+    if aftermath.hanging:
+        run.next("transactions", "fix", *selection_words(path, (), directory), "--dry-run")
+    return Status.DONE if all(state.complete for state in states) else Status.PARTLY
+
+
+def _next_of_states(run: Run, states: tuple[RowState, ...], path: Path) -> None:
+    if any(state.order is Order.NOT_RESTORED for state in states):
+        run.next("resume", "--plan", str(path))
+    elif any(state.leading is Leading.OFFLINE for state in states):
+        run.next("apply", str(path))
+    elif any(state.leading is Leading.NOT_SEEN for state in states):
+        run.screen.say(
+            "the plan has partitions that do not exist any more, or that this user has no permission to see"
+        )
+        run.next("status")
+    elif not all(state.complete for state in states):
+        if any(state.lost_offsets for state in states):
+            run.screen.say(
+                "what a leader has not does not come back by waiting: a disk that still holds it can be read"
+                " (ktriage rescue read --from-disk DIR) and written back (ktriage restore)"
+            )
+        run.screen.say("the table names what is not done yet; check again when it is:")
+        run.next("verify", str(path))
