@@ -13,13 +13,13 @@ from backends.simulator.context import Context
 from backends.simulator.controller.broker_sessions import BrokerSessions
 from backends.simulator.controller.controller_elections import PeriodicElections, UncleanRecovery
 from backends.simulator.controller.metadata_changes import (
+    Then,
     assign_directories,
     change_config,
     create_topic,
     delete_topic,
     update_feature,
 )
-from backends.simulator.controller.metadata_writer import Then
 from backends.simulator.events import MetadataWritten
 from backends.simulator.messages import (
     AlterPartitions,

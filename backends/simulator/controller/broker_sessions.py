@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.simulator.controller.metadata_writer import MetadataWriter
+from backends.simulator.controller.metadata_changes import MetadataWriter
 from backends.simulator.loop import Loop, Timer
 from backends.simulator.messages import (
     Done,

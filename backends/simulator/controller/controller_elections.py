@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.simulator.config import Config
-from backends.simulator.controller.metadata_writer import MetadataWriter
+from backends.simulator.controller.metadata_changes import MetadataWriter
 from backends.simulator.loop import Loop, Timer
 from backends.simulator.messages import LogInfoReply, LogInfoRequest
 from backends.simulator.network import broker as node

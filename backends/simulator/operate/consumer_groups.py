@@ -21,6 +21,8 @@ from backends.simulator.operator_messages import (
 from recovery.groups.group_values import ConsumerGroup, GroupKind, GroupMember, GroupMembers
 from recovery.model import TopicPartition, Unknown, Why
 
+_Answers = dict[int, Mapping[str, ListedGroup] | Unknown]
+"""By broker."""
 _MOVED = Unknown(Why.NOT_ANSWERED, "its coordinator is another one now")
 
 
@@ -51,33 +53,40 @@ class SimulatedConsumerGroups:
         answers = self._answers()
         found: dict[str, Commits | Unknown] = {}
         for group in groups:
-            answer = answers.get(group.coordinator, _MOVED)
-            if isinstance(answer, Unknown):
-                found[group.name] = answer
-                continue
-            offsets = dict(answer[group.name].offsets) if group.name in answer else {}
-            found[group.name] = {tp: c for tp, c in offsets.items() if wanted is None or tp in wanted}
+            row = _reported(answers, group)
+            found[group.name] = (
+                row
+                if isinstance(row, Unknown)
+                else {tp: c for tp, c in row.offsets if wanted is None or tp in wanted}
+            )
         return found
 
     async def members(self, groups: Sequence[ConsumerGroup]) -> Mapping[str, GroupMembers | Unknown]:
         answers = self._answers()
         found: dict[str, GroupMembers | Unknown] = {}
         for group in groups:
-            answer = answers.get(group.coordinator, _MOVED)
-            if isinstance(answer, Unknown):
-                found[group.name] = answer
+            row = _reported(answers, group)
+            if isinstance(row, Unknown):
+                found[group.name] = row
                 continue
-            listed = answer[group.name].group if group.name in answer else ClassicGroup(group.name)
-            members = tuple(GroupMember(one.client_id, one.host) for one in listed.members)
-            found[group.name] = GroupMembers(members, listed.assignor or "")
+            members = tuple(GroupMember(one.client_id, one.host) for one in row.group.members)
+            found[group.name] = GroupMembers(members, row.group.assignor or "")
         return found
 
-    def _answers(self) -> dict[int, Mapping[str, ListedGroup] | Unknown]:
+    def _answers(self) -> _Answers:
         """By broker. A broker that is fenced coordinates nothing, whether it answers or not."""
         _, reported = self._client.caught_up()
         brokers = [number for number, fenced in reported.brokers if not fenced]
         answers = self._client.all([(node(number), ListGroupOffsets()) for number in brokers])
         return dict(zip(brokers, map(_listed, answers), strict=True))
+
+
+def _reported(answers: _Answers, group: ConsumerGroup) -> ListedGroup | Unknown:
+    """What the group's coordinator says of it: nothing where it does not know it any more."""
+    answer = answers.get(group.coordinator, _MOVED)
+    if isinstance(answer, Unknown):
+        return answer
+    return answer.get(group.name, ListedGroup(ClassicGroup(group.name), ()))
 
 
 def _listed(answer: object) -> Mapping[str, ListedGroup] | Unknown:
