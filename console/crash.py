@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from console.provenance import version
 from console.redaction import redact, redact_arguments
-from console.version import version
 from recovery.wording.quantity_text import printable
 
 

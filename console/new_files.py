@@ -1,9 +1,12 @@
-"""Writing new files: never overwritten, and written completely or not at all."""
+"""Files on disk: new ones are never overwritten, and written completely or not at all; segments are appended to; a
+directory is written by one process at a time.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,3 +84,43 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def locked(path: Path) -> int:
+    """A descriptor that holds the directory's lock until it is closed. Raises InputError: another run has it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be used: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise InputError(f"{path}: another run is writing to it") from None
+    return descriptor
+
+
+SEGMENT_BYTES = 1 << 30
+"""A segment ends before it becomes larger, as Kafka's own do by default."""
+MOST_OFFSETS = (1 << 31) - 1
+"""Offsets in a segment: its index holds them in 31 bits."""
+SPARE_BYTES = 64 << 20
+"""Bytes that are left free on the disk, for the journal and the plan."""
+
+
+def has_room(fd: int, count: int) -> bool:
+    """Whether SPARE_BYTES are left on the file's disk after ``count`` more bytes. Raises OSError."""
+    disk = os.fstatvfs(fd)
+    return disk.f_bavail * disk.f_frsize >= count + SPARE_BYTES
+
+
+def append_whole(fd: int, data: memoryview, size: int) -> None:
+    """Appends ``data`` to a file that has ``size`` bytes. Raises OSError; then it has ``size`` bytes again."""
+    written = 0
+    try:
+        while written < len(data):
+            written += os.write(fd, data[written:])
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, size)
+        raise

@@ -1,4 +1,4 @@
-"""Who makes a plan, when, and with which version of this tool."""
+"""The version of this tool, and who makes a plan, when, and with which version."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ import platform
 import uuid
 from datetime import UTC, datetime
 
-from console.version import version
 from recovery.plan.values import Header
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
+
+
+def version() -> str:
+    """The version, or "unknown" when it runs from a tree that is not installed."""
+    from importlib import metadata  # noqa: PLC0415  # costs more than most of what a command does
+
+    try:
+        return metadata.version("ktriage")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def now() -> datetime:

@@ -19,7 +19,7 @@ from benchmarks.console import kaskade, table_speed
 from benchmarks.console.key_latency import Latencies, latencies
 from benchmarks.console.terminal import COLUMNS, LINES, ConsoleProcess
 from benchmarks.wire.served_cluster import served, whole
-from console.version import version
+from console.provenance import version
 
 LARGE = "partitions-200000"
 SMALL = "partitions-200.yaml"

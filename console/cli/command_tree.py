@@ -25,12 +25,11 @@ from console.cli.commands.options import (
 )
 from console.cli.commands.verbs import Verb, VerbGroup
 from console.cli.option_values import quicken
-from console.errors import InputError
-from console.exit_status import STATUS_HELP
+from console.errors import STATUS_HELP, InputError
 from console.journal.state_access import name_state_dir
 from console.operations.registry import COMMANDS
+from console.provenance import version as installed
 from console.target import resolve
-from console.version import version as installed
 
 HELP = """\
 Triage and recovery for Apache Kafka: what is broken, what each choice loses, and what exactly

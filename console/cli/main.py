@@ -19,8 +19,7 @@ from typer.exceptions import Exit, TyperException
 from backends.base.errors import BackendError
 from console.cli.command_tree import single, tree
 from console.cli.gc_tuning import collect_seldom
-from console.errors import ConsoleError
-from console.exit_status import Status, status_of
+from console.errors import ConsoleError, Status, status_of
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import AT_QUESTION, Stopped, Supervisor, status_of_signal

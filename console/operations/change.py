@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from backends.base.protocol import Backend, Progress
-from console.errors import NotDone
-from console.exit_status import Status, status_of
+from console.errors import NotDone, Status, status_of
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, JournalRun
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.elections.unfinished_orders import SettledOrders, refuse_open, settle_first
-from console.provenance import now, user
-from console.saved_plans import OTHER_PLACE
+from console.plan_files import OTHER_PLACE
+from console.provenance import now, user, version
 from console.signals import StopRequest, Supervisor, status_of_signal
-from console.version import version
 
 C = TypeVar("C")
 P = TypeVar("P")

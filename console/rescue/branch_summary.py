@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from backends.log_segments.segment_source import SegmentError, SegmentFile
 from console.errors import InputError
-from console.rescue.record_fields import (
+from console.rescue.record_batches import (
     CannotUnpack,
     MalformedRecord,
     Record,

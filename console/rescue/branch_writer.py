@@ -13,9 +13,8 @@ from pathlib import Path
 from backends.log_segments.batch_header import BatchHeader
 from backends.log_segments.segment_reader import DefectKind, SegmentReader
 from backends.log_segments.segment_source import SegmentBytes, SegmentError, SegmentFile, reason_of
-from console.new_files import sync_directory
+from console.new_files import MOST_OFFSETS, SEGMENT_BYTES, SPARE_BYTES, append_whole, has_room, sync_directory
 from console.rescue.manifest import SEGMENT_NAME, SegmentEntry
-from console.segment_append import MOST_OFFSETS, SEGMENT_BYTES, SPARE_BYTES, append_whole, has_room
 from recovery.model import NO_EPOCH
 from recovery.rescue_branches import RescueBranch
 

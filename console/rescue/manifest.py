@@ -13,11 +13,26 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from backends.log_segments.segment_source import SegmentError, SegmentFile
 from console.errors import InputError
 from console.paths import topic_name
-from console.rescue.regular_files import read_regular
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import BranchPart, RescueBranch, UnreadReplica
+
+LARGEST = 1 << 28
+"""Bytes of a file that is read at all: the JSON of 200,000 partitions takes less."""
+
+
+def read_regular(path: Path) -> bytes:
+    """The whole file. Raises InputError: it is no regular file, is larger than LARGEST, or cannot be read."""
+    try:
+        with SegmentFile(path) as file:
+            if file.size > LARGEST:
+                raise InputError(f"{path}: too large: it has {file.size:,} bytes")
+            return file.read(0, file.size)
+    except SegmentError as error:
+        raise InputError(str(error)) from None
+
 
 T = TypeVar("T")
 

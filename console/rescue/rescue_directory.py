@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from console.directory_lock import locked
 from console.errors import InputError
 from console.journal.journal_lines import moment
-from console.new_files import replace_own, write_new
+from console.new_files import SPARE_BYTES, locked, replace_own, write_new
 from console.rescue.branch_summary import check_segments
 from console.rescue.branch_writer import BranchWriter
 from console.rescue.manifest import (
@@ -26,7 +25,6 @@ from console.rescue.manifest import (
     read_manifest,
 )
 from console.rescue.rescued_branch import RescuedBranch
-from console.segment_append import SPARE_BYTES
 from recovery.rescue_branches import RescueBranch, UnreadReplica
 from recovery.wording.quantity_text import human_bytes
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from backends.base.record_writer import ProducerIdentity
 from console.errors import InputError
 from console.new_files import sync_directory
-from console.rescue.regular_files import read_regular
+from console.rescue.manifest import read_regular
 from recovery.model import TopicPartition
 
 SCHEMA = "ktriage.restore-journal/1"

@@ -12,8 +12,15 @@ from typing import NamedTuple
 
 from backends.log_segments.batch_header import BatchHeader
 from console.errors import InputError
-from console.rescue.record_batches import encoded, has_holes, in_parts
-from console.rescue.record_fields import CannotUnpack, MalformedRecord, Record, records_of
+from console.rescue.record_batches import (
+    CannotUnpack,
+    MalformedRecord,
+    Record,
+    encoded,
+    has_holes,
+    in_parts,
+    records_of,
+)
 from console.rescue.rescued_branch import Ending, RescuedBranch, TransactionEndings
 from console.rescue.rescued_segment import RescuedBatch
 from recovery.loss import without

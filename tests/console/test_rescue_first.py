@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from console.app.main_screen.question_dialogs import ChoiceQuestion, TextQuestion
+from console.plan_files import newest_rescue
 from console.rescue.rescued_branch import open_rescue
-from console.saved_plans import newest_rescue
 from recovery.model import TopicPartition
 from tests.console.faults import happens
 from tests.console.robot import Robot, console, records

@@ -20,8 +20,8 @@ from console.operations.elections.plan_comparison import PreparedPlan, checked_j
 from console.operations.elections.unfinished_orders import HalfDone
 from console.operations.registry import BY_NAME
 from console.output.resume_report import unfinished_lines
+from console.plan_files import rescue_directory, save_plan
 from console.program import Program
-from console.saved_plans import rescue_directory, save_plan
 from recovery.model import Unknown
 from recovery.plan.plan_review import candidate_harm, worst
 from recovery.plan.successors import risk_lines

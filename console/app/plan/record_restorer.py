@@ -14,7 +14,7 @@ from console.app.plan.confirmed_change import ChangeSender, Sent
 from console.app.plan.progress import TaskProgress
 from console.app.screen_calls import Ask, Handlers, Say
 from console.app.session.session import Session
-from console.saved_plans import newest_rescue
+from console.plan_files import newest_rescue
 from recovery.wording.quantity_text import counted
 from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
 from widgets.text import Tone

@@ -23,7 +23,7 @@ from console.cli.commands.options import (
     Topics,
     connected,
 )
-from console.exit_status import Status
+from console.errors import Status
 from console.paths import unused
 
 

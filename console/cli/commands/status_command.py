@@ -8,7 +8,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
 from console.cli.commands.options import DurationMs, Rows, connected
-from console.exit_status import Status
+from console.errors import Status
 from console.paths import unused
 
 

@@ -118,7 +118,7 @@ def fix(
     named = None
     if outcome is not None and producer_id is not None:
         named = NamedOutcome(producer_id, outcome is OutcomeName.COMMIT)
-    from console.rescue.rescued_markers import rescue_of  # noqa: PLC0415
+    from console.rescue.rescued_branch import rescue_of  # noqa: PLC0415
 
     parsed = None if plan is None else read(plan)
     change = FixTransactions(

@@ -11,8 +11,7 @@ from pathlib import Path
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_script import scan_script
 from backends.disk_scan.scan_values import DiskScan, ScanDepth, scan_lines
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.output.survey.disk_scan_report import advice_lines, scan_table
 from console.program import Program
 from console.signals import Stopped

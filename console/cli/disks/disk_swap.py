@@ -7,7 +7,7 @@ import asyncio
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.exit_status import Status
+from console.errors import Status
 from console.operations.disk_swap import disk_swap, is_back, read_log_dirs
 from console.operations.survey.leaderless_partitions import SECONDS, Leaderless, has_copy, leaderless_lines
 from console.operations.survey.log_dir_survey import Disks

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.operations.disk_swap import read_log_dirs
 from console.operations.survey.log_dir_survey import Disks, failures, reckon
 from console.output.survey.log_dirs_report import dirs_document, dirs_lines, fails_document, fails_lines

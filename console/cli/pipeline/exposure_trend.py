@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.output.bar_table import by_id, first_rows, rendered
 from console.output.json_document import document
 from console.program import Program

@@ -8,8 +8,7 @@ from typing import Any
 from backends.simulator.scenario.files import names
 from console.cli.pipeline.job_options import JobOptions
 from console.cli.pipeline.spark_job import run_job
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.output.pipeline_report import show_result
 from pipeline.drills import drill_job
 from pipeline.drills.charts import TITLES, picture

@@ -7,7 +7,7 @@ from typing import Any
 
 from console.cli.pipeline.job_options import JobOptions
 from console.cli.pipeline.spark_job import parsed_time, run_job, storage_paths
-from console.exit_status import Status
+from console.errors import Status
 from console.output.pipeline_report import show_result
 from pipeline.exposure import exposure_job
 from pipeline.exposure.what_if import WhatIf

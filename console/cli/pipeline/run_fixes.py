@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from console.cli.pipeline.job_options import JobOptions
 from console.cli.pipeline.spark_job import parsed_time, run_job, storage_paths
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.new_files import write_new
 from console.output.heal_report import reassignment_json
 from console.output.pipeline_report import show_result

@@ -8,7 +8,7 @@ from typing import Any
 
 from console.cli.pipeline.job_options import JobOptions
 from console.cli.pipeline.spark_job import parsed_time, run_job, storage_paths
-from console.exit_status import Status
+from console.errors import Status
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
 from console.output.pipeline_report import show_result
 from pipeline.history import history_job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from console.cli.pipeline.job_options import JobOptions
 from console.cli.pipeline.take_snapshots import parsed_interval
-from console.exit_status import Status
+from console.errors import Status
 from console.output.json_document import one_line
 from pipeline.spark_session import SparkSettings, check_installed, session
 from pipeline.storage import storage_path

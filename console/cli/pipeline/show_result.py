@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.new_files import write_new
 from console.output.pipeline_page import newest_of_each_job, results_page
 from console.output.pipeline_report import show_result

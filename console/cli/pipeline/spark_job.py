@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from console.cli.pipeline.job_options import JobOptions
 from console.errors import InputError
-from console.provenance import now
-from console.version import version
+from console.provenance import now, version
 from pipeline.job_run import JobBody, JobRun, carry_out
 from pipeline.results import JobResult, run_target
 from pipeline.spark_session import SparkSettings

@@ -13,14 +13,12 @@ from typing import Any
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.operations.history.snapshot_series import Series, SnapshotSettings
 from console.output.json_document import document
 from console.program import Program
-from console.provenance import now
+from console.provenance import now, version
 from console.signals import StopRequest
-from console.version import version
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import Catalog, read_catalog
 from pipeline.snapshot.migration import migrate

@@ -6,8 +6,7 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import given_endpoints, read_quorum
-from console.errors import InputError, NotDone
-from console.exit_status import Status
+from console.errors import InputError, NotDone, Status
 from console.operations.elapsed_time import ElapsedWait
 from console.operations.voters.voter_change import probe_endpoint
 from console.output.json_document import document

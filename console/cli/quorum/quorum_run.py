@@ -13,8 +13,7 @@ from backends.base.membership import Membership
 from backends.base.read_only import ReadOnlyMembership
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
-from console.errors import InputError, NotDone
-from console.exit_status import Status
+from console.errors import InputError, NotDone, Status
 from console.operations.access import membership_access
 from console.operations.change import Change, Operator, run_change
 from console.operations.voters.quorum_state import QuorumReading

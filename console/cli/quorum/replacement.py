@@ -14,8 +14,7 @@ from console.cli.base.run import Run, read_line
 from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.quorum.quorum_run import change_quorum, read_quorum
 from console.cli.quorum.voter_change import refuse_unless_allowed
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replace_controller import (
     ReplaceController,

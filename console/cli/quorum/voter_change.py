@@ -8,7 +8,7 @@ from backends.base.membership import Membership
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.quorum.quorum_run import change_quorum, read_quorum
-from console.exit_status import Status
+from console.errors import Status
 from console.operations.voters.change_voters import ChangeVoters, UpgradeKraftVersion, UpgradeResult
 from console.operations.voters.kraft_upgrade import UpgradeCheck, check_upgrade
 from console.operations.voters.prepared_change import PreparedChange

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from backends.base.check_report import CheckReport
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.exit_status import Status
+from console.errors import Status
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import WatchReport, watch
 from console.operations.survey.cluster_health import read_health

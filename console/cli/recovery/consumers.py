@@ -9,7 +9,7 @@ from pathlib import Path
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
-from console.exit_status import Status
+from console.errors import Status
 from console.operations.consumers.fix_groups import FixGroups, PreparedGroupFix
 from console.operations.consumers.fix_transactions import FixTransactions, PreparedMarkers, plan_partitions
 from console.operations.consumers.group_offsets import (
@@ -35,7 +35,7 @@ from console.output.transactions_report import (
     written_markers_document,
 )
 from console.plan_files import read
-from console.rescue.rescued_markers import refuse_other_rescue, rescue_of
+from console.rescue.rescued_branch import refuse_other_rescue, rescue_of
 from console.signals import StopRequest
 from recovery.wording.quantity_text import printable
 

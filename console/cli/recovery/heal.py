@@ -9,8 +9,7 @@ from pathlib import Path
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.new_files import write_new
 from console.operations.replication.heal_replicas import HealReplicas, PreparedHeal
 from console.operations.replication.heal_survey import HealReading, HealSelection, heal_command, read_and_plan

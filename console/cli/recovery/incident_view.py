@@ -14,8 +14,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import read_quorum
 from console.cli.recovery.metadata_log import moment_ms
-from console.errors import ConsoleError, InputError
-from console.exit_status import Status
+from console.errors import ConsoleError, InputError, Status
 from console.journal.run_records import read_runs
 from console.operations.history.incident import Incident, IncidentSources, PlanTransactions, collect
 from console.operations.history.own_changes import OwnChanges

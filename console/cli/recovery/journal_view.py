@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.exit_status import Status
+from console.errors import Status
 from console.journal.journal import running
 from console.journal.run_records import read_runs
 from console.journal.state_access import records_access

@@ -13,8 +13,7 @@ from pathlib import Path
 from backends.base.membership import Membership
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import read_quorum
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.journal.run_records import read_runs
 from console.operations.history.metadata_log_copy import MetadataLogCopier
 from console.operations.history.metadata_log_files import MetadataLogFiles

@@ -13,8 +13,7 @@ from backends.base.simulated_clusters import rehearsal
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.recovery.consumers import selection_words
-from console.errors import InputError, StalePlan
-from console.exit_status import Status
+from console.errors import InputError, StalePlan, Status
 from console.operations.consumers.election_aftermath import ElectionAftermath, read_aftermath
 from console.operations.elections.apply_plan import ApplyPlan
 from console.operations.elections.election_batches import survey_rows
@@ -24,7 +23,7 @@ from console.operations.rescue.rescue_first import rescue_notes, rescue_words
 from console.output.plan.apply_report import aftermath_lines, applied_document, applied_lines, prepared_lines
 from console.output.plan.review_report import review_document, review_lines, verified_document, verified_lines
 from console.plan_files import read
-from console.rescue.rescued_markers import refuse_other_rescue, rescue_of
+from console.rescue.rescued_branch import refuse_other_rescue, rescue_of
 from console.signals import StopRequest
 from recovery.plan.make import misplaced_leaders
 from recovery.plan.plan_markdown import markdown

@@ -13,8 +13,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.base.unfinished_reminder import remind
-from console.errors import InputError, StalePlan
-from console.exit_status import Status
+from console.errors import InputError, StalePlan, Status
 from console.new_files import write_new
 from console.operations.elections.election_batches import RowFailure
 from console.operations.elections.kafka_elections import KafkaElection
@@ -34,7 +33,7 @@ from console.output.plan.recovery_report import (
 )
 from console.output.survey.survey_report import hidden_lines
 from console.paths import unused
-from console.saved_plans import save_plan
+from console.plan_files import save_plan
 from console.signals import StopRequest
 from recovery.model import TopicPartition
 from recovery.plan.write import to_json

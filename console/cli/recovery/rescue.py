@@ -10,8 +10,7 @@ from pathlib import Path
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.operations.elections.plan_file_checks import PlanPart, read_part, refuse_other_cluster
 from console.operations.rescue.rescue_read import RescueReading, RescueRequest, read_disks, read_plan
 from console.operations.rescue.restore_records import PreparedRestore, RestoreRecords

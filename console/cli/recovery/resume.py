@@ -7,16 +7,14 @@ from typing import NamedTuple
 
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
-from console.errors import InputError, NotDone
-from console.exit_status import Status
+from console.errors import InputError, NotDone, Status
 from console.operations.change import Conclusion
 from console.operations.elections.restore_orders import RestoreOrders, with_preconditions
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.operations.replication.finish_heals import FinishHeals
 from console.output.heal_report import finished_heal_lines
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines
-from console.plan_files import read
-from console.replacement_files import any_replacement, is_replacement_file
+from console.plan_files import any_replacement, is_replacement_file, read
 
 
 class ReplacementAnswers(NamedTuple):

@@ -23,8 +23,7 @@ from backends.simulator.rehearsal import Interrupted, RehearsalResult, end_of, r
 from backends.simulator.scenario.bounds import LONGEST
 from backends.simulator.scenario.files import names
 from backends.simulator.simulation import Simulation
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.output.json_document import document
 from console.output.text_table import TextColumn, fold, table, width
 from console.program import Program

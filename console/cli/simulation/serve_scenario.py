@@ -21,8 +21,7 @@ from backends.simulator.served.clock import SimulatorFailed
 from backends.simulator.served.control_socket import ControlError, ControlSocket, read_fault, send_control
 from backends.simulator.served.principals import Principal, principals
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions, cluster_id_of
-from console.errors import InputError, NotDone
-from console.exit_status import Status
+from console.errors import InputError, NotDone, Status
 from console.output.json_document import document
 from console.paths import state_dir
 from console.program import Program

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.base.transactions import Marker
-from console.errors import InputError, NotDone
-from console.exit_status import Status
+from console.errors import InputError, NotDone, Status
 from console.journal.unfinished_entries import WRITE_MARKERS
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
@@ -25,8 +24,7 @@ from console.operations.consumers.hanging_transactions import (
     read_transactions,
 )
 from console.operations.elections.plan_file_checks import refuse_other_cluster
-from console.rescue.rescued_branch import RescueContents
-from console.rescue.rescued_markers import refuse_other_rescue
+from console.rescue.rescued_branch import RescueContents, refuse_other_rescue
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.quantity_text import counted

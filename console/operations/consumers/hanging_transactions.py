@@ -15,8 +15,7 @@ from backends.base.transactions import LEADERLESS, CoordinatorAnswers, Transacti
 from console.operations.consumers.group_offsets import refuse_unknown_topics
 from console.operations.consumers.transaction_decisions import Decisions, read_decisions
 from console.operations.elections.election_batches import described
-from console.rescue.rescued_branch import RescueContents
-from console.rescue.rescued_markers import rescued_markers
+from console.rescue.rescued_branch import RescueContents, rescued_markers
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.plan.values import BarePlan, Plan
 from recovery.transactions.decision_records import state_partition

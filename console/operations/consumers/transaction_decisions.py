@@ -10,7 +10,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
-from console.rescue.record_fields import CannotUnpack, MalformedRecord, records_of
+from console.rescue.record_batches import CannotUnpack, MalformedRecord, records_of
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.model import PartitionState, Unknown, Why
 from recovery.transactions.decision_records import decision_of, state_partition, transactional_id_of

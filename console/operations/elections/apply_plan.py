@@ -11,7 +11,7 @@ from pathlib import Path
 
 from backends.base.answers import Outcome
 from backends.base.protocol import Backend
-from console.exit_status import Status
+from console.errors import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.elections.election_batches import Elected, RowFailure, carry_out, row_failure

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from backends.base.answers import Election, Outcome
 from backends.base.errors import ElectionInDoubt
 from backends.base.protocol import Backend
-from console.exit_status import Status
+from console.errors import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.elections.election_batches import SUCCESS, described

@@ -13,7 +13,7 @@ from backends.base.answers import Depth, Outcome
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
 from backends.metadata_log.copied_log import CopiedMetadataLog
-from console.exit_status import Status
+from console.errors import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.elections.election_batches import Elected, RowFailure, carry_out, row_failure
@@ -23,8 +23,8 @@ from console.operations.elections.loss_consent import loss_question
 from console.operations.elections.partition_selection import Selection
 from console.operations.survey.partition_picture import Depths, examine, tasks
 from console.paths import unused
+from console.plan_files import save_plan
 from console.provenance import plan_header
-from console.saved_plans import save_plan
 from recovery.disk_evidence import DiskReading
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.values import NotElected

@@ -14,8 +14,7 @@ from pathlib import Path
 from backends.base.answers import ELECTION_ALIVE_FOR
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
-from console.errors import InputError
-from console.exit_status import Status
+from console.errors import InputError, Status
 from console.journal.journal_lines import FOUND_ORDER
 from console.journal.unfinished_entries import OpenOrder, OpenRestore, Unfinished, unfinished
 from console.operations.change import Change, ChangeRun, Conclusion, Operator

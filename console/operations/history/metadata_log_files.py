@@ -23,10 +23,17 @@ from backends.log_segments.segment_reader import DefectKind, SegmentDefect, Segm
 from backends.log_segments.segment_source import SegmentBytes, SegmentError, SegmentFile, reason_of
 from backends.metadata_log.batches import missing_offsets
 from backends.metadata_log.directory import DIRECTORY, FIRST_DATA_OFFSET, MetadataDirError, log_files
-from console.directory_lock import locked
 from console.errors import InputError, NotDone
-from console.new_files import sync_directory, write_new
-from console.segment_append import MOST_OFFSETS, SEGMENT_BYTES, SPARE_BYTES, append_whole, has_room
+from console.new_files import (
+    MOST_OFFSETS,
+    SEGMENT_BYTES,
+    SPARE_BYTES,
+    append_whole,
+    has_room,
+    locked,
+    sync_directory,
+    write_new,
+)
 
 PROPERTIES = "meta.properties"
 PARTIAL = ".part"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from backends.base.protocol import Backend
-from console.exit_status import Status
+from console.errors import Status
 from console.journal.unfinished_entries import OpenEntry, Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator

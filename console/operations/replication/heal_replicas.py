@@ -11,8 +11,7 @@ from typing import Any
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
-from console.errors import InputError, NotDone
-from console.exit_status import Status
+from console.errors import InputError, NotDone, Status
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import HEAL, OpenEntry, unfinished
 from console.operations.access import Access

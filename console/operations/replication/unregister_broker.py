@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
-from console.errors import NotDone
-from console.exit_status import Status
+from console.errors import NotDone, Status
 from console.journal.unfinished_entries import UNREGISTER
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question

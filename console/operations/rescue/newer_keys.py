@@ -10,7 +10,7 @@ from backends.base.protocol import Backend, Progress
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
 from console.errors import InputError
-from console.rescue.record_fields import CannotUnpack, MalformedRecord, records_of
+from console.rescue.record_batches import CannotUnpack, MalformedRecord, records_of
 from console.rescue.rescued_branch import Ending, marker_ending
 from console.rescue.rescued_segment import RescuedBatch
 from console.rescue.restore_selection import key_digest

@@ -17,10 +17,9 @@ from console.operations.elections.election_batches import described
 from console.operations.elections.plan_comparison import prepare
 from console.operations.rescue.rescue_disks import RescueDisks, read_rescue_disks
 from console.operations.rescue.rescue_run import BranchResult, RescueRun, RescueSource
-from console.provenance import made_by, now
+from console.provenance import made_by, now, version
 from console.rescue.manifest import RescueHeader
 from console.rescue.rescue_directory import RescueDirectory
-from console.version import version
 from recovery.loss import without
 from recovery.model import NO_EPOCH, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.judgement import Judgement, RowDecision

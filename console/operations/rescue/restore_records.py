@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backends.base.protocol import Backend, Progress
-from console.directory_lock import locked
-from console.errors import InputError, NotDone
-from console.exit_status import Status
+from console.errors import InputError, NotDone, Status
 from console.journal.recorded_restores import recorded_restores, spans_detail
 from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import RESTORE_RECORDS, unfinished
+from console.new_files import locked
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.rescue.newer_keys import newer_keys

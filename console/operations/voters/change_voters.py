@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from backends.base.membership import ChangeAnswer, Membership
-from console.exit_status import Status
+from console.errors import Status
 from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.base.membership import Membership
-from console.errors import InputError, NotDone
-from console.exit_status import Status
+from console.errors import InputError, NotDone, Status
 from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access

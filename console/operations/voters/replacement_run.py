@@ -15,10 +15,9 @@ from console.operations.voters.confirmed_steps import ConfirmedStepRecorder
 from console.operations.voters.remembered_voters import remember_voters
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.voters.replacement_steps import ReplacementResult, StopReason, Watcher, go_through
-from console.provenance import made_by, now
-from console.saved_plans import plans_directory, share_plan
+from console.plan_files import plans_directory, share_plan
+from console.provenance import made_by, now, version
 from console.signals import StopRequest
-from console.version import version
 from recovery.membership.replacement import ReplacementError, ReplacementHeader, ReplacementPlan
 from recovery.membership.replacement_file import from_json, to_json
 

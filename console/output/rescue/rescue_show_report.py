@@ -12,7 +12,7 @@ from console.output.json_document import document
 from console.output.rescue.rescue_report import broker_text, epochs_text, offsets_text, unread_lines
 from console.output.text_table import TextColumn, table
 from console.rescue.branch_summary import BranchSummary
-from console.rescue.record_fields import Record
+from console.rescue.record_batches import Record
 from console.rescue.rescued_branch import Ending, RescueContents, RescuedBranch
 from console.rescue.rescued_segment import DamagedPart
 from recovery.wording.quantity_text import counted, human_bytes, printable, simulated_time

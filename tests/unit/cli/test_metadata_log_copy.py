@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.metadata_log.directory import DIRECTORY
-from console.directory_lock import locked
+from console.new_files import locked
 from tests.unit.cli.command_process import Caller
 
 SCENARIO = ("--simulate", "stale-long-tail")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.directory_lock import locked
+from console.new_files import locked
 from console.signals import Stopped
 from recovery.model import TopicPartition
 from tests.unit.cli.command_process import Caller

@@ -12,7 +12,7 @@ import pytest
 from console.output.rescue.rescue_show_report import record_line
 from console.rescue import compression
 from console.rescue.compression import DamagedCompression, gzipped, unpacked
-from console.rescue.record_fields import MalformedRecord, Record, records_of
+from console.rescue.record_batches import MalformedRecord, Record, records_of
 from tests.unit.rescue.batches import batch
 
 RECORDS = b"".join(b"record %d, " % number for number in range(5_000))

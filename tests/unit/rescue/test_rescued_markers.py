@@ -8,8 +8,14 @@ import pytest
 
 from console.errors import InputError
 from console.rescue.manifest import INDEX, MANIFEST, RescueIndex, branch_directory, index_json, manifest_json
-from console.rescue.rescued_branch import RescueContents, RescuedBranch, open_rescue
-from console.rescue.rescued_markers import refuse_other_rescue, rescue_of, rescued_markers
+from console.rescue.rescued_branch import (
+    RescueContents,
+    RescuedBranch,
+    open_rescue,
+    refuse_other_rescue,
+    rescue_of,
+    rescued_markers,
+)
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import BranchPart
 from recovery.transactions.transaction_values import RescuedMarker

@@ -18,8 +18,7 @@ from console.errors import InputError
 from console.rescue.branch_summary import summarise_branch
 from console.rescue.branch_writer import BranchWriter
 from console.rescue.manifest import BranchManifest, RescueHeader
-from console.rescue.record_batches import producible
-from console.rescue.record_fields import MalformedRecord, records_of
+from console.rescue.record_batches import MalformedRecord, producible, records_of
 from console.rescue.rescued_branch import RescuedBranch
 from console.rescue.restore_selection import (
     MARK,
