@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from testbed.kafka import ClusterSpec, KafkaCluster
+import pytest
+
+from testbed.kafka import KafkaCluster
 from testbed.kafka.wait import wait_until
 from tests.command_server import Ended
+from tests.live import broker_fleet
+from tests.live.started_cluster import emptied
 from tests.unit.cli.command_process import invoke
 
-CLUSTER = ClusterSpec(controllers=3, log_dirs=2)
+CLUSTER = broker_fleet.CLUSTER
 TOPIC = "orders"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_else(cluster: KafkaCluster) -> None:
+    emptied(cluster)
 
 
 def status(cluster: KafkaCluster, *words: str) -> Ended:

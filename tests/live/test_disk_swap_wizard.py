@@ -12,11 +12,12 @@ from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.target import resolve
 from recovery.disks.disk_swap import SwapStepKind
 from recovery.model import TopicPartition
-from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka import KafkaCluster
 from testbed.kafka.incidents import failed_disk
 from tests.console.robot import Robot, console
+from tests.live.started_cluster import TWO_DISKS
 
-CLUSTER = ClusterSpec(controllers=1, brokers=2, log_dirs=2)
+CLUSTER = TWO_DISKS
 TOPIC = "edge"
 PARTITIONS = 6
 BROKER, OTHER = 1, 2

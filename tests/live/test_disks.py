@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from recovery.model import NO_LEADER
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka import KafkaCluster, wait_until
 from testbed.kafka.cluster_metadata import DescribedPartition
 from testbed.kafka.errors import TimedOut
 from testbed.kafka.incidents import failed_disk
 from tests.command_server import Ended
 from tests.live import incident_steps
 from tests.live.command_runner import CommandRunner
+from tests.live.started_cluster import TWO_DISKS, emptied
 
-CLUSTER = ClusterSpec(controllers=1, brokers=3, log_dirs=2)
+CLUSTER = TWO_DISKS
 ALL, PAIR, SOLO, EDGE = "all", "pair", "solo", "edge"
 BROKER = 1
 ALONE, SHARED = "alone", "shared"
@@ -29,6 +30,7 @@ LOST: set[int] = set()
 @pytest.fixture(scope="module")
 def filled(cluster: KafkaCluster) -> KafkaCluster:
     """Leaders and followers on every disk: three replicas, two, and one, of each a dozen."""
+    emptied(cluster)
     turns = [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 4
     cluster.client.create_topic(ALL, turns, {"min.insync.replicas": "2"})
     cluster.client.create_topic(PAIR, [[1, 2], [2, 1], [1, 3]] * 4, {"min.insync.replicas": "2"})
