@@ -84,3 +84,16 @@ async def test_the_journal_tells_how_a_run_of_the_console_ended_and_which_one_go
         await robot.press("J")
         await robot.sees("ended with status 1")
     assert [lines[-1]["status"] for lines in records(home)] == [0, 1]
+
+
+async def test_a_console_that_is_opened_after_a_kill_says_so_with_the_command_that_finishes_it(
+    home: Path,
+) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.plans(1)
+        leaves_an_order(robot)
+    async with console("last-replica-standing") as robot:
+        await robot.hears("an earlier run is unfinished: J shows what it left. To finish it: ktriage resume")
+        await robot.press("J")
+        await robot.sees("may have left 1 assignment in", "the order of an election: payments-0")
+    assert len(records(home)) == 1

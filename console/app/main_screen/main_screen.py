@@ -62,6 +62,7 @@ class MainScreen(PanesScreen):
         self._guide = guide
         self._hint = hint
         self._other_cluster = False
+        self._journal_read = False
         self._doubt = ""
         self._said_at: Hashable | None = None
         self._early: list[Callable[[], object]] | None = []
@@ -119,9 +120,26 @@ class MainScreen(PanesScreen):
             draw_bars=self.draw_bars,
             clear_marks=self.clear_marks,
             other_cluster=self._on_other_cluster,
-            warnings=self.owner.take_warnings,
+            warnings=self._warnings,
             report=self.owner.report,
         )
+
+    def _warnings(self) -> list[str]:
+        """Those from opening the cluster, once. Once its id is known the journal is read, on a thread."""
+        cluster_id = self.session.view.cluster_id
+        if cluster_id and not self._journal_read:
+            self._journal_read = True
+            self.run_worker(self._say_unfinished(cluster_id), name="unfinished")
+        return self.owner.take_warnings()
+
+    async def _say_unfinished(self, cluster_id: str) -> None:
+        from console.app.plan.journal import unfinished_text  # noqa: PLC0415  # after the first frame
+        from console.app.plan.sources import daemon_call  # noqa: PLC0415
+
+        resume = self.session.target.command("resume")
+        text = await daemon_call(partial(unfinished_text, cluster_id, resume))
+        if text:
+            self.say(text, Tone.WARN)
 
     def on_mount(self) -> None:
         if not screen_is_open(self):  # removed before it was mounted

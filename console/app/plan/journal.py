@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
+from console.errors import InputError
+from console.journal.errors import JournalError
 from console.journal.journal import running
 from console.journal.run_records import read_runs
-from console.journal.unfinished_entries import left_open
+from console.journal.unfinished_entries import left_open, unfinished
 from console.output.journal_report import ClusterJournal, journal_lines
 from console.output.resume_report import open_lines
 from recovery.wording.quantity_text import printable
@@ -31,6 +34,19 @@ def lines(cluster_id: str) -> tuple[str, ...]:
     mine = "" if going_on is None else going_on.run_id
     journal = ClusterJournal(cluster_id, runs[-SHOWN_RUNS:], len(runs), mine)
     return (*(() if open_ends.nothing else open_lines(open_ends, going_on)), *journal_lines([journal]))
+
+
+def unfinished_text(cluster_id: str, resume: str) -> str:
+    """That an earlier run left something, in one line with the command ``resume``; "" if none did."""
+    try:
+        found, going_on = unfinished(cluster_id), running(cluster_id)
+    except (JournalError, InputError) as error:
+        return f"whether an earlier run left something unfinished is not known: {error}"
+    if going_on is not None:
+        return f"a run is still going on and may be changing this cluster: {going_on}"
+    if replace(found, entries=()).nothing:
+        return ""
+    return f"an earlier run is unfinished: J shows what it left. To finish it: {resume}"
 
 
 class RecordScreen(DismissOnce[None], ModalScreen[None]):
