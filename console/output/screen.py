@@ -8,11 +8,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from backends.base.protocol import Progress
 from console.output.text_table import fold, width
 from recovery.wording.quantity_text import printable
+
+if TYPE_CHECKING:
+    from backends.base.protocol import Progress
 
 TITLE_LENGTH = 80
 

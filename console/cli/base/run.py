@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from backends.base.protocol import Backend
 from console.errors import InputError
 from console.output.screen import Screen
 from console.program import Program
@@ -17,6 +16,7 @@ from console.signals import StopRequest
 from console.target import Target
 
 if TYPE_CHECKING:
+    from backends.base.protocol import Backend
     from console.operations.change import Change, Conclusion, Operator
 
 
