@@ -4,15 +4,138 @@ disk.
 
 from __future__ import annotations
 
+import asyncio
+
+from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import InputError, Status
-from console.operations.disk_swap import read_log_dirs
+from console.operations.disk_swap import disk_swap, is_back, read_log_dirs
+from console.operations.survey.leaderless_partitions import SECONDS, Leaderless, has_copy, leaderless_lines
 from console.operations.survey.log_dir_survey import Disks, failures, reckon
-from console.output.survey.log_dirs_report import dirs_document, dirs_lines, fails_document, fails_lines
+from console.output.survey.log_dirs_report import (
+    dirs_document,
+    dirs_lines,
+    fails_document,
+    fails_lines,
+    swap_document,
+    swap_lines,
+)
+from console.paths import unused
+from console.signals import StopRequest
+from recovery.disks.disk_swap import DiskSwap, SwapStepKind, leaderless, waiting
 from recovery.disks.failed_dirs import FailedDir, last_copies
 from recovery.disks.failure_preview import FailurePreview, if_places_fail
 from recovery.disks.values import WHOLE_BROKER, DiskError, LogDirPlace
+from recovery.membership.catch_up_rate import CatchUpRate
+from recovery.model import PartitionState, TopicPartition
+from recovery.wording.advice_text import ACCEPT_LOSS
+
+POLL = 0.5
+PATIENCE = 24 * 3600.0
+
+
+def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
+    """Shows the steps; with ``wait``, also waits until no replica of the disk is missing. Returns 1 if one is
+    missing.
+    """
+
+    async def job(backend: Backend, stop: StopRequest) -> tuple[DiskSwap, Disks]:
+        disks = await read_log_dirs(backend)
+        found = await disk_swap(backend, disks, where)
+        if not wait:
+            return found, disks
+        run.screen.out([] if run.json else swap_lines(found, disks, rows, run.target.arguments))
+        with stop.in_flight():
+            return found, await _wait(run, backend, where, found.replicas, stop)
+
+    found, disks = run.read(job)
+    left = waiting(disks.partitions.states, where, found.replicas)
+    if run.json:
+        run.screen.out(swap_document(found, disks, run.target.arguments))
+    elif wait:
+        run.screen.out(
+            [f"{len(found.replicas) - len(left):,} of {len(found.replicas):,} replicas are in the ISR"]
+        )
+    else:
+        run.screen.out(swap_lines(found, disks, rows, run.target.arguments))
+    if wait:
+        return _waited(run, where, left)
+    first = [danger.tp for danger in found.dangers if danger.others]
+    if first:
+        if found.steps[0].kind is SwapStepKind.READ:
+            run.screen.say("first read the old disk (step 1): plan takes what was read as --evidence")
+        run.next("plan", *_named(first), unused())
+    return Status.PARTLY if left or found.dangers else Status.DONE
+
+
+def _waited(run: Run, where: LogDirPlace, left: list[PartitionState]) -> int:
+    """A partition without a leader does not come back by itself: somebody has to elect a replica that has a
+    copy.
+    """
+    stuck = leaderless(left)
+    elect = []
+    for state in stuck:
+        why = "its replicas cannot copy it from one another"
+        if has_copy(state, where):
+            elect.append(state.tp)
+        else:
+            why = "no other replica has a copy: its records are only on the old disk, or in a backup"
+        run.screen.say(f"not back: {state.tp}: it has no leader, and {why}")
+    if elect:
+        run.screen.say("read the old disk first (ktriage disk scan): it may hold more", ACCEPT_LOSS)
+        run.next("plan", *_named(elect), "--strategy", "aggressive", unused())
+    return Status.PARTLY if left else Status.DONE
+
+
+def _named(tps: list[TopicPartition]) -> tuple[str, ...]:
+    topics = sorted({tp.topic for tp in tps})
+    return tuple(word for topic in topics for word in ("--topic", topic))
+
+
+async def _wait(
+    run: Run, backend: Backend, where: LogDirPlace, partitions: tuple[TopicPartition, ...], stop: StopRequest
+) -> Disks:
+    clock = asyncio.get_running_loop().time
+    began, pace, shown, since, nobody = clock(), CatchUpRate(), "", 0.0, Leaderless()
+    while True:
+        stuck: tuple[str, ...] = ()
+        try:
+            disks = await read_log_dirs(backend, again=True)
+            left, back = waiting(disks.partitions.states, where, partitions), is_back(disks, where)
+            if not left or stop or clock() - began > PATIENCE:
+                return disks
+            since = (since or clock()) if back and len(leaderless(left)) == len(left) else 0.0
+            if since and clock() - since > SECONDS:
+                return disks  # whose caller says of each what is to be done
+            news = nobody.news(left, clock(), back=back)
+            if news:
+                stuck = await _stuck(backend, disks, where, news, back=back)
+        except BackendError as error:
+            if stop or clock() - began > PATIENCE:
+                raise
+            message = str(error)
+        else:
+            pace = pace.with_sample(clock() - began, len(left))
+            seconds = pace.seconds_left
+            about = "" if seconds is None else f", about {seconds:,.0f} s"
+            run.screen.progress(
+                f"replicas back in the ISR{about}:", len(partitions) - len(left), len(partitions)
+            )
+            message = f"{len(partitions) - len(left):,} of {len(partitions):,} replicas are back in the ISR"
+        if message != shown:
+            shown = message
+            run.screen.say(message)
+        run.screen.say(*stuck)
+        await asyncio.sleep(POLL)
+
+
+async def _stuck(
+    backend: Backend, disks: Disks, where: LogDirPlace, found: list[PartitionState], *, back: bool
+) -> tuple[str, ...]:
+    """What to say of partitions without a leader. Raises BackendError."""
+    dangers = () if back else (await disk_swap(backend, disks, where)).dangers
+    return tuple(leaderless_lines(found, where, [danger.tp for danger in dangers]))
 
 
 def place(text: str, *, whole: bool) -> LogDirPlace:
@@ -65,6 +188,4 @@ def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
 
 def swap_disk(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
     """The steps of a swap, what must be recovered first, and how many replicas are back."""
-    from console.cli.disks.disk_swap import course  # noqa: PLC0415  # for that option only
-
     return course(run, where, rows, wait=wait)

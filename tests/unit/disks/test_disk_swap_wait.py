@@ -11,8 +11,8 @@ import pytest
 
 from console import backends
 from console.cli.base.run import Run
-from console.cli.disks import disk_swap
-from console.cli.disks.disk_swap import _waited
+from console.cli.disks import log_dir_views
+from console.cli.disks.log_dir_views import _waited
 from console.operations import disk_swap as operations_swap
 from console.operations.disk_swap import read_log_dirs
 from console.operations.survey import leaderless_partitions
@@ -92,7 +92,7 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(leaderless_partitions, "SECONDS", 0.0)
-    monkeypatch.setattr(disk_swap, "POLL", 0.01)
+    monkeypatch.setattr(log_dir_views, "POLL", 0.01)
     stop = StopRequest()
     err = Heard(stop)
     run = Run(program(err), resolve(None, None, "disk-failure", None), json=False)
@@ -103,7 +103,7 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
         disks = await read_log_dirs(backend)
         held = (await operations_swap.disk_swap(backend, disks, place)).replicas
         async with asyncio.timeout(60):
-            await disk_swap._wait(run, backend, place, held, stop)
+            await log_dir_views._wait(run, backend, place, held, stop)
         await backend.close()
 
     asyncio.run(wait())
