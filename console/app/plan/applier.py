@@ -203,7 +203,7 @@ class Applier:
         asked = ConfirmRequest(
             title="An earlier run is unfinished: restore its assignments first?",
             target=(f"{whole.title}, cluster {whole.cluster_id}", *unfinished_lines(half.found)),
-            confirm_label="Put back",
+            confirm_label="Restore",
             opened_by="enter",
         )
         if await self._ask(Confirmation(asked)) is None:

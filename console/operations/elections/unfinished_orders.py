@@ -156,17 +156,22 @@ async def settle_first(
     if found.nothing:
         remember_settled(journal.path)
         return SettledOrders()
+    # Nothing of these can be undone; what they did is seen in the state of the partitions.
+    ordered = {order.written.tp for order in found.orders}
+    elections = (one for one in found.elections if one.written.tp not in ordered)
+    dead = [one.written.tp for one in elections if one.until <= journal.now()]
     if not found.orders:
-        # Nothing of theirs can be undone; what they did is seen in the state of the partitions.
         entries = [entry.entry for entry in found.entries]
-        dead = [one.written.tp for one in found.elections if one.until <= journal.now()]
         if entries or dead:
             journal.settle("nothing is left to undo", entries=entries, rows=dead)
         return SettledOrders()
     if not put_back:
         raise HalfDone(found, resume)
     with stop.in_flight():
-        return await settle(backend, replace(found, elections=()), journal)
+        settled = await settle(backend, replace(found, elections=()), journal)
+        if dead:
+            journal.settle("nothing is left to undo", rows=dead)
+        return settled
 
 
 def refuse_open(settled: SettledOrders) -> None:

@@ -13,12 +13,15 @@ from backends.base.errors import ElectionInDoubt
 from backends.base.protocol import Recorder
 from console.journal.journal import Journal, JournalRun
 from console.journal.unfinished_entries import unfinished
+from console.operations.elections.unfinished_orders import settle_first
+from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, offline
 from tests.unit.cli.planned_orders import ANY, sent, tp
 from tests.unit.cli.test_unanswered_requests import LeaderLater, NeverLed
+from tests.unit.cli.test_unfinished_runs import reordered
 
 
 def election_in_doubt(seconds_ago: float, *, killed: bool = False) -> None:
@@ -56,6 +59,22 @@ def test_an_election_in_doubt_is_named_and_holds_up_no_other_recovery(call: Call
     recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
     call.on(backend)(*recover)
     assert sent(backend) > 0
+
+
+@pytest.mark.parametrize(("seconds_ago", "left"), [(600, 0), (30, 1)], ids=["dead", "alive"])
+async def test_a_dead_election_is_closed_where_the_next_run_restores_an_order_first(
+    call: Caller, seconds_ago: float, left: int
+) -> None:
+    backend = MemoryBackend({tp(0): offline("orders", 0), tp(1): offline("orders", 1, (2, 1, 3))})
+    call.on(backend)
+    election_in_doubt(seconds_ago, killed=True)
+    run = JournalRun("later", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    with Journal.open(CLUSTER_ID, run, lambda: datetime.now(UTC)) as journal:
+        journal.after(journal.before("reorder", {"rows": (reordered(1),)}), {"applied": [tp(1)]})
+        found = unfinished(CLUSTER_ID)
+        settled = await settle_first(backend, found, journal, StopRequest(), put_back=True, resume="resume")
+        assert [row.tp for row in settled.rows] == [tp(1)]
+        assert len(unfinished(CLUSTER_ID).elections) == left and not unfinished(CLUSTER_ID).orders
 
 
 class Silent(MemoryBackend):
