@@ -53,14 +53,26 @@ def kill(cluster: KafkaCluster, *brokers: int) -> None:
     """SIGKILL; returns when the brokers are fenced, if another broker is left to ask."""
     for broker in brokers:
         cluster.node(broker).kill()
-    if any(node.is_running for node in cluster.brokers.values()):
+    if any(node.is_running and not node.is_paused for node in cluster.brokers.values()):
         cluster.metadata.wait_fenced(*brokers)
 
 
 def start(cluster: KafkaCluster, *brokers: int) -> None:
+    """Those that are paused go on."""
     for broker in brokers:
+        cluster.node(broker).resume()
         cluster.node(broker).start()
     cluster.metadata.wait_live(brokers)
+
+
+def pause(cluster: KafkaCluster, *brokers: int) -> None:
+    """One hangs after the other, each until it is fenced: it leaves the ISR as if it were dead, and keeps its log.
+
+    It comes back (:func:`start`) without a new process, but stays in an ELR that it is in, unlike a killed one.
+    """
+    for broker in brokers:
+        cluster.node(broker).pause()
+        cluster.metadata.wait_fenced(broker)
 
 
 def wait_all(
@@ -183,7 +195,8 @@ def stale_long_tails(cluster: KafkaCluster, topics: Mapping[str, Counts]) -> dic
     stays dead. Returns by topic the values that were acknowledged with acks=all.
     """
     promised = {topic: produce(cluster, topic, counts.common, "common") for topic, counts in topics.items()}
-    kill(cluster, 2, 3)
+    # In this order 2 is in no ELR when it is back.
+    pause(cluster, 2, 3)
     wait_all(cluster, topics, lambda state: state.isr == (1,), "with 1 alone in the ISR")
     for topic, counts in topics.items():
         produce(cluster, topic, counts.tail, "tail", acks="1")

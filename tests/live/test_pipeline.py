@@ -18,6 +18,7 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts, stale_long_tails
+from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.unit.cli.command_process import command_line, environment, invoke
 from tests.unit.pipeline.read_states import state_of
 from tests.unit.pipeline.read_surveys import survey_of
@@ -36,10 +37,17 @@ def broken(cluster: KafkaCluster) -> dict[str, tuple[str, ...]]:
 
 
 def on_spark(home: Path, *arguments: str) -> Ended:
-    """Runs the command in a process of its own; Spark takes its time to start on a machine that is busy."""
+    """Runs the command in a process of its own; Spark takes its time to start on a machine that is busy.
+
+    Its Java remarks something on stdout now and then, which must not stand in the document.
+    """
     ended = subprocess.run(
         command_line("ktriage", *arguments),
-        env=environment(home, XDG_CACHE_HOME=str(cache_directory().parents[2])),
+        env=environment(
+            home,
+            XDG_CACHE_HOME=str(cache_directory().parents[2]),
+            SPARK_SUBMIT_OPTS=f"{BRIEF_JAVA} -Xlog:gc",
+        ),
         cwd=home,
         capture_output=True,
         text=True,
