@@ -1,0 +1,47 @@
+"""Files that do not fit the cluster: refused before anything is sent, with a next command that is possible."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.cli.command_process import Caller
+from tests.unit.cli.memory_backend import cluster_of, offline
+from tests.unit.cli.planned_orders import AGREED, ANY, planned, sent, tp
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ktriage", "apply", *ANY, "leaders.json", *AGREED),
+        ("kafka-elect-leaders", *ANY, "--election-type", "designated", "--path-to-json-file", "leaders.json"),
+        ("ktriage", "verify", *ANY, "leaders.json"),
+    ],
+    ids=["apply", "elect", "verify"],
+)
+@pytest.mark.parametrize("leader", [-1, 1], ids=["offline", "with a leader"])
+def test_a_file_of_leaders_with_a_broker_that_has_no_replica_is_a_wrong_file(
+    call: Caller, command: tuple[str, ...], leader: int
+) -> None:
+    backend = cluster_of(2)
+    backend.states[tp(1)] = backend.states[tp(1)]._replace(leader=leader)
+    rows = [{**tp(number)._asdict(), "designatedLeader": broker} for number, broker in ((0, 2), (1, 7))]
+    (call.home / "leaders.json").write_text(json.dumps({"partitions": rows}))
+    ended = call.on(backend)(*command)
+    assert ended.status == 2
+    assert "leaders.json: orders-1: broker 7 has no replica; the replicas are on [1, 2, 3]" in ended.err
+    assert sent(backend) == 0
+
+
+def test_a_plan_whose_topic_was_deleted_leads_to_the_status_and_to_no_plan_of_that_topic(
+    call: Caller,
+) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    backend.states = {tp(0, "other"): offline("other", 0)}
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 4 and sent(backend) == 0
+    assert "next: ktriage status" in ended.err and "--topic orders" not in ended.err
+    resumed = call("ktriage", "resume", *ANY, "--plan", plan)
+    assert f"next: ktriage verify {plan}" in resumed.err
