@@ -134,7 +134,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             progress=operator.progress,
         )
         refuse_rows(self.file, refused_rows(plan))
-        return checked_just_now(self.part.of(plan) if plan.rows else plan)
+        return checked_just_now(self.part.of(plan) if plan.rows else plan, self.plan)
 
     def unsent(self, prepared: PreparedPlan) -> Applied | None:
         return None if prepared.holding.rows else Applied(prepared, None)

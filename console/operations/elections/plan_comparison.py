@@ -136,12 +136,20 @@ def refuse_rows(file: Path | None, refused: Sequence[tuple[TopicPartition, str]]
         raise InputError(f"{f'{file}: ' if file else ''}{tp}: {why}{more}; nothing was sent")
 
 
-def checked_just_now(plan: Plan) -> PreparedPlan:
-    """A plan that was just made: its elections may be sent without another comparison, the rest is refused."""
+def checked_just_now(plan: Plan, bare: BarePlan = BarePlan(())) -> PreparedPlan:  # noqa: B008  # frozen
+    """A plan that was just made: its elections may be sent without another comparison, the rest is refused.
+
+    ``bare``: the file of leaders that it was made of. A partition that has another leader is named.
+    """
+    designated = {row.tp: row.leader for row in bare.rows}
     checks = [Judgement(row.tp, RowDecision.SEND, Reason.AS_PLANNED, "") for row in plan.rows]
     for row in plan.not_elected:
         if row.verdict is DecisionKind.ALREADY_ONLINE:
-            checks.append(Judgement(row.tp, RowDecision.ALREADY_ONLINE, Reason.DESIGNATED_LEADER, row.reason))
+            leader = designated.get(row.tp, row.leader)
+            other = f"led by {row.leader}, not by {leader} as the file says; nothing is sent for it"
+            notes = () if leader == row.leader else (other,)
+            online = RowDecision.ALREADY_ONLINE
+            checks.append(Judgement(row.tp, online, Reason.DESIGNATED_LEADER, row.reason, notes))
         else:
             checks.append(Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.NOT_ELECTABLE, row.reason))
     return PreparedPlan(plan, tuple(checks), plan)

@@ -45,3 +45,16 @@ def test_a_plan_whose_topic_was_deleted_leads_to_the_status_and_to_no_plan_of_th
     assert "next: ktriage status" in ended.err and "--topic orders" not in ended.err
     resumed = call("ktriage", "resume", *ANY, "--plan", plan)
     assert f"next: ktriage verify {plan}" in resumed.err
+
+
+def test_a_partition_that_has_another_leader_than_a_file_of_leaders_says_is_named(call: Caller) -> None:
+    backend = cluster_of(3)
+    for number in (1, 2):
+        backend.states[tp(number)] = backend.states[tp(number)]._replace(leader=1)
+    rows = [{**tp(number)._asdict(), "designatedLeader": leader} for number, leader in enumerate((1, 2, 1))]
+    (call.home / "leaders.json").write_text(json.dumps({"partitions": rows}))
+    ended = call.on(backend)("ktriage", "apply", *ANY, "leaders.json", *AGREED)
+    assert ended.status == 0 and sent(backend) == 1
+    assert [line for line in ended.out.splitlines() if line.startswith("note:")] == [
+        "note: orders-1: led by 1, not by 2 as the file says; nothing is sent for it"
+    ]
