@@ -114,10 +114,9 @@ def test_the_first_frame_of_the_console_needs_nothing_that_only_a_key_or_a_refre
             "console.journal.journal",
             "recovery.metadata_log.history",
             "widgets.dialogs.confirmation",
-            *(
-                f"widgets.{pane}"
-                for pane in ("replicas", "eligible", "quorum", "log_dirs", "plan", "timeline")
-            ),
+            "widgets.plan",
+            "widgets.timeline_pane",
+            *(f"widgets.{pane}_pane" for pane in ("brokers", "eligible", "log_dirs", "quorum", "replicas")),
         }
     )
 
