@@ -1,8 +1,7 @@
-"""Runs as processes: a signal ends one at any time with one line and nothing left, and stdout is the document."""
+"""Runs as processes: a signal ends one at any time with one line and nothing left."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -64,19 +63,3 @@ def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
     assert read_results(storage_path(str(tmp_path / "out"))) == ()
     out = storage_path(str(tmp_path / "out"))
     assert not is_table(out, PLANS) or files_of(out, PLANS) == []
-
-
-def test_what_the_java_remarks_does_not_stand_in_the_document(tmp_path: Path) -> None:
-    write(storage_path(str(tmp_path / "lake")), "c", surveys(1, 10))
-    words = ("pipeline", "plan", "--in", "lake", "--out", "out", "--all", "--output", "json")
-    ended = subprocess.run(
-        command_line("ktriage", *words),
-        cwd=tmp_path,
-        env=environment(tmp_path, XDG_CACHE_HOME=JARS, SPARK_SUBMIT_OPTS=f"{BRIEF_JAVA} -Xlog:gc"),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout)["job"] == "plan"
