@@ -79,10 +79,10 @@ def test_since_a_moment_every_event_is_told_as_in_the_whole_log(tmp_path: Path) 
 
 
 def test_a_long_log_shows_how_far_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_timeline, "RECORDS_BETWEEN_REPORTS", 10)
+    monkeypatch.setattr(history_timeline, "RECORDS_BETWEEN_REPORTS", 5)
     counts: list[int] = []
     found = history_timeline.from_directory(INCIDENT, history_timeline.EventFilter(), counts.append)
-    assert counts == list(range(10, found.timeline.history.end_offset, 10))[: len(counts)] and len(counts) > 5
+    assert counts == list(range(5, found.timeline.history.end_offset, 5))[: len(counts)] and len(counts) > 5
 
 
 def test_markdown_cannot_be_broken_by_a_name(tmp_path: Path) -> None:
