@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from backends.metadata_log.batches import BatchReader
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
+from recovery.metadata_log.record_codec import decode
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -45,6 +48,28 @@ def read_dump(text: str) -> list[Dumped]:
         if match:
             found.append(Dumped(int(match[1]), int(match[2]), record_shown(json.loads(match[3]))))
     return found
+
+
+def every_record(segment: bytes) -> list[Dumped]:
+    """Every data record of a segment as we read it, also those that an idle controller writes."""
+    batches = BatchReader(segment).data_batches()
+    return [
+        Dumped(offset, time_ms, decode(value))
+        for batch in batches
+        for offset, time_ms, value in batch.records
+    ]
+
+
+def only_idle_left_out(dumped: Iterable[Dumped], read: Iterable[MetadataLogRecord]) -> bool:
+    """Whether everything that the dump shows was read, but for NoOpRecords. The log may have gone on since, and may
+    begin with a snapshot.
+    """
+    values = {(r.offset, r.time_ms): r.value for r in read if r.batch != IN_SNAPSHOT}
+    found = [(row, values.get((row.offset, row.time_ms))) for row in dumped]
+    left_out = {row.record for row, value in found if value is None}
+    return left_out <= {Skipped(RecordType.NO_OP, 0)} and all(
+        decode(value) == row.record for row, value in found if value is not None
+    )
 
 
 def record_shown(payload: Mapping[str, Any]) -> MetadataRecord:
