@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.history import MetadataHistory, PartitionInterval
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, PartitionSubject
 
 
@@ -12,11 +12,8 @@ def offline_since_ms(history: MetadataHistory, subject: PartitionSubject, leader
     ``leader_epoch`` is the epoch that the cluster reports: a log that ends with another one does not describe the
     present state. A snapshot contains a state, not the time of its change.
     """
-    intervals = history.intervals(subject)
-    if not intervals or intervals[-1].until_ms is not None:
-        return None
-    now = intervals[-1].registration
-    if now.has_leader or now.leader_epoch != leader_epoch:
+    intervals = _offline_now(history, subject, leader_epoch)
+    if not intervals:
         return None
     lost = len(intervals) - 1
     while lost > 0 and not intervals[lost - 1].registration.has_leader:
@@ -29,11 +26,19 @@ def offline_already_ms(history: MetadataHistory, subject: PartitionSubject, lead
     """The time of the snapshot with which the log begins, in ms, if the partition had no leader in it and has had
     none since; otherwise None. ``leader_epoch`` as in :func:`offline_since_ms`.
     """
-    intervals = history.intervals(subject)
-    if not intervals or intervals[-1].until_ms is not None:
-        return None
-    if any(interval.registration.has_leader for interval in intervals):
+    intervals = _offline_now(history, subject, leader_epoch)
+    if not intervals or any(interval.registration.has_leader for interval in intervals):
         return None
     first = next(history.of(subject))
-    known = first.batch == IN_SNAPSHOT and intervals[-1].registration.leader_epoch == leader_epoch
-    return first.time_ms if known else None
+    return first.time_ms if first.batch == IN_SNAPSHOT else None
+
+
+def _offline_now(
+    history: MetadataHistory, subject: PartitionSubject, leader_epoch: int
+) -> tuple[PartitionInterval, ...]:
+    """The states of a partition that has no leader at the end of the log, in that epoch; empty for any other."""
+    intervals = history.intervals(subject)
+    if not intervals or intervals[-1].until_ms is not None:
+        return ()
+    now = intervals[-1].registration
+    return () if now.has_leader or now.leader_epoch != leader_epoch else intervals
