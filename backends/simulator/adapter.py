@@ -24,7 +24,6 @@ from backends.base.answers import (
 from backends.base.errors import Unreachable
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.garbage_collection import without_collection
-from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import NotController
 from backends.simulator.network import broker as node
@@ -61,6 +60,7 @@ from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import cluster_id
 from recovery.assignment_order import WrittenOrder
+from recovery.controller.rules import ELR_FEATURE
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
 from recovery.model import Broker, TopicPartition, Unknown, Why

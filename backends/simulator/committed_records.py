@@ -16,7 +16,7 @@ from backends.simulator.messages import MetadataUpdate
 from backends.simulator.partition_table import id_of, topics_of
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import PartitionChange, Registration
-from recovery.controller.rules import UncleanRecoveryStrategy, strategy_of
+from recovery.controller.rules import ELR_FEATURE, MIN_ISR, UncleanRecoveryStrategy, strategy_of
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import DecodedRecord
 from recovery.metadata_log.records import (
@@ -33,8 +33,6 @@ from recovery.metadata_log.records import (
     TopicRecord,
 )
 
-ELR_FEATURE = "eligible.leader.replicas.version"
-MIN_ISR = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 RECOVERY_STRATEGY = "unclean.recovery.strategy"
 BROKER_PORT = 9092

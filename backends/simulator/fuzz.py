@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 from backends.simulator.config import Config
-from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
 from backends.simulator.invariants.verdict_soundness import VerdictCounts, VerdictSoundness
@@ -18,7 +17,7 @@ from backends.simulator.network import NetworkConditions, broker, controller
 from backends.simulator.quorum_faults import QUORUM_FAULTS, Fault
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
-from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy
+from recovery.controller.rules import ELR_FEATURE, KIP_966, ControllerRules, UncleanRecoveryStrategy
 from recovery.controller.transition_targets import ElectionKind
 from recovery.membership.quorum import MembershipRules
 from recovery.model import NO_LEADER, TopicPartition

@@ -106,6 +106,8 @@ def effective_min_isr(configured: int, replication_factor: int) -> int:
 
 
 MIN_ISR = "min.insync.replicas"
+ELR_FEATURE = "eligible.leader.replicas.version"
+"""The feature with which a cluster keeps the ELR (KIP-966)."""
 
 
 def min_isr_from_config(state: PartitionState, config: Mapping[str, str] | Unknown) -> int | Unknown:

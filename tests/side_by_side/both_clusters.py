@@ -27,10 +27,10 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.simulator.config import Config
-from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig, UpdateFeature
 from backends.simulator.scenario.timeline import ScenarioTransactions
+from recovery.controller.rules import ELR_FEATURE
 from recovery.model import TopicPartition
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError, TimedOut, wait_until
 from testbed.kafka.connection import Connection, NoAnswer

@@ -10,11 +10,11 @@ from backends.live.calls.authorized_operations import Operations
 from backends.live.codec.offered_versions import release
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
+from recovery.controller.rules import ELR_FEATURE
 from recovery.model import Broker, Unknown, Why
 
 METADATA = 3
 DESCRIBE_CLUSTER = 60
-ELR_FEATURE = "eligible.leader.replicas.version"
 _CALL = "DescribeCluster"
 _NEED = on_cluster("DESCRIBE")
 

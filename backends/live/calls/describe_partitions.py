@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from backends.base.answers import LogDir, LogDirReplica, Partitions
 from backends.base.errors import BackendError
 from backends.live.calls.authorized_operations import Operations
-from backends.live.calls.describe_cluster import ELR_FEATURE
 from backends.live.calls.describe_log_dirs import DirReplicas
 from backends.live.calls.unlisted_leaders import LISTENER_NOT_FOUND, no_listener, unlisted_leaders
 from backends.live.codec.primitives import kafka_id
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import on_topic, unknown
+from recovery.controller.rules import ELR_FEATURE
 from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:

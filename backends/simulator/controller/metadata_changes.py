@@ -17,7 +17,7 @@ from recovery.controller.registration import (
     PartitionChange,
     Registration,
 )
-from recovery.controller.rules import UncleanRecoveryStrategy, strategy_of
+from recovery.controller.rules import ELR_FEATURE, MIN_ISR, UncleanRecoveryStrategy, strategy_of
 from recovery.controller.topic_changes import ConfigLevel, change_min_isr
 from recovery.controller.topic_changes import delete_topic as forget_topic
 from recovery.controller.transition import transition
@@ -54,8 +54,6 @@ class MetadataWriter(Protocol):
 
 
 LARGEST = 2**31 - 1
-ELR_FEATURE = "eligible.leader.replicas.version"
-MIN_ISR = "min.insync.replicas"
 STRATEGY_VALUES: Mapping[str, Mapping[str, UncleanRecoveryStrategy]] = {
     "unclean.leader.election.enable": {"true": strategy_of(True), "false": strategy_of(False)},
     "unclean.recovery.strategy": {str(strategy): strategy for strategy in UncleanRecoveryStrategy},

@@ -13,10 +13,10 @@ from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.operator_messages import AppendBatch
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import spread
+from recovery.controller.rules import MIN_ISR
 from recovery.model import TopicPartition
 
 _FINAL = (Error.TOPIC_AUTHORIZATION_FAILED, Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.CORRUPT_MESSAGE)
-MIN_ISR = "min.insync.replicas"
 
 
 class SimulatedRecordWriter:

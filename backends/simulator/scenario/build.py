@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, fields, replace
 
 from backends.simulator.config import Config
-from backends.simulator.controller.metadata_changes import LARGEST, MIN_ISR, STRATEGY_VALUES
+from backends.simulator.controller.metadata_changes import LARGEST, STRATEGY_VALUES
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import NetworkConditions, NetworkNode
 from backends.simulator.permissions import EXPECTED, any_topic, is_permission
@@ -24,7 +24,7 @@ from backends.simulator.scenario.file_model import (
     WorkloadModel,
 )
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology, spread
-from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy, shipped
+from recovery.controller.rules import KIP_966, MIN_ISR, ControllerRules, UncleanRecoveryStrategy, shipped
 from recovery.membership.quorum import MembershipRules
 
 _MS = "ms"

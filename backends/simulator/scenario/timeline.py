@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from backends.simulator.broker.led_transactions import append_records
-from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import (
     CreateTopic,
@@ -29,6 +28,7 @@ from backends.simulator.transaction_coordinators import TransactionCoordinators
 from backends.simulator.transaction_rules import ProducerEpoch, ending, initialised, with_partitions
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerRefusal
+from recovery.controller.rules import ELR_FEATURE
 from recovery.controller.transition_targets import ElectionKind
 from recovery.groups.group_values import CommittedOffset
 from recovery.model import NO_EPOCH, NO_LEADER, TopicPartition

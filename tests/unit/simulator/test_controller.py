@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import (
     CreateTopic,
@@ -22,7 +21,7 @@ from backends.simulator.messages import (
 )
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerError
-from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy
+from recovery.controller.rules import ELR_FEATURE, KIP_966, ControllerRules, UncleanRecoveryStrategy
 from recovery.controller.transition_targets import ElectionKind
 from recovery.model import TopicPartition
 from tests.unit.simulator.clusters import FOO, QUICK, cluster, end, foo, tell, topology, until

@@ -20,11 +20,11 @@ from backends.simulator.served.served_call import ServedCall, code, message
 from backends.simulator.served.topic_configs import TOPIC_CONFIGS, ConfigType, TopicConfig
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.controller_errors import ControllerRefusal
+from recovery.controller.rules import MIN_ISR
 
 TOPIC, BROKER = 2, 4
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
-MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 STRATEGY = "unclean.recovery.strategy"
 _NUMBERS = frozenset((ConfigType.INT, ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE))

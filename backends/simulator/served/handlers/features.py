@@ -10,7 +10,6 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, UpdateFeature
 from backends.simulator.quorum.quorum_log import KRAFT_VERSION
@@ -19,6 +18,7 @@ from backends.simulator.served.handlers.quorum import ask_leader
 from backends.simulator.served.served_call import ServedCall
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerRefusal
+from recovery.controller.rules import ELR_FEATURE
 
 METADATA = "metadata.version"
 STANDING = {

@@ -13,7 +13,6 @@ from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.configs import (
     ACTED_UPON,
-    MIN_ISR,
     TOPIC,
     refusal_of,
     set_config,
@@ -22,6 +21,7 @@ from backends.simulator.served.handlers.configs import (
 from backends.simulator.served.served_call import ServedCall, code, message
 from backends.simulator.topology import spread
 from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.rules import MIN_ISR
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 LONGEST_NAME = 249
