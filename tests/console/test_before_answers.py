@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -10,7 +11,7 @@ from typing import NoReturn
 import pytest
 from textual.widgets import OptionList
 
-from backends.base.answers import ClusterInfo
+from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
@@ -51,6 +52,30 @@ async def test_a_cluster_that_never_answered_is_not_told_to_be_well() -> None:
         await robot.opens("5")
         await robot.sees("the log dirs are not known yet")
         assert "0 failed" not in robot.screen
+
+
+class Late(SimulatorBackend):
+    """A cluster whose partitions are listed only once the test lets it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(scenario(name))
+        self.released = threading.Event()
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        while not self.released.is_set():  # noqa: ASYNC110  # set by another thread
+            await asyncio.sleep(0.01)
+        return await super().partitions(topics)
+
+
+async def test_a_pane_opened_before_the_first_answer_shows_the_worst_partition_once_it_is_known() -> None:
+    late = Late("last-replica-standing")
+    async with console("last-replica-standing", make=lambda _target, _say: late, looked=False) as robot:
+        await robot.opens("2")
+        await robot.sees("choose a partition in pane 1")
+        late.released.set()
+        await robot.until(lambda: robot.desk.cursor is not None, "a partition under the cursor")
+        await robot.idle()
+        assert "choose a partition in pane 1" not in robot.screen
 
 
 class HangingDisks(SimulatorBackend):

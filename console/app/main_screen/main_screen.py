@@ -208,7 +208,14 @@ class MainScreen(PanesScreen):
         if isinstance(pane, PartitionsPane):
             update_offline(pane, self.session)
         else:
+            self._select_first()
             self.parts.draw(pane, self._keys.context())
+
+    def _select_first(self) -> None:
+        """Selects the worst partition if this pane was opened before the first answer; pane 1 does it by itself."""
+        rows = self.session.rows.partitions
+        if self.cursor is None and rows and not self._other_cluster:
+            self.navigation.select(rows[0].state.tp)
 
     def draw_bars(self) -> None:
         """Updates the bars around the panes."""
