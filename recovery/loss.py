@@ -40,6 +40,11 @@ class Loss(NamedTuple):
     compacted: int | None = 0
 
     @property
+    def unknown(self) -> bool:
+        """Whether nothing at all is known of it."""
+        return self.at_most is None and not self.at_least
+
+    @property
     def none(self) -> bool:
         """True only when it is certain that nothing is lost."""
         return self.at_most == 0

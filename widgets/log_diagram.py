@@ -224,7 +224,9 @@ class _Choice(NamedTuple):
 
     @property
     def label(self) -> str:
-        return f"cannot: {self.why_not}" if self.why_not else f"loses {short_loss(self.lost, self.epoch)}"
+        if self.why_not:
+            return f"cannot: {self.why_not}"
+        return "loss unknown" if self.lost.unknown else f"loses {short_loss(self.lost, self.epoch)}"
 
 
 def _choice(survey: Survey, broker: int) -> _Choice:

@@ -30,7 +30,8 @@ def harm_text(loss: Loss, last_epoch: int | None) -> str:
     ``last_epoch`` is that of the chosen log, None where it is not known. The smaller number is not the smaller
     harm: a divergent tail may be long, and what is newer was acknowledged later.
     """
-    text = loss_text(loss) + _compacted_text(loss)
+    number = "an unknown number" if loss.unknown else loss_text(loss)
+    text = number + _compacted_text(loss)
     if last_epoch is None:
         return text
     kinds = branches(loss, last_epoch)

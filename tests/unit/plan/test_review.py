@@ -196,7 +196,7 @@ def test_a_broker_that_only_we_cannot_reach_would_lead_too_and_what_that_loses_i
     told = survey({1: RIGHT, 2: SILENT, 3: SILENT}, standings={3: Standing.ELECTABLE})
     plan = plan_of(told)
     row = review_row(plan.rows[0])
-    assert (row.leader, row.successor, row.successor_loss) == (1, 3, "unknown")
+    assert (row.leader, row.successor, row.successor_loss) == (1, 3, "an unknown number")
     assert [r.name for r in requests(plan, native=False)] == ["ElectLeaders"]
     first = plan_of(survey({3: SILENT, 1: RIGHT}, standings={3: Standing.ELECTABLE}))
     assert [r.name for r in requests(first, native=False)] == [

@@ -75,7 +75,9 @@ def test_logs_that_were_not_read_and_differ_in_size_have_no_upper_limit() -> Non
     assert row.leader == 2, "the larger log"
     by_broker = {c.broker: c.loss for c in row.candidates}
     assert by_broker[1].at_most is None and by_broker[2].at_most is None
-    assert harm_text(by_broker[1], 0).startswith("unknown (compacted: whether its log lacks records")
+    assert harm_text(by_broker[1], 0).startswith(
+        "an unknown number (compacted: whether its log lacks records"
+    )
     assert '"compacted": null' in to_json(plan_of(compacted(NOT_READ)))
 
 

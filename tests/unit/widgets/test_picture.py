@@ -61,7 +61,7 @@ def test_epochs_that_may_not_be_asked_for_are_not_invented() -> None:
     seen = drawn(examples.refused())
     assert set(seen["broker 1"].split()[0]) == {"?"}
     assert "epoch ?" in seen["broker 1"]
-    assert "loses unknown" in seen["elect 2"]
+    assert "loss unknown" in seen["elect 2"]
     assert "?" in seen["elect 2"].split("loses")[0], "unlike a choice that loses nothing"
     assert "? may lose what a silent replica holds" in seen["text"]
 
