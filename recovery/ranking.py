@@ -9,6 +9,7 @@ truncation, and the only one that keeps acknowledged records when a stale replic
 from __future__ import annotations
 
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from recovery.loss import fullness
@@ -60,12 +61,14 @@ def rank(survey: Survey, ranking: Ranking) -> tuple[Candidate, ...] | Unknown:
     candidates = []
     for replica in survey.replicas:
         log = replica.log
-        if isinstance(log, Unknown) or not answered(replica, ranking):
+        if isinstance(log, Unknown):
             continue
         if ranking is Ranking.SPECIFICATION:
             epoch = log.leader_epoch
         elif isinstance(log.lineage, Lineage):
             epoch = log.lineage.last_epoch
+        elif log.lineage.why is Why.NOT_ANSWERED:
+            continue
         else:
             return Unknown(
                 log.lineage.why,
@@ -73,8 +76,7 @@ def rank(survey: Survey, ranking: Ranking) -> tuple[Candidate, ...] | Unknown:
                 " last-record needs it, and length alone can destroy acknowledged records",
             )
         candidates.append(Candidate(replica.broker, replica.standing, log, (epoch, log.log_end_offset)))
-    fullness_by_broker = fullness(survey)
-    candidates.sort(
-        key=lambda candidate: (candidate.key, fullness_by_broker.get(candidate.broker, 0)), reverse=True
-    )
+    if fullness_by_broker := fullness(survey):
+        candidates.sort(key=lambda candidate: fullness_by_broker.get(candidate.broker, 0), reverse=True)
+    candidates.sort(key=attrgetter("key"), reverse=True)
     return tuple(candidates)

@@ -92,7 +92,8 @@ def decide(
     With ``judged``, ``balanced`` goes by the verdict of the best candidate. Without it, as in a snapshot of many
     clusters, it goes by who answered.
     """
-    return _decide(survey, ranking, strategy, judged)._replace(judged=judged)
+    decision = _decide(survey, ranking, strategy, judged)
+    return decision if judged is None else decision._replace(judged=judged)
 
 
 def _decide(
@@ -314,8 +315,10 @@ def _better_but_fenced(survey: Survey, ranked: tuple[Candidate, ...]) -> tuple[t
     if best is None:
         return (), ""
     better = tuple(c.broker for c in ranked if not c.electable and c.key > best.key)
+    if not better:
+        return (), ""
     disks = {replica.broker for replica in survey.replicas if replica.disk_read_ms is not None}
-    if better and disks.issuperset(better):
+    if disks.issuperset(better):
         start = f"start broker {both(better)} again with its disk"
         return better, f"the disk of {both(better)} holds a better log than {best.broker} has: {start}"
     return (

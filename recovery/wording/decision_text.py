@@ -22,6 +22,8 @@ def best_text(survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], 
     epoch, end = chosen.key
     best = f"best of {len(ranked)} of {len(survey.replicas)} that answered: {what} {epoch}, log end {end:,}"
     fullness_by_broker = fullness(survey)
+    if not fullness_by_broker:
+        return best
     emptier = [
         c.broker
         for c in ranked
