@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from console.errors import InputError
-from console.target import Target
 
 if TYPE_CHECKING:
     from backends.live.adapter import LiveBackend
+    from console.target import Target
 
 
 def backend(target: Target, say: Callable[[str], None]) -> LiveBackend:

@@ -7,10 +7,12 @@ import os
 import platform
 import uuid
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from recovery.plan.values import Header
-from recovery.ranking import Ranking
-from recovery.strategy import Strategy
+if TYPE_CHECKING:
+    from recovery.plan.values import Header
+    from recovery.ranking import Ranking
+    from recovery.strategy import Strategy
 
 
 def version() -> str:
@@ -43,6 +45,8 @@ def made_by() -> str:
 
 def plan_header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Header:
     """The header of a plan of elections that is made here and now."""
+    from recovery.plan.values import Header  # noqa: PLC0415  # most commands make no plan
+
     return Header(
         plan_id=str(uuid.uuid4()),
         cluster_id=cluster_id,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from backends.base.membership import Membership
 from console import backends
 from console.errors import InputError
-from console.target import Target
 
 if TYPE_CHECKING:
+    from backends.base.membership import Membership
     from backends.live.quorum_backend import QuorumOnly
+    from console.target import Target
 
 
 class ClosableMembership(Protocol):

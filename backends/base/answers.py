@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
-from recovery.plan.judgement import Reason
+
+if TYPE_CHECKING:
+    from recovery.plan.judgement import Reason
 
 RIGHTS_UNKNOWN = Unknown(Why.NOT_ALLOWED, "unknown without DESCRIBE on the cluster")
 """The caller's permissions where brokers do not return authorized operations (KIP-430)."""

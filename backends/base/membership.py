@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from backends.base.protocol import Recorder
 from recovery.membership.preflight import NodeIdentity
-from recovery.membership.quorum import MembershipRules, Quorum
-from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import Unknown
 
 if TYPE_CHECKING:
     from backends.base.metadata_log_reader import MetadataLogBytes, MetadataLogReader
+    from backends.base.protocol import Recorder
+    from recovery.membership.quorum import MembershipRules, Quorum
+    from recovery.membership.voters import ReplicaKey, Voter
 
 KRAFT_VERSION = "kraft.version"
 CHANGE_TIMEOUT = 30.0

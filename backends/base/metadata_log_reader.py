@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from recovery.metadata_log.history import MetadataHistory
+if TYPE_CHECKING:
+    from recovery.metadata_log.history import MetadataHistory
 
 ReadProgress = Callable[[int, int], None]
 """Called with (next offset, high watermark) while the log is read."""

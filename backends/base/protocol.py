@@ -5,31 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from backends.base.answers import (
-    Capabilities,
-    ClusterInfo,
-    Election,
-    LogDir,
-    LogPosition,
-    Partitions,
-    RawBatches,
-    Reassignment,
-    SurveyRequest,
-    SurveyResult,
-)
-from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
-from backends.base.record_writer import RecordWriter
-from backends.base.replica_moves import ReplicaMover, ThrottleReader
-from backends.base.transactions import MarkerWriter, Transactions
-from recovery.assignment_order import WrittenOrder
-from recovery.loss import Witness
-from recovery.membership.quorum import Quorum
-from recovery.model import TopicPartition, Unknown
-from recovery.plan.values import PlanRow
-from recovery.ranking import Ranking
-
 if TYPE_CHECKING:
+    from backends.base.answers import (
+        Capabilities,
+        ClusterInfo,
+        Election,
+        LogDir,
+        LogPosition,
+        Partitions,
+        RawBatches,
+        Reassignment,
+        SurveyRequest,
+        SurveyResult,
+    )
     from backends.base.check_report import CheckReport
+    from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
+    from backends.base.record_writer import RecordWriter
+    from backends.base.replica_moves import ReplicaMover, ThrottleReader
+    from backends.base.transactions import MarkerWriter, Transactions
+    from recovery.assignment_order import WrittenOrder
+    from recovery.loss import Witness
+    from recovery.membership.quorum import Quorum
+    from recovery.model import TopicPartition, Unknown
+    from recovery.plan.values import PlanRow
+    from recovery.ranking import Ranking
 
 Progress = Callable[[str, int, int], None]
 """Called with (what, done, of): a few words about the current work, and ``done`` of ``of`` items finished."""

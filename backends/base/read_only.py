@@ -9,19 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from backends.base.answers import (
-    Capabilities,
-    ClusterInfo,
-    Election,
-    LogDir,
-    LogPosition,
-    Partitions,
-    RawBatches,
-    Reassignment,
-    SurveyRequest,
-    SurveyResult,
-)
-from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
 from backends.base.errors import Refused
 from backends.base.membership import (
     CHANGE_TIMEOUT,
@@ -31,21 +18,34 @@ from backends.base.membership import (
     Membership,
     NodeProbe,
 )
-from backends.base.protocol import Backend, Progress, Recorder, Stop, VirtualTime
-from backends.base.record_writer import RecordWriter
-from backends.base.replica_moves import ReplicaMover, ThrottleReader
-from backends.base.transactions import MarkerWriter, Transactions
-from recovery.assignment_order import WrittenOrder
-from recovery.loss import Witness
-from recovery.membership.quorum import MembershipRules, Quorum
-from recovery.membership.voters import ReplicaKey, Voter
-from recovery.model import TopicPartition, Unknown
-from recovery.plan.values import PlanRow
-from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
+    from backends.base.answers import (
+        Capabilities,
+        ClusterInfo,
+        Election,
+        LogDir,
+        LogPosition,
+        Partitions,
+        RawBatches,
+        Reassignment,
+        SurveyRequest,
+        SurveyResult,
+    )
     from backends.base.check_report import CheckReport
+    from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
     from backends.base.metadata_log_reader import MetadataLogBytes, MetadataLogReader
+    from backends.base.protocol import Backend, Progress, Recorder, Stop, VirtualTime
+    from backends.base.record_writer import RecordWriter
+    from backends.base.replica_moves import ReplicaMover, ThrottleReader
+    from backends.base.transactions import MarkerWriter, Transactions
+    from recovery.assignment_order import WrittenOrder
+    from recovery.loss import Witness
+    from recovery.membership.quorum import MembershipRules, Quorum
+    from recovery.membership.voters import ReplicaKey, Voter
+    from recovery.model import TopicPartition, Unknown
+    from recovery.plan.values import PlanRow
+    from recovery.ranking import Ranking
 
 READ_ONLY = "the cluster is only read here; nothing was sent"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from backends.base.errors import BackendError, NoLeader, Unreachable
 from backends.base.membership import (
@@ -19,20 +19,22 @@ from backends.base.membership import (
     NodeSettings,
     ProcessRole,
 )
-from backends.base.protocol import Recorder
 from backends.live.calls.describe_cluster import describe_cluster
 from backends.live.calls.features import describe_features, upgrade_feature
 from backends.live.calls.raft_voters import add_voter, remove_voter
 from backends.live.client.addresses import Address, parse_address
-from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import as_unknown
-from backends.live.metadata_log import LiveMetadataLog, LiveMetadataLogBytes
-from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.controllers import ControllerConnections, controller_addresses
 from backends.live.nodes.node_probe import asked, probe
 from recovery.membership.quorum import MembershipRules, Quorum
-from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import Unknown, Why
+
+if TYPE_CHECKING:
+    from backends.base.protocol import Recorder
+    from backends.live.connections.connection import BrokerConnection
+    from backends.live.metadata_log import LiveMetadataLog, LiveMetadataLogBytes
+    from backends.live.nodes.brokers import BrokerFleet
+    from recovery.membership.voters import ReplicaKey, Voter
 
 T = TypeVar("T")
 
@@ -140,11 +142,15 @@ class LiveMembership:
 
     async def metadata_log(self) -> LiveMetadataLog:
         """The metadata log as the active controller serves it (not read yet). Raises BackendError."""
+        from backends.live.metadata_log import LiveMetadataLog  # its imports cost start-up time
+
         await self._learn_controllers()
         return LiveMetadataLog(self._controllers)
 
     async def metadata_log_bytes(self) -> LiveMetadataLogBytes:
         """The same for a copy of it. Raises BackendError."""
+        from backends.live.metadata_log import LiveMetadataLogBytes  # as above
+
         await self._learn_controllers()
         return LiveMetadataLogBytes(self._controllers)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from backends.base.membership import Membership
-from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend, ReadOnlyMembership
+
+if TYPE_CHECKING:
+    from backends.base.membership import Membership
+    from backends.base.protocol import Backend
 
 C = TypeVar("C")
 

@@ -11,18 +11,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from backends.base.protocol import Backend, Progress
 from console.errors import NotDone, Status, status_of
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, JournalRun
 from console.journal.unfinished_entries import Unfinished, unfinished
-from console.operations.access import Access
 from console.operations.elections.unfinished_orders import SettledOrders, refuse_open, settle_first
 from console.plan_files import OTHER_PLACE
 from console.provenance import now, user, version
 from console.signals import StopRequest, Supervisor, status_of_signal
+
+if TYPE_CHECKING:
+    from backends.base.protocol import Backend, Progress
+    from console.operations.access import Access
 
 C = TypeVar("C")
 P = TypeVar("P")

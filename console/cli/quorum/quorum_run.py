@@ -6,17 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.errors import NoLeader
-from backends.base.membership import Membership
 from backends.base.read_only import ReadOnlyMembership
-from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, NotDone, Status
-from console.operations.access import membership_access
-from console.operations.change import Change, Operator, run_change
-from console.operations.voters.quorum_state import QuorumReading
 from console.operations.voters.remembered_voters import leaderless, reading_or_lost
 from console.output.quorum.quorum_report import (
     lost_document,
@@ -26,13 +21,19 @@ from console.output.quorum.quorum_report import (
     status_lines,
 )
 from console.quorum_backend import membership_of, with_quorum
-from console.signals import StopRequest
-from console.target import Target
 from recovery.membership.directory_ids import directory_id
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.membership.replacement import ReplacementError
 from recovery.membership.replica_lookup import NotChosen
 from recovery.membership.voters import VoterEndpoint
+
+if TYPE_CHECKING:
+    from backends.base.membership import Membership
+    from console.cli.base.run import Run
+    from console.operations.change import Change, Operator
+    from console.operations.voters.quorum_state import QuorumReading
+    from console.signals import StopRequest
+    from console.target import Target
 
 
 def show(run: Run, *, everything: bool) -> int:
@@ -68,6 +69,9 @@ def read_quorum(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]
 
 def change_quorum(run: Run, change: Change[Membership, P, R], operator: Operator[P]) -> R:
     """Carries out the change. Raises what it raises, and Stopped; otherwise as :func:`read_quorum`."""
+    from console.operations.access import membership_access  # noqa: PLC0415  # the other commands only read
+    from console.operations.change import run_change  # noqa: PLC0415  # as above
+
     run.refuse_if_read_only()
 
     async def job(membership: Membership, stop: StopRequest) -> R:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
 from recovery.cluster_health import REFUSED
 from recovery.membership.preflight import LivenessLimits, wedged
-from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import fetches
 from recovery.membership.voters import ReplicaKey, VoterEndpoint
 from recovery.model import Unknown
+
+if TYPE_CHECKING:
+    from recovery.membership.quorum import Quorum
 
 BETWEEN_READINGS = 3.0
 """Seconds between two readings. A high watermark that does not move in this time shows that the quorum does

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.errors import BackendError, NoLeader
-from backends.base.membership import Membership
-from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.last_healthy import recall, remember
 from console.operations.voters.quorum_state import QuorumReading, lost, read_quorum_state, saved_voters
 from recovery.membership.preflight import LivenessLimits, strength
-from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Unknown, Why
+
+if TYPE_CHECKING:
+    from backends.base.membership import Membership
+    from backends.base.protocol import Backend
+    from recovery.membership.quorum import Quorum
+    from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
 MEMORY = "quorum"
 """The name under which the voters are saved."""

@@ -6,15 +6,18 @@ A tuple becomes an array; an epoch span is [epoch, first offset, offset after th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from backends.base.answers import ClusterInfo, Contact
-from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.cluster_health import ClusterHealth
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import Lineage, Replica, Survey, Unknown
 from recovery.plan.verdict_json import verdict_json
 from recovery.wording.cluster_health_text import health_line
 from recovery.wording.replica_text import replica_sets
+
+if TYPE_CHECKING:
+    from backends.base.answers import ClusterInfo, Contact
+    from recovery.acknowledged.verdict import PartitionVerdicts
+    from recovery.cluster_health import ClusterHealth
 
 
 def unknown_json(value: Unknown) -> dict[str, object]:
