@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from console.operations.elections.election_batches import elects_natively
 from console.operations.survey.acknowledged_losses import with_verdicts
 from console.operations.survey.partition_picture import Picture
 from console.operations.survey.record_times import with_times
+from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import Advice, AdviceKind, FirstStep, advise_decided, first_steps
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
@@ -89,6 +90,21 @@ class Choices:
         )
 
 
+def _decided(
+    surveys: Iterable[Survey], header: Header, verdicts: Mapping[TopicPartition, PartitionVerdicts]
+) -> Iterator[LeaderChoice]:
+    """Partitions that are equal in all that is judged share one verdict, and so one decision."""
+    shared: dict[int, Decision] = {}
+    for survey in surveys:
+        judged = verdicts.get(survey.tp)
+        decision = None if judged is None else shared.get(id(judged))
+        if decision is None:
+            decision = decide(survey, header.ranking, header.strategy, judged)
+            if judged is not None:
+                shared[id(judged)] = decision
+        yield LeaderChoice(survey, decision)
+
+
 def _steps(rows: Iterable[LeaderChoice], header: Header) -> tuple[FirstStep, ...]:
     """By the decisions of balanced. Partitions that are equal in all that is judged share one verdict, and so one
     advice.
@@ -128,11 +144,7 @@ async def choose(
     it before.
     """
     picture = await with_verdicts(backend, picture, copy, now=header.made_at.timestamp(), source=source)
-    verdicts = picture.verdicts
-    rows = tuple(
-        LeaderChoice(survey, decide(survey, header.ranking, header.strategy, verdicts.get(survey.tp)))
-        for survey in importance.ordered(picture.surveys)
-    )
+    rows = tuple(_decided(importance.ordered(picture.surveys), header, picture.verdicts))
     since, already = map(_in_ms, (picture.offline_times.since, picture.offline_times.already))
     plan = make_plan(header, rows, picture.marks, since, already)
     steps = _steps(rows, header)
