@@ -28,9 +28,8 @@ from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
 from console.app.terminal import ConsoleDriver
 from console.errors import InputError
-from console.journal.state_access import name_state_dir
 from console.operations.registry import KEYS
-from console.paths import state_dir
+from console.paths import state_dir, use_state_dir
 from console.program import Program
 from console.redaction import redact
 from console.signals import LIMIT_SECONDS, StopRequest, status_of_signal
@@ -191,7 +190,7 @@ class Console(App[int], inherit_bindings=False):
 
         try:
             target = target_of(place)
-            name_state_dir(target.state_dir)
+            use_state_dir(target.state_dir)
         except InputError as error:
             self.pick(str(error))
             return

@@ -26,8 +26,8 @@ from console.cli.commands.options import (
 from console.cli.commands.verbs import Verb, VerbGroup
 from console.cli.option_values import quicken
 from console.errors import STATUS_HELP, InputError
-from console.journal.state_access import name_state_dir
 from console.operations.registry import COMMANDS
+from console.paths import use_state_dir
 from console.provenance import version as installed
 from console.target import resolve
 
@@ -208,7 +208,7 @@ def _ktriage(
         if named
         else None
     )
-    name_state_dir(state_dir if target is None else target.state_dir)
+    use_state_dir(state_dir if target is None else target.state_dir)
     if serve:
         raise typer.Exit(begin_to_serve([word for word in ctx.obj.argv[1:] if word != "--serve"], port))
     raise typer.Exit(

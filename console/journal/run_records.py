@@ -73,6 +73,11 @@ class RunRecord:
     def run_id(self) -> str:
         return str(self.header.get("run", ""))
 
+    @property
+    def operator(self) -> str:
+        """Who ran it, and where: ``user@host``."""
+        return f"{self.header.get('user', '?')}@{self.header.get('host', '?')}"
+
 
 def read_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
     """Every run recorded for the cluster in the state directory, oldest first.
@@ -173,7 +178,9 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
 def _kind(line: Any) -> str:
     version = line["v"]
     if type(version) is not int or version > FORMAT_VERSION:
-        raise JournalError(f"journal format {version}: this version of the tool reads {FORMAT_VERSION}")
+        raise JournalError(
+            f"journal format {version}: this version of the tool reads {FORMAT_VERSION}; use the one that wrote it"
+        )
     return str(line["kind"])
 
 

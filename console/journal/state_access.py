@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from console.errors import InputError
-from console.paths import named_state_dir, use_state_dir
+from console.paths import named_state_dir
 
 
 class StateAccess(NamedTuple):
@@ -53,12 +53,6 @@ def access_of(root: Path) -> StateAccess:
             f" {_instead(root, found, '2770')}"
         )
     return SHARED
-
-
-def name_state_dir(path: Path | None) -> None:
-    """Sets the state directory of this process; None: the one from the environment, if any. Raises InputError."""
-    use_state_dir(path)
-    records_access()
 
 
 def records_access() -> StateAccess:

@@ -153,6 +153,7 @@ class Unfinished:
     replicas whose throttles may still be set. ``restores`` are finished by their own command. ``plan_file`` is the
     plan of the latest run that left orders or requests: its other elections were not sent; "" if there is none.
     ``elections`` need no undoing, so they hold up no other change; until they are dead their result is not known.
+    ``operators`` are the person and the host of each run, by its id.
     """
 
     orders: tuple[OpenOrder, ...]
@@ -163,6 +164,7 @@ class Unfinished:
     restores: tuple[OpenRestore, ...] = ()
     plan_file: str = ""
     elections: tuple[OpenElection, ...] = ()
+    operators: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def nothing(self) -> bool:
@@ -193,6 +195,7 @@ class Unfinished:
             tuple(restore for restore in self.restores if restore.run_id != run_id),
             self.plan_file,
             tuple(election for election in self.elections if election.run_id != run_id),
+            self.operators,
         )
 
 
@@ -205,7 +208,9 @@ def unfinished(cluster_id: str, root: Path | None = None) -> Unfinished:
 def left_open(runs: Iterable[RunRecord]) -> Unfinished:
     """What those runs, oldest first, left open together."""
     book = _Book()
+    operators = {}
     for run in runs:
+        operators[run.run_id] = run.operator
         for event in run.events:
             if isinstance(event, EntryBegun):
                 book.before(run.run_id, event)
@@ -213,7 +218,7 @@ def left_open(runs: Iterable[RunRecord]) -> Unfinished:
                 book.after(event)
             else:
                 book.settled(event)
-    return book.open()
+    return replace(book.open(), operators=operators)
 
 
 class _Book:

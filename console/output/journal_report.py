@@ -50,7 +50,7 @@ def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
 
 def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
     header = run.header
-    yield printable(f"{header.get('at', '?')} {run_user(run)} {end_text(run, going_on=going_on)}")
+    yield printable(f"{header.get('at', '?')} {run.operator} {end_text(run, going_on=going_on)}")
     yield printable(f"  {shlex.join(header.get('command', ()))}")
     if header.get("reason"):
         yield printable(f"  reason: {header['reason']}")
@@ -80,10 +80,6 @@ def end_text(run: RunRecord, *, going_on: bool) -> str:
     status = "-" if run.status is None else run.status
     counts = ", ".join(f"{count:,} {name}" for name, count in run.counts.items())
     return f"ended with status {status}{f': {counts}' if counts else ''}"
-
-
-def run_user(run: RunRecord) -> str:
-    return f"{run.header.get('user', '?')}@{run.header.get('host', '?')}"
 
 
 def journal_time(at: object) -> str:

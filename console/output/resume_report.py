@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 
+from console.errors import InputError
 from console.journal.cluster_lock import LockHolder
-from console.journal.unfinished_entries import OpenOrder, OpenRestore, Unfinished
+from console.journal.errors import JournalError
+from console.journal.unfinished_entries import OpenOrder, Unfinished
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.output.json_document import document
 from console.output.plan.plan_json import tp_json
@@ -19,63 +21,85 @@ SHOWN_ROWS = 20
 """A killed run may leave thousands of partitions."""
 
 
-def open_lines(found: Unfinished, running: LockHolder | None) -> Iterator[str]:
+def unknown_line(error: JournalError | InputError) -> str:
+    """What cannot be said, and done, because the journal cannot be read."""
+    # Where the named state directory cannot be used no change can be recorded, so none is sent.
+    nothing = "nothing can be changed from here, and " if isinstance(error, InputError) else ""
+    return f"{nothing}whether an earlier run left something unfinished is not known: {error}"
+
+
+def open_lines(found: Unfinished, running: LockHolder | None, now: datetime) -> Iterator[str]:
     """The same for a command that only reads. The open entries of a running run are not shown as left by an
     earlier run.
     """
     if running is None:
-        yield from unfinished_lines(found)
+        yield from unfinished_lines(found, now)
         return
     yield printable(f"a run is still going on and may be changing this cluster: {running}")
-    yield from unfinished_lines(found.of_other_runs(running.run_id))
+    yield from unfinished_lines(found.of_other_runs(running.run_id), now)
 
 
-def unfinished_lines(found: Unfinished) -> Iterator[str]:
-    """What an earlier run left, in a few lines."""
+def unfinished_lines(found: Unfinished, now: datetime) -> Iterator[str]:
+    """What an earlier run left, in a few lines, as it stands ``now``."""
     if found.orders:
         # A partition whose order was written twice, and once without an answer, is one assignment.
         assignments = list(dict.fromkeys(order.written.tp for order in found.orders))
         names = some_of(assignments, SHOWN)
+        run = _named(found, found.orders[0].run_id, found.orders[0].at)
         yield (
-            f"an earlier run ({found.orders[0].at}) may have left"
-            f" {counted(len(assignments), 'assignment')} in the order of an election: {names}{_until(found.orders)}"
+            f"{run} may have left {counted(len(assignments), 'assignment')} in the order of an election:"
+            f" {names}{_unanswered(found.orders, now)}"
         )
     if found.elections:
-        last = max(one.until for one in found.elections).astimezone(UTC)
         tps = [one.written.tp for one in found.elections]
+        until = max(one.until for one in found.elections)
         yield (
-            f"an earlier run had no answer to the election of {counted(len(tps), 'partition')}:"
-            f" {some_of(tps, SHOWN)}; it may be carried out until {last:%H:%M:%S} UTC ({last:%Y-%m-%d})"
+            f"{_named(found, found.elections[0].run_id)} had no answer to the election of"
+            f" {counted(len(tps), 'partition')}: {some_of(tps, SHOWN)}; it {_carried_out(until, now)}"
         )
     for half_done in found.replacements[-1:]:
-        file = half_done.detail.get("file")
-        yield f"a controller replacement of an earlier run ({half_done.at}) is not done: {file}"
+        run = _named(found, half_done.run_id, half_done.at)
+        yield f"a controller replacement of {run} is not done: {printable(str(half_done.detail.get('file')))}"
     for heal in found.heals:
         yield (
-            f"an earlier run ({heal.at}) that moved replicas was not finished: copies may be in progress, and"
-            " throttles of replication may be set"
+            f"{_named(found, heal.run_id, heal.at)} that moved replicas was not finished: copies may be in"
+            " progress, and throttles of replication may be set"
         )
-    yield from _restore_lines(found.restores)
+    yield from _restore_lines(found)
     for entry in found.entries[:SHOWN]:
-        yield f"an earlier run ({entry.at}) sent a request whose end is not known: {entry.action}"
+        run = _named(found, entry.run_id, entry.at)
+        yield f"{run} sent a request whose end is not known: {printable(entry.action)}"
 
 
-def _until(orders: Sequence[OpenOrder]) -> str:
+def _named(found: Unfinished, run_id: str, at: str = "") -> str:
+    """The run with its operator: in a shared state directory it may be somebody else's."""
+    known = ", ".join(filter(None, (found.operators.get(run_id, ""), at)))
+    return printable(f"an earlier run ({known})") if known else "an earlier run"
+
+
+def _unanswered(orders: Sequence[OpenOrder], now: datetime) -> str:
     untils = [order.unanswered_until for order in orders if order.unanswered_until is not None]
-    if not untils:
-        return ""
-    last = max(untils).astimezone(UTC)
-    return f"; its requests without an answer may be carried out until {last:%H:%M:%S} UTC ({last:%Y-%m-%d})"
+    return f"; its requests without an answer {_carried_out(max(untils), now)}" if untils else ""
 
 
-def _restore_lines(restores: Sequence[OpenRestore]) -> Iterator[str]:
-    for one in restores[:SHOWN]:
+def _carried_out(until: datetime, now: datetime) -> str:
+    """What may still become of requests without an answer."""
+    last = until.astimezone(UTC)
+    moment = f"{last:%H:%M:%S} UTC ({last:%Y-%m-%d})"
+    if now < until:
+        return f"may be carried out until {moment}"
+    return f"could be carried out until {moment}; that time has passed, and resume checks what became of them"
+
+
+def _restore_lines(found: Unfinished) -> Iterator[str]:
+    for one in found.restores[:SHOWN]:
         yield printable(
-            f"a restore of an earlier run ({one.at}) was not finished: {counted(one.records, 'rescued record')} of"
-            f" {one.directory} ({' '.join(one.words)}); the same command writes what is missing"
+            f"a restore of {_named(found, one.run_id, one.at)} was not finished:"
+            f" {counted(one.records, 'rescued record')} of {one.directory} ({' '.join(one.words)}); the same"
+            " command writes what is missing"
         )
-    if len(restores) > SHOWN:
-        yield f"… and {len(restores) - SHOWN:,} more restores that were not finished"
+    if len(found.restores) > SHOWN:
+        yield f"… and {len(found.restores) - SHOWN:,} more restores that were not finished"
 
 
 def settled_lines(settled: SettledOrders) -> Iterator[str]:

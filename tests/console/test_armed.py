@@ -75,6 +75,26 @@ async def test_read_only_is_for_good_and_says_why() -> None:
         assert not robot.session.safety.armed
 
 
+async def test_without_its_state_directory_it_shows_the_cluster_and_cannot_be_armed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No change could be recorded, and the lock would keep nobody out."""
+    shared = home / "not-mounted"
+    monkeypatch.setenv("KTRIAGE_STATE_DIR", str(shared))
+    async with console("last-replica-standing") as robot:
+        await robot.hears("nothing can be changed from here, and whether an earlier run left something")
+        await robot.press("A")
+        await robot.hears(f"not armed: {shared}: No such file or directory")
+        assert not robot.session.safety.armed
+        await robot.press("7")
+        await robot.sees("broker 2 fenced")
+        await robot.press("H")
+        await robot.sees("Whether a run left something unfinished is not known")
+        await robot.press("escape")
+        shared.mkdir(mode=0o700)
+        await robot.arms()
+
+
 async def test_a_served_console_can_never_be_armed() -> None:
     async with console("last-replica-standing", served=True) as robot:
         await robot.press("A")

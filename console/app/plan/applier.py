@@ -14,7 +14,8 @@ from console.app.plan.confirmed_change import ConfirmedTargets, freeze, refuse_c
 from console.app.plan.progress import TaskProgress
 from console.app.screen_calls import Ask, Handlers, Say
 from console.app.session.session import Session
-from console.errors import NotDone
+from console.errors import InputError, NotDone
+from console.journal.state_access import records_access
 from console.operations.change import Conclusion
 from console.operations.elections.plan_comparison import PreparedPlan, checked_just_now, prepare
 from console.operations.elections.unfinished_orders import HalfDone
@@ -22,6 +23,7 @@ from console.operations.registry import BY_NAME
 from console.output.resume_report import unfinished_lines
 from console.plan_files import rescue_directory, save_plan
 from console.program import Program
+from console.provenance import now
 from recovery.model import Unknown
 from recovery.plan.plan_review import candidate_harm, worst
 from recovery.plan.successors import risk_lines
@@ -103,6 +105,12 @@ class Applier:
         if session.safety.armed:
             session.safety = session.safety.disarm()
             self._say("read-only again", Tone.GOOD)
+            return
+        try:
+            records_access()
+        except InputError as error:
+            # Without a journal nothing can be sent, and the lock in it would keep nobody out.
+            self._say(f"not armed: {error}", Tone.BAD)
             return
         session.safety = session.safety.arm(session.clock())
         may_alter = None if session.view.cluster is None else session.view.cluster.may_alter
@@ -202,7 +210,7 @@ class Applier:
         """Raises NotDone if the answer is no, or if anything has changed since the question opened."""
         asked = ConfirmRequest(
             title="An earlier run is unfinished: restore its assignments first?",
-            target=(f"{whole.title}, cluster {whole.cluster_id}", *unfinished_lines(half.found)),
+            target=(f"{whole.title}, cluster {whole.cluster_id}", *unfinished_lines(half.found, now())),
             confirm_label="Restore",
             opened_by="enter",
         )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress
 from console.app.session.session import Session
-from console.operations.history.incident import Incident, IncidentSources, collect
+from console.operations.history.incident import Incident, IncidentSources, collect_for_handover
 from console.operations.history.plan_transactions import read_plan_transactions
 from console.operations.survey.overview import Overview, overview
 from console.output.incident.handover_report import handover_blocks
@@ -23,7 +23,7 @@ LAST_MS = 24 * 3600 * 1000
 
 
 async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...]:
-    """Reads the cluster and the journal. Raises JournalError."""
+    """Reads the cluster and the journal."""
     at_ms = round(now().timestamp() * 1000)
     gaps = ["The metadata log was read only for how long partitions are offline (pane 7 shows the timeline)."]
     present: Overview | None = None
@@ -41,7 +41,7 @@ async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...
         virtual=session.simulated,
         gaps=tuple(gaps),
     )
-    incident: Incident = await asyncio.to_thread(collect, sources)
+    incident: Incident = await asyncio.to_thread(collect_for_handover, sources)
     if present is not None:
         with suppress(BackendError):
             found = await session.run(

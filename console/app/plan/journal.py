@@ -16,7 +16,8 @@ from console.journal.journal import running
 from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import left_open, unfinished
 from console.output.journal_report import ClusterJournal, journal_lines
-from console.output.resume_report import open_lines
+from console.output.resume_report import open_lines, unknown_line
+from console.provenance import now
 from recovery.wording.quantity_text import printable
 from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.text import fold, line
@@ -33,7 +34,7 @@ def lines(cluster_id: str) -> tuple[str, ...]:
     open_ends, going_on = left_open(runs), running(cluster_id)
     mine = "" if going_on is None else going_on.run_id
     journal = ClusterJournal(cluster_id, runs[-SHOWN_RUNS:], len(runs), mine)
-    return (*(() if open_ends.nothing else open_lines(open_ends, going_on)), *journal_lines([journal]))
+    return (*(() if open_ends.nothing else open_lines(open_ends, going_on, now())), *journal_lines([journal]))
 
 
 def unfinished_text(cluster_id: str, resume: str) -> str:
@@ -41,7 +42,7 @@ def unfinished_text(cluster_id: str, resume: str) -> str:
     try:
         found, going_on = unfinished(cluster_id), running(cluster_id)
     except (JournalError, InputError) as error:
-        return f"whether an earlier run left something unfinished is not known: {error}"
+        return unknown_line(error)
     if going_on is not None:
         return f"a run is still going on and may be changing this cluster: {going_on}"
     if replace(found, entries=()).nothing:

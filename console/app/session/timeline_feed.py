@@ -16,8 +16,7 @@ from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.session import Session
 from console.errors import ConsoleError
-from console.journal.run_records import read_runs
-from console.operations.history.own_changes import OwnChanges
+from console.operations.history.own_changes import OwnChanges, own_changes
 from console.operations.history.timeline import VIRTUAL, gaps
 from console.output.survey.copied_log_report import copy_damage, copy_end
 from recovery.metadata_log.history import MetadataHistory
@@ -132,13 +131,17 @@ class TimelineFeed:
     async def _tell_events(self, backend: Backend, notes: tuple[str, ...]) -> None:
         tell, shown = self._session.from_thread, self._shown
         virtual = backend.virtual_time is not None
+        unmarked: list[str] = []
 
-        def own_changes() -> OwnChanges:
+        def own() -> OwnChanges:
             # Virtual times cannot be compared with the journal's.
-            return OwnChanges() if virtual else OwnChanges(read_runs(self._session.view.cluster_id))
+            changes, why = (OwnChanges(), ()) if virtual else own_changes(self._session.view.cluster_id)
+            unmarked.extend(why)
+            return changes
 
         known = shown.count
-        await shown.tell_all(own_changes, lambda offset: tell(self._report_offset, offset))
+        await shown.tell_all(own, lambda offset: tell(self._report_offset, offset))
+        notes = (*notes, *unmarked)
         if shown.count != known or self.view.problem or self.view.source != shown.source:
             notes = ((VIRTUAL,) if virtual else ()) + notes
             tell(self._tell, TimelineView(shown.rows(), shown.older, shown.source, notes=notes))

@@ -15,6 +15,7 @@ from console.operations.change import Question
 from console.operations.elections.loss_consent import NO_REASON
 from console.operations.elections.unfinished_orders import SettledOrders
 from console.output.resume_report import settled_lines, unfinished_lines
+from console.provenance import now
 from recovery.wording.quantity_text import printable
 
 P = TypeVar("P")
@@ -44,7 +45,7 @@ class TerminalOperator(Generic[P]):
         self._run.screen.say(line)
 
     def finds(self, found: Unfinished) -> None:
-        self._run.screen.say(*unfinished_lines(found))
+        self._run.screen.say(*unfinished_lines(found, now()))
 
     async def restores_first(self, found: Unfinished) -> bool:
         question = "restore them now? Type yes:"

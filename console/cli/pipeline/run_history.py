@@ -52,7 +52,7 @@ def _actions(cluster_id: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _actions_of_run(cluster_id: str, run: RunRecord) -> Iterator[tuple[Any, ...]]:
-    who = f"{run.header.get('user', '?')}@{run.header.get('host', '?')}"
+    who = run.operator
     begun = {event.entry: event for event in run.events if isinstance(event, EntryBegun)}
     for event in run.events:
         before = begun.get(event.entry) if isinstance(event, EntryEnded) else None

@@ -15,9 +15,14 @@ from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import read_quorum
 from console.cli.recovery.metadata_log import moment_ms
 from console.errors import ConsoleError, InputError, Status
-from console.journal.run_records import read_runs
-from console.operations.history.incident import Incident, IncidentSources, PlanTransactions, collect
-from console.operations.history.own_changes import OwnChanges
+from console.operations.history.incident import (
+    Incident,
+    IncidentSources,
+    PlanTransactions,
+    collect,
+    collect_for_handover,
+)
+from console.operations.history.own_changes import OwnChanges, own_changes
 from console.operations.history.plan_transactions import read_plan_transactions
 from console.operations.history.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
 from console.operations.survey.overview import Overview, overview
@@ -52,7 +57,7 @@ class IncidentOptions:
 
 def write_report(run: Run, options: IncidentOptions, *, html: bool) -> int:
     """Prints the report; returns the exit status. Raises InputError, JournalError."""
-    incident = _incident(run, options)
+    incident = _with_transactions(run, collect(_sources(run, options)))
     blocks = list(report_blocks(incident, _title(run), _made(), _arguments(run)))
     if run.json:
         run.screen.out(report_document(incident))
@@ -66,8 +71,8 @@ def write_report(run: Run, options: IncidentOptions, *, html: bool) -> int:
 
 
 def write_handover(run: Run, options: IncidentOptions) -> int:
-    """Prints the hand-over page; returns the exit status. Raises InputError, JournalError."""
-    incident = _incident(run, options)
+    """Prints the hand-over page; returns the exit status. Raises InputError."""
+    incident = _with_transactions(run, collect_for_handover(_sources(run, options)))
     if run.json:
         run.screen.out(report_document(incident))
     else:
@@ -76,8 +81,7 @@ def write_handover(run: Run, options: IncidentOptions) -> int:
     return Status.DONE
 
 
-def _incident(run: Run, options: IncidentOptions) -> Incident:
-    incident = collect(_sources(run, options))
+def _with_transactions(run: Run, incident: Incident) -> Incident:
     if incident.sources.now is None or not any(file.plan is not None for file in incident.plans):
         return incident
 
@@ -163,7 +167,7 @@ def _timeline(
 ) -> TimelineSource | None:
     """The metadata log; None, and why, where it cannot be read. Raises InputError for a directory."""
     if directory is not None:
-        return replace(from_directory(directory, EventFilter()), own=OwnChanges(read_runs(cluster_id)))
+        return replace(from_directory(directory, EventFilter()), own=own_changes(cluster_id)[0])
     if run.named is None:
         problems.append("The metadata log was not read: no cluster and no --metadata-dir was named.")
         return None
@@ -174,7 +178,7 @@ def _timeline(
         progress = run.screen.progress
         await log.read(progress=lambda done, of: progress("reading the metadata log", done, of))
         notes = ((VIRTUAL,) if quorum.simulated else ()) + gaps(log.history, log.snapshot_offset)
-        own = OwnChanges(() if quorum.simulated else read_runs(cluster_id))
+        own = OwnChanges() if quorum.simulated else own_changes(cluster_id)[0]
         return TimelineSource(f"Metadata log of {quorum.title}", MetadataTimeline(log.history), notes, own)
 
     try:

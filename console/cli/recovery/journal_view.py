@@ -15,6 +15,7 @@ from console.journal.unfinished_entries import left_open
 from console.output.journal_report import ClusterJournal, journal_document, journal_lines
 from console.output.resume_report import open_lines
 from console.paths import records_dir
+from console.provenance import now
 from console.signals import StopRequest
 
 
@@ -32,7 +33,7 @@ def show(run: Run, cluster_id: str | None, last: int) -> int:
         )
         open_ends = left_open(runs)
         if not open_ends.nothing:
-            run.screen.say(f"cluster {known}:", *open_lines(open_ends, going_on))
+            run.screen.say(f"cluster {known}:", *open_lines(open_ends, going_on, now()))
             if run.named is not None and going_on is None:
                 run.next("resume")
     run.screen.out(journal_document(journals) if run.json else journal_lines(journals))

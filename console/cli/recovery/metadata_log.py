@@ -14,10 +14,9 @@ from backends.base.membership import Membership
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import read_quorum
 from console.errors import InputError, Status
-from console.journal.run_records import read_runs
 from console.operations.history.metadata_log_copy import MetadataLogCopier
 from console.operations.history.metadata_log_files import MetadataLogFiles
-from console.operations.history.own_changes import OwnChanges
+from console.operations.history.own_changes import OwnChanges, own_changes
 from console.operations.history.timeline import (
     VIRTUAL,
     EventFilter,
@@ -131,8 +130,8 @@ class TimelinePrinter:
         timeline = MetadataTimeline(log.history)
         notes = ((VIRTUAL,) if quorum.simulated else ()) + gaps(log.history, log.snapshot_offset)
         # Virtual times cannot be compared with the journal's.
-        own = OwnChanges(() if quorum.simulated else read_runs(cluster_id))
-        source = TimelineSource(f"metadata log of {quorum.title}", timeline, notes, own)
+        own, unmarked = (OwnChanges(), ()) if quorum.simulated else own_changes(cluster_id)
+        source = TimelineSource(f"metadata log of {quorum.title}", timeline, (*notes, *unmarked), own)
         self._show(source)
         while follow and not stop:
             await log.read(wait=FOLLOW_WAIT)

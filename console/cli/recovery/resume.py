@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, NotDone, Status
+from console.journal.unfinished_entries import Unfinished
 from console.operations.change import Conclusion
 from console.operations.elections.restore_orders import RestoreOrders, with_preconditions
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
@@ -15,6 +17,7 @@ from console.operations.replication.finish_heals import FinishHeals
 from console.output.heal_report import finished_heal_lines
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines
 from console.plan_files import any_replacement, is_replacement_file, read
+from console.provenance import now
 
 
 class ReplacementAnswers(NamedTuple):
@@ -26,6 +29,10 @@ class ReplacementAnswers(NamedTuple):
     give_up: bool = False
     ask: bool = True
     reason: str = ""
+
+
+def _found_lines(found: Unfinished) -> Iterable[str]:
+    return unfinished_lines(found, now())
 
 
 def _may_replace(plan: Path | None) -> bool:
@@ -77,7 +84,7 @@ def _heals(run: Run) -> Conclusion:
     are none.
     """
     change = FinishHeals()
-    finished = run.change(change, TerminalOperator(run, unfinished_lines))
+    finished = run.change(change, TerminalOperator(run, _found_lines))
     run.screen.say(*finished_heal_lines(finished))
     return change.conclusion(finished)
 
@@ -89,14 +96,14 @@ def _orders_first(run: Run, replacement: Path | None) -> SettledOrders:
     Raises BackendError.
     """
     return run.change(
-        RestoreOrders(file=replacement, before_replacement=True), TerminalOperator(run, unfinished_lines)
+        RestoreOrders(file=replacement, before_replacement=True), TerminalOperator(run, _found_lines)
     )
 
 
 def _elections(run: Run, file: Path | None) -> Conclusion:
     plan = None if file is None else with_preconditions(read(file), file)
     change = RestoreOrders(plan, file)
-    settled = run.change(change, TerminalOperator(run, unfinished_lines))
+    settled = run.change(change, TerminalOperator(run, _found_lines))
     _report(run, settled)
     return change.conclusion(settled)
 
@@ -107,7 +114,7 @@ def _through_controllers(run: Run, plan: Path | None) -> int:
 
     if plan is not None:
         raise InputError(f"{plan}: unfinished elections need the brokers: give --bootstrap-server")
-    settled, closed = change_quorum(run, SettleVoters(), TerminalOperator(run, unfinished_lines))
+    settled, closed = change_quorum(run, SettleVoters(), TerminalOperator(run, _found_lines))
     status = _report(run, settled)
     return status if closed else Status.PARTLY
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from console.errors import InputError
 from console.journal.cluster_lock import LockHolder
+from console.journal.errors import JournalError
 from console.journal.journal import cluster_directory, running
 from console.journal.planned_elections import PLANNED, PlannedElection, planned_elections
 from console.journal.recorded_restores import RecordedRestore, recorded_restores
@@ -115,7 +116,7 @@ class Incident:
     run left open, and ``going_on`` the run that holds the lock now. ``fenced``: since when brokers are, in ms, by
     the whole metadata log. ``earlier`` are runs before the period that sent something: what they left is not looked
     at, but for what ``unfinished`` has. ``transactions`` is None where nobody asked for them, and empty
-    where they could not be read (``sources.gaps``).
+    where they could not be read (``sources.gaps``). ``recorded``: whether the journal could be read.
     """
 
     sources: IncidentSources
@@ -131,11 +132,29 @@ class Incident:
     fenced: Mapping[int, int] = field(default_factory=dict)
     earlier: tuple[RunRecord, ...] = ()
     transactions: tuple[PlanTransactions, ...] | None = None
+    recorded: bool = True
 
 
 def collect(sources: IncidentSources) -> Incident:
-    """Reads the journal and the files that it names. Raises JournalError, and InputError for a named file."""
-    recorded = read_runs(sources.cluster_id)
+    """Reads the journal and the files that it names. Raises JournalError, and InputError for a named file or the
+    state directory.
+    """
+    return _collected(sources, read_runs(sources.cluster_id))
+
+
+def collect_for_handover(sources: IncidentSources) -> Incident:
+    """As :func:`collect`, but a journal that cannot be read is a gap: the next person on call needs the state of
+    the cluster all the same.
+    """
+    try:
+        recorded = read_runs(sources.cluster_id)
+    except (InputError, JournalError) as error:
+        gaps = (*sources.gaps, f"The journal was not read: {error}")
+        return replace(_collected(replace(sources, gaps=gaps), ()), recorded=False)
+    return _collected(sources, recorded)
+
+
+def _collected(sources: IncidentSources, recorded: Sequence[RunRecord]) -> Incident:
     runs = tuple(run for run in recorded if _within(run, sources))
     named = [_plan_file(path, must=True) for path in sources.plans]
     files = _PlanFiles(sources.cluster_id, named)

@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from backends.base.answers import ELECTION_ALIVE_FOR
+from console.errors import InputError
+from console.journal.errors import JournalError
 from console.journal.journal_lines import ELECT, REORDER, RESTORE, KafkaElectionKind
-from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
+from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
 from recovery.controller.registration import Registration
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import TopicPartition
@@ -68,6 +70,16 @@ class OwnChanges:
             change.since_ms <= time_ms <= change.until_ms and change.fits(before, after)
             for change in self._by_partition.get(move.tp, ())
         )
+
+
+def own_changes(cluster_id: str) -> tuple[OwnChanges, tuple[str, ...]]:
+    """What the journal of the cluster names, and why nothing is marked where the journal cannot be read. The
+    metadata log can be shown all the same.
+    """
+    try:
+        return OwnChanges(read_runs(cluster_id)), ()
+    except (InputError, JournalError) as error:
+        return OwnChanges(), (f"the changes that this host requested are not marked: {error}",)
 
 
 def _requests(begun: EntryBegun, end: EntryEnded | None) -> Iterable[tuple[TopicPartition, _Fits]]:

@@ -16,9 +16,10 @@ from console.output.incident.report_blocks import (
     ReportList,
     ReportText,
 )
-from console.output.journal_report import end_text, journal_time, run_user
+from console.output.journal_report import end_text, journal_time
 
 LAST_RUNS = 5
+_NOTHING_SENT = "Nothing was sent from this host."
 
 
 def handover_blocks(incident: Incident, made: str, arguments: Sequence[str]) -> Iterator[ReportBlock]:
@@ -32,8 +33,11 @@ def handover_blocks(incident: Incident, made: str, arguments: Sequence[str]) -> 
     commands = tuple(next_commands(incident, *arguments))
     yield ReportCommands(commands) if commands else ReportText("None.")
     yield ReportHeading(2, "Last done")
-    runs = incident.runs[-LAST_RUNS:]
-    yield ReportList(tuple(map(_run_line, runs))) if runs else ReportText("Nothing was sent from this host.")
+    if incident.recorded:
+        runs = incident.runs[-LAST_RUNS:]
+        yield ReportList(tuple(map(_run_line, runs))) if runs else ReportText(_NOTHING_SENT)
+    else:
+        yield ReportText("Not known: the journal was not read (below).")
     yield ReportHeading(2, "Not known")
     yield ReportList(
         (*gap_lines(incident), "What other tools and other hosts sent, beside the metadata log.")
@@ -45,4 +49,4 @@ def _run_line(run: RunRecord) -> str:
     more = " (elections: see ktriage journal)" if planned_entries(run) else ""
     command = shlex.join(run.header.get("command", ()))
     ended = end_text(run, going_on=False)
-    return f"{journal_time(run.header.get('at'))} {run_user(run)}: {command}, {ended}{more}{reason}"
+    return f"{journal_time(run.header.get('at'))} {run.operator}: {command}, {ended}{more}{reason}"

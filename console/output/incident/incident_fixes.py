@@ -14,7 +14,7 @@ from console.operations.history.affected_groups import affected_groups, groups_u
 from console.operations.history.incident import Incident
 from console.output.incident.journal_outcomes import COLUMNS, Row, fix_rows
 from console.output.incident.report_blocks import ReportBlock, ReportHeading, ReportTable, ReportText
-from console.output.journal_report import journal_time, run_user
+from console.output.journal_report import journal_time
 from recovery.groups.group_values import CommittedOffset
 from recovery.loss import count, union, union_by
 from recovery.model import EpochSpan, TopicPartition
@@ -77,7 +77,7 @@ def _rows(run: RunRecord, action: str) -> Iterator[Row]:
     for event in run.events:
         if isinstance(event, EntryBegun) and event.action == action:
             for row in fix_rows(event, ends.get(event.entry)):
-                yield *row, journal_time(event.at), run_user(run)
+                yield *row, journal_time(event.at), run.operator
 
 
 class RepeatedOffsets(NamedTuple):

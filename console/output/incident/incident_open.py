@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from backends.base.answers import Outcome
 from console.journal.run_records import EntryBegun
@@ -30,8 +31,11 @@ MOST_TOPICS = 5
 
 def open_items(incident: Incident) -> Iterator[str]:
     """One line each, the worst first."""
-    if not incident.unfinished.nothing:
-        yield from open_lines(incident.unfinished, incident.going_on)
+    if not incident.recorded:
+        yield "Whether a run left something unfinished is not known: the journal was not read (below)."
+    elif not incident.unfinished.nothing:
+        until = datetime.fromtimestamp(incident.sources.until_ms / 1000, UTC)
+        yield from open_lines(incident.unfinished, incident.going_on, until)
     elif incident.going_on is not None:
         yield f"A run is still going on: {incident.going_on}"
     now = incident.sources.now

@@ -34,7 +34,7 @@ from console.output.incident.report_blocks import (
     ReportTable,
     ReportText,
 )
-from console.output.journal_report import end_text, event_text, journal_time, run_user, shown_events
+from console.output.journal_report import end_text, event_text, journal_time, shown_events
 from recovery.metadata_log.outages import Outage
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent
@@ -238,7 +238,7 @@ def _event_row(event: ClusterEvent, incident: Incident) -> tuple[str, str, str]:
 
 
 def _run_rows(run: RunRecord) -> Iterator[tuple[str, str, str]]:
-    who = run_user(run)
+    who = run.operator
     yield journal_time(run.header.get("at")), who, f"runs {shlex.join(run.header.get('command', ()))}"
     planned = planned_entries(run)
     for event in shown_events(run):
@@ -268,7 +268,7 @@ def _decided(incident: Incident) -> Iterator[ReportBlock]:
 
 def _round(one: ElectionRound) -> Iterator[ReportBlock]:
     yield ReportHeading(3, f"{journal_time(one.begun.at)}: {counted(len(one.elections), 'election')}")
-    facts = [f"By: {run_user(one.run)}", f"Command: {shlex.join(one.run.header.get('command', ()))}"]
+    facts = [f"By: {one.run.operator}", f"Command: {shlex.join(one.run.header.get('command', ()))}"]
     facts.append(f"Reason: {one.run.header.get('reason') or 'none was given'}")
     if name := plan_name(one.begun):
         facts.append(f"Plan: {name}")

@@ -11,6 +11,7 @@ import pytest
 from console import paths
 from console.journal.journal import Journal
 from console.journal.state_access import SHARED
+from console.operations.history.own_changes import own_changes
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of
 from tests.unit.cli.planned_orders import AGREED, ANY, planned, sent
@@ -163,6 +164,47 @@ def test_a_directory_that_is_missing_stops_no_look_at_the_cluster_and_is_no_empt
         ended = call("ktriage", *command, *missing)
         assert ended.status == 2, str(ended)
         assert "not-mounted" in ended.err
+
+
+def test_the_next_person_on_call_gets_the_hand_over_without_the_journal_and_no_report_claims_to_be_whole(
+    call: Caller, tmp_path: Path
+) -> None:
+    missing = ("--simulate", "last-replica-standing", "--state-dir", str(tmp_path / "not-mounted"))
+    page = call("ktriage", "handover", *missing)
+    assert page.status == 0, page
+    assert "The journal was not read" in page.out and "not-mounted" in page.out
+    assert "Whether a run left something unfinished is not known" in page.out
+    assert "Nothing was sent from this host" not in page.out
+    report = call("ktriage", "report", *missing)
+    assert report.status == 2 and report.out == "", report
+
+
+@pytest.mark.usefixtures("call")
+def test_the_metadata_log_is_shown_without_the_marks_of_a_journal_that_cannot_be_read(tmp_path: Path) -> None:
+    assert own_changes(CLUSTER_ID)[1] == ()
+    paths.use_state_dir(tmp_path / "not-mounted")
+    _, (why,) = own_changes(CLUSTER_ID)
+    assert "not marked" in why and "not-mounted" in why
+
+
+def test_the_console_opens_to_look_although_the_directory_is_missing(call: Caller, tmp_path: Path) -> None:
+    """Here it has no terminal: it came as far as that."""
+    ended = call("ktriage", *ANY, "--state-dir", str(tmp_path / "not-mounted"))
+    assert "the console needs a terminal" in ended.err and "not-mounted" not in ended.err
+
+
+def test_a_journal_of_a_newer_version_stops_no_look_at_the_cluster(call: Caller, shared: Path) -> None:
+    where = ("--state-dir", str(shared))
+    with Journal.open(CLUSTER_ID, run(), Clock(), shared, SHARED) as theirs:
+        path = theirs.path
+    path.write_text(path.read_text().replace('"v":1', '"v":2', 1))
+    for name in ("replicas", "status"):
+        looked = call.on(cluster_of(1))("ktriage", name, *ANY, *where)
+        assert looked.out and looked.status in (0, 1)
+        assert "whether an earlier run left something unfinished is not known" in looked.err
+        assert "use the one that wrote it" in looked.err
+        assert "next: ktriage" in looked.err, looked.err
+    assert call.on(cluster_of(1))("ktriage", "resume", *ANY, *where).status == 1
 
 
 def test_a_journal_that_cannot_be_read_is_no_empty_one(call: Caller, shared: Path) -> None:

@@ -43,6 +43,14 @@ def left_in_doubt(
             journal.after(entry, ended)
 
 
+def left_in_doubt_without_an_order(seconds_ago: float) -> None:
+    """The same where the chosen replica stood first already."""
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
+        journal.before("elect", {"rows": (reordered(0),)})
+
+
 class LeaderLater(MemoryBackend):
     """Somebody leads every partition from the fourth reading of the states on."""
 
@@ -205,6 +213,22 @@ def test_the_next_command_says_until_when_a_request_without_an_answer_may_be_car
     assert held.status == 1 and told is not None, held.err
     until = datetime.fromisoformat(f"{told[2]}T{told[1]}+00:00")
     assert timedelta(seconds=149) <= until - sent_at <= timedelta(seconds=200)
+
+
+@pytest.mark.parametrize("reordered_first", [True, False])
+def test_once_that_time_has_passed_a_command_that_only_reads_says_so(
+    call: Caller, *, reordered_first: bool
+) -> None:
+    """Until ``resume`` has run: what became of the request is not known before."""
+    if reordered_first:
+        left_in_doubt(3600, {"unknown": {tp(0): "no answer"}})
+    else:
+        left_in_doubt_without_an_order(3600)
+    for command in ("status", "journal"):
+        ended = call.on(cluster_of(1))("ktriage", command, *ANY)
+        assert "that time has passed, and resume checks what became of" in ended.err, ended
+        assert "could be carried out until" in ended.err and "may be carried out" not in ended.err
+        assert "an earlier run (ada@here" in ended.err, "in a shared state directory it may be a colleague's"
 
 
 @pytest.mark.usefixtures("no_pauses", "short_doubt")
