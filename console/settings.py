@@ -48,6 +48,14 @@ class Profile(BaseModel):
     def _expand(cls, value: Path | None) -> Path | None:
         return value.expanduser() if value is not None else None
 
+    @field_validator("state_dir")
+    @classmethod
+    def _refuse_relative(cls, value: Path | None) -> Path | None:
+        """Two people in two working directories would have two locks and two journals."""
+        if value is not None and not value.is_absolute():
+            raise ValueError(f"{value}: give the whole path, such as /srv/ktriage")
+        return value
+
 
 class Settings(BaseModel):
     """The whole file."""
@@ -93,7 +101,11 @@ def load(path: Path) -> Settings:
         first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
         where = tuple(part for part in first["loc"] if part != "[key]")
         name = ".".join(str(part) for part in where) or "the file"
-        what = "there is no such setting" if first["type"] == "extra_forbidden" else first["msg"]
+        what = (
+            "there is no such setting"
+            if first["type"] == "extra_forbidden"
+            else first["msg"].removeprefix("Value error, ")
+        )
         raise InputError(f"{path}:{_line(root, where)}: {name}: {what}") from None
 
 
