@@ -234,11 +234,15 @@ def _changed_state(row: PlanRow, now: Survey, order_is_ours: bool) -> Judgement 
 
 
 def _changed_assignment(row: PlanRow, state: PartitionState) -> Judgement:
-    changed = f"the assignment is {list(state.replicas)}, was {list(row.replicas)}"
+    now, before = list(state.replicas), list(row.replicas)
     if state.replicas == row.order:
-        what = "the order that this plan writes: a run was interrupted, resume it, or another run is at work"
-        return _stale(row, Reason.OUR_ORDER, f"{changed}, {what}")
-    return _stale(row, Reason.ASSIGNMENT, f"{changed}: somebody else is at work")
+        what = (
+            f"the assignment is {now}, the order that this plan writes; it was {before}: a run was interrupted,"
+            " resume it, or another run is at work"
+        )
+        return _stale(row, Reason.OUR_ORDER, what)
+    what = f"the assignment is {now}, was {before}: somebody else is at work"
+    return _stale(row, Reason.ASSIGNMENT, what)
 
 
 def _changed_log(row: PlanRow, now: Survey) -> Judgement | None:
