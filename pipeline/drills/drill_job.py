@@ -1,16 +1,21 @@
-"""The drill as a Spark job: each task runs many seeds and returns one row per incident; then a table of
-means.
+"""The drill as a Spark job: each task runs many seeds and returns one row per incident. Their summary is made on
+the driver.
 """
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.drills.drill_grid import Grid, incidents, tasks
 from pipeline.drills.paired_comparison import compare_paired, read_incidents
-from pipeline.results import RunTarget
+from pipeline.results import RunTarget, append_rows
 from pipeline.tables.schemas import DRILL_COMPARED, DRILL_INCIDENT, DRILL_INCIDENTS, MEASURES
-from pipeline.tables.spark_tables import rows_of_run, write_rows
+from pipeline.tables.task_files import write_rows
 
 Z_95 = 1.96
 """Quantile of the normal distribution for 95 %: cells have hundreds of incidents."""
@@ -26,53 +31,64 @@ def run_grid(spark: Any, grid: Grid, target: RunTarget) -> None:
     write_rows(found, target.root, DRILL_INCIDENTS, target.run_id)
 
 
-def compare(spark: Any, target: RunTarget, *merged: str) -> list[dict[str, Any]]:
-    """Writes and returns means with 95% confidence intervals by scenario, min ISR and recovery method, and
-    over all scenarios: one row per cell. ``merged``: earlier runs whose incidents count too.
+def summarise(target: RunTarget, count: int, *merged: str) -> dict[str, Any]:
+    """Means by cell, which are also written, differences between the methods on the same incidents, the worst
+    incidents, and the first ``count`` that could not be run. ``merged``: earlier runs whose incidents count too.
+    Raises PipelineError.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    # A drill of an earlier version may lack columns: what it lacks counts nowhere.
-    rows = rows_of_run(spark, target.root, DRILL_INCIDENTS, *merged, target.run_id)
-    # An incident that is in two runs counts once.
-    rows = rows.dropDuplicates(["scenario", "arm", "min_isr", "seed"])
-    fine = f.col("error") == ""
-    measures = [
-        f.count_if(fine).alias("incidents"),
-        f.count_if(~fine).alias("failed"),
-        f.sum(f.when(fine, f.col("broken"))).alias("broken"),
-        f.count_if(fine & (f.col("lost_acknowledged") > 0)).alias("losing"),
-    ]
-    for name in MEASURES:
-        value = f.when(fine, f.col(name).cast("double"))
-        measures.append(f.avg(value).alias(name))
-        # A single incident has no deviation: null means unknown.
-        half = f.lit(Z_95) * f.stddev_samp(value) / f.sqrt(f.count(value))
-        measures.append(f.when(f.count(value) > 1, half).alias(f"{name}_ci"))
-    cells = rows.groupBy("scenario", "min_isr", "arm").agg(*measures)
-    overall = rows.groupBy("min_isr", "arm").agg(*measures).withColumn("scenario", f.lit("all"))
-    write_rows(cells.unionByName(overall).coalesce(1), target.root, DRILL_COMPARED, target.run_id)
-    table = rows_of_run(spark, target.root, DRILL_COMPARED, target.run_id).drop("run_id")
-    return [row.asDict() for row in table.orderBy("scenario", "min_isr", "arm").collect()]
-
-
-def summarise(spark: Any, target: RunTarget, count: int, *merged: str) -> dict[str, Any]:
-    """Means by cell, differences between the methods on the same incidents, the worst incidents, and the first
-    ``count`` that could not be run. Raises PipelineError.
-    """
-    cells = compare(spark, target, *merged)
-    overall = [cell for cell in cells if cell["scenario"] == "all"]
+    rows = read_incidents(target.root, {*merged, target.run_id})
+    cells = cell_means(rows)
+    append_rows(target, DRILL_COMPARED, cells)
+    failed = rows.filter(pc.not_equal(rows["error"], "")).select(["replay", "error"]).to_pylist()
     return {
-        "incidents": sum(cell["incidents"] for cell in overall),
-        "failed": sum(cell["failed"] for cell in overall),
-        "failures": failures(spark, target, count, *merged),
+        "incidents": len(rows),
+        "failed": len(failed),
+        "failures": heapq.nsmallest(count, failed, key=lambda row: str(row["replay"])),
         "cells": cells,
-        "paired": compare_paired(read_incidents(target.root, {*merged, target.run_id}))._asdict(),
+        "paired": compare_paired(rows.filter(pc.equal(rows["error"], "")).to_pylist())._asdict(),
     }
 
 
-def failures(spark: Any, target: RunTarget, count: int, *merged: str) -> list[dict[str, str]]:
-    """The first cases that could not be run, with their replay commands."""
-    rows = rows_of_run(spark, target.root, DRILL_INCIDENTS, *merged, target.run_id).where("error <> ''")
-    chosen = rows.select("replay", "error").orderBy("replay").limit(count)
-    return [row.asDict() for row in chosen.collect()]
+def cell_means(rows: pa.Table) -> list[dict[str, Any]]:
+    """Means with 95% confidence intervals by scenario, min ISR and recovery method, and over all scenarios: one
+    row per cell. A measure that a drill of an earlier version lacks is null, and counts nowhere.
+    """
+    fine = pc.equal(rows["error"], "")
+    measured = {name: pc.if_else(fine, rows[name].cast(pa.float64()), None) for name in MEASURES}
+    counted = pa.table(
+        {name: rows[name] for name in ("scenario", "min_isr", "arm")}
+        | {
+            "incidents": fine.cast(pa.int64()),
+            "failed": pc.invert(fine).cast(pa.int64()),
+            "broken": pc.if_else(fine, rows["broken"].cast(pa.int64()), None),
+            "losing": pc.fill_null(pc.greater(measured["lost_acknowledged"], 0.0), False).cast(pa.int64()),
+        }
+        | measured
+    )
+    overall = counted.set_column(0, "scenario", pa.repeat("all", len(rows)))
+    cells = [*_cells(counted), *_cells(overall)]
+    return sorted(cells, key=lambda cell: (cell["scenario"], cell["min_isr"], cell["arm"]))
+
+
+def _cells(rows: pa.Table) -> list[dict[str, Any]]:
+    sums = ("incidents", "failed", "broken", "losing")
+    found = rows.group_by(["scenario", "min_isr", "arm"]).aggregate(
+        [
+            *((name, "sum") for name in sums),
+            *((name, how) for name in MEASURES for how in ("mean", "count")),
+            *((name, "stddev", pc.VarianceOptions(ddof=1)) for name in MEASURES),
+        ]
+    )
+    return [
+        {name: row[name] for name in ("scenario", "min_isr", "arm")}
+        | {name: row[f"{name}_sum"] for name in sums}
+        | {key: value for name in MEASURES for key, value in _interval(row, name)}
+        for row in found.to_pylist()
+    ]
+
+
+def _interval(row: dict[str, Any], name: str) -> Sequence[tuple[str, float | None]]:
+    """The mean and half of the interval; None: a single incident has no deviation."""
+    count = row[f"{name}_count"]
+    half = Z_95 * row[f"{name}_stddev"] / count**0.5 if count > 1 else None
+    return (name, row[f"{name}_mean"]), (f"{name}_ci", half)

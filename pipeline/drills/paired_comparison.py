@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from pipeline.drills.recovery_arms import Arm
 from pipeline.results import rows_of_runs
@@ -30,7 +31,7 @@ SEED = 1
 
 WORST_SEEDS = 3
 
-_COLUMNS = ("scenario", "min_isr", "arm", "seed", "error", "replay", *COMPARED_MEASURES)
+_CASE = ["scenario", "min_isr", "arm", "seed"]
 
 Incident = Mapping[str, Any]
 
@@ -45,19 +46,20 @@ class PairedDifferences(NamedTuple):
     worst: list[dict[str, Any]]
 
 
-def read_incidents(root: StoragePath, run_ids: Collection[str]) -> list[Incident]:
-    """The incidents of those runs that could be run, each once. Raises PipelineError."""
-    found: dict[tuple[Any, ...], Incident] = {}
-    for table in rows_of_runs(root, DRILL_INCIDENTS, run_ids, _COLUMNS):
-        for row in table.to_pylist():
-            if not row["error"]:
-                found[row["scenario"], row["min_isr"], row["arm"], row["seed"]] = row
-    return [found[key] for key in sorted(found)]
+def read_incidents(root: StoragePath, run_ids: Collection[str]) -> pa.Table:
+    """The incidents of those runs, each once and in order; one that could be run in any of them could be run.
+    Raises PipelineError.
+    """
+    rows = pa.concat_tables(rows_of_runs(root, DRILL_INCIDENTS, run_ids))
+    rows = rows.sort_by([(name, "ascending") for name in (*_CASE, "error")])
+    numbered = rows.select(_CASE).append_column("row", pa.array(range(len(rows)), pa.int64()))
+    first = numbered.group_by(_CASE).aggregate([("row", "min")])["row_min"]
+    return rows.take(first.combine_chunks().sort())
 
 
 def compare_paired(incidents: Sequence[Incident]) -> PairedDifferences:
     """Compares every method with unclean elections, which is what Kafka's released tools offer; if the drill has
-    none, with its first method.
+    none, with its first method. ``incidents``: those that could be run.
     """
     arms = list(dict.fromkeys(row["arm"] for row in incidents))
     baseline = Arm.RANDOM_UNCLEAN.value if Arm.RANDOM_UNCLEAN in arms or not arms else arms[0]

@@ -26,7 +26,7 @@ from pipeline.tables.schemas import (
     FLEET,
     QUARANTINED_ROWS,
 )
-from pipeline.tables.spark_tables import write_rows
+from pipeline.tables.task_files import write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 
 PART = 250_000

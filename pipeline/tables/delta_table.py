@@ -1,6 +1,6 @@
 """Delta tables without a JVM: opened, appended to, read and maintained through ``deltalake``.
 
-Spark reads and writes the same tables through its own connector (:mod:`pipeline.tables.spark_tables`).
+Spark's tasks read and write the same files (:mod:`pipeline.tables.task_files`).
 """
 
 from __future__ import annotations

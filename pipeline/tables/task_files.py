@@ -17,8 +17,9 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipeline.storage import StoragePath, storage_path
-from pipeline.tables.delta_table import ROW_GROUP, add_columns, commit_change, explained
-from pipeline.tables.schemas import TableDefinition
+from pipeline.tables.delta_table import ROW_GROUP, add_columns, commit_change, create, explained
+from pipeline.tables.schema_conversion import conformed, ddl
+from pipeline.tables.schemas import TableDefinition, without_run
 
 FILE_ROWS = 250_000
 """Rows of a file, about; this bounds a task's memory."""
@@ -31,6 +32,28 @@ class TaskFile(NamedTuple):
     size: int
     rows: int
     modified: int
+
+
+_FILES = pa.schema(
+    [("path", pa.string()), ("size", pa.int64()), ("rows", pa.int64()), ("modified", pa.int64())]
+)
+"""Each a :class:`TaskFile`."""
+
+
+def write_rows(rows: Any, root: StoragePath, definition: TableDefinition, run_id: str) -> None:
+    """Appends the rows of a run, a DataFrame, in one commit; Spark's tasks write the files. Raises
+    PipelineError.
+    """
+    create(root, definition)
+    schema, uri = without_run(definition), root.uri
+
+    def written(batches: Iterable[Any]) -> Iterator[Any]:
+        conforming = (conformed(batch, schema) for batch in batches)
+        files = [file._asdict() for file in write_files(uri, definition, run_id, conforming)]
+        yield pa.RecordBatch.from_pylist(files, _FILES)
+
+    files = rows.select(*schema.names).mapInArrow(written, ddl(_FILES)).collect()
+    commit_files(root, definition, run_id, [TaskFile(*file) for file in files])
 
 
 def write_files(

@@ -58,7 +58,7 @@ def _jobs(lake: StoragePath, racks: StoragePath) -> dict[str, JobBody]:
 
     def drill(spark: Any, target: RunTarget) -> JobOutput:
         drill_job.run_grid(spark, grid, target)
-        return JobOutput({}, drill_job.summarise(spark, target, 5))
+        return JobOutput({}, drill_job.summarise(target, 5))
 
     def history(spark: Any, target: RunTarget) -> JobOutput:
         return history_job.outcome(spark, find_history([lake], results=target.root), (), target)

@@ -45,7 +45,7 @@ def run_drill(
 
     def body(spark: Any, target: RunTarget) -> JobOutput:
         drill_job.run_grid(spark, grid, target)
-        summary = drill_job.summarise(spark, target, FAILURES_LISTED, *before)
+        summary = drill_job.summarise(target, FAILURES_LISTED, *before)
         for measure in TITLES:
             (target.place / f"{measure}.png").write(picture(summary["cells"], measure))
         return JobOutput(_grid_json(grid), summary)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipeline.drills.drill_job import cell_means
 from pipeline.drills.paired_comparison import bootstrap_interval, compare_paired, read_incidents
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import append
@@ -49,8 +50,8 @@ def test_what_could_not_be_run_or_has_no_partner_is_no_pair(tmp_path: Any) -> No
         table = pa.Table.from_pylist(written, DRILL_INCIDENTS.schema)
         append(root, DRILL_INCIDENTS, partial(pa.table, table))
     read = read_incidents(root, {"one", "two"})
-    assert len(read) == 6
-    found = compare_paired(read)
+    assert read["error"].to_pylist() == ["", "it failed", *[""] * 5]
+    found = compare_paired([row for row in read.to_pylist() if not row["error"]])
     (cell, _) = found.rows
     assert (found.baseline, cell["arm"], cell["pairs"], cell["lost_acknowledged"]) == (
         "balanced",
@@ -59,6 +60,32 @@ def test_what_could_not_be_run_or_has_no_partner_is_no_pair(tmp_path: Any) -> No
         -2.0,
     )
     assert cell["lost_acknowledged_low"] is None
+
+
+def test_an_incident_that_failed_in_one_drill_and_ran_in_another_counts_as_run(tmp_path: Any) -> None:
+    root = storage_path(str(tmp_path))
+    for run_id, error in (("one", "it failed"), ("two", ""), ("three", "it failed")):
+        row = incident("balanced", 1, 7, error=error) | {"run_id": run_id}
+        append(root, DRILL_INCIDENTS, partial(pa.Table.from_pylist, [row], DRILL_INCIDENTS.schema))
+    assert read_incidents(root, {"one", "two", "three"})["error"].to_pylist() == [""]
+
+
+def test_a_cell_has_the_mean_and_its_interval_of_what_could_be_run() -> None:
+    rows = [incident("balanced", seed, 2 * seed) for seed in range(3)]
+    rows += [incident("nobody", 1, 5), incident("nobody", 2, 9, error="it failed")]
+    told = cell_means(pa.Table.from_pylist(rows, DRILL_INCIDENTS.schema))
+    assert [(cell["scenario"], cell["arm"]) for cell in told] == [
+        (scenario, arm) for scenario in ("all", "kills") for arm in ("balanced", "nobody")
+    ]
+    for balanced, nobody in (told[:2], told[2:]):
+        assert (balanced["incidents"], balanced["failed"], balanced["losing"]) == (3, 0, 2)
+        assert balanced["lost_acknowledged"] == 2.0
+        # The deviation of 0, 2 and 4 is 2.
+        assert balanced["lost_acknowledged_ci"] == pytest.approx(1.96 * 2 / 3**0.5)
+        assert (nobody["incidents"], nobody["failed"], nobody["lost_acknowledged"]) == (1, 1, 5.0)
+        # One alone has no deviation, and these rows have no such column.
+        assert nobody["lost_acknowledged_ci"] is None
+        assert balanced["rescuable"] is None and balanced["rescuable_ci"] is None
 
 
 def test_the_worst_incidents_of_each_method_come_with_their_replay() -> None:
