@@ -44,7 +44,6 @@ $(VENV)/.testbed: $(VENV)/.tool requirements/testbed.txt
 $(VENV)/.spark: $(VENV)/.tool requirements/spark.txt
 	@echo "installing Spark into $(VENV)" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
-	@$(BIN)/python -m pipeline.delta_jars
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -19,7 +19,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeline.delta_jars import delta_jars
 from pipeline.errors import NotInstalled, PipelineError
 
 JAVA = 17
@@ -68,29 +67,20 @@ SQL_SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.skewJoin.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
-    # A table's log is small: fifty tasks to read it, the default, would cost more than the job.
-    "spark.databricks.delta.snapshotPartitions": "2",
     # The fixed cost per batch is paid a fifth as often as with the default of 10,000.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
 }
 """The settings that belong to a session, not to the whole Spark application."""
 
 
-def configuration(
-    settings: SparkSettings, *, under_submit: bool, jars: Sequence[Path] = ()
-) -> dict[str, str]:
-    """The settings of the session, in addition to those of spark-submit, which names the ``jars`` itself."""
-    options = SQL_SETTINGS | {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.ui.showConsoleProgress": "true" if settings.progress else "false",
-    }
+def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, str]:
+    """The settings of the session, in addition to those of spark-submit."""
+    options = SQL_SETTINGS | {"spark.ui.showConsoleProgress": "true" if settings.progress else "false"}
     if not under_submit:
         master = settings.master or "local[*]"
         options["spark.master"] = master
         options["spark.ui.enabled"] = "false"
         options["spark.driver.memory"] = settings.driver_memory
-        options["spark.jars"] = ",".join(str(jar) for jar in jars)
         if master.startswith("local"):
             options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
         elif settings.wheel:
@@ -206,7 +196,7 @@ def _new(caller: Any) -> Iterator[Any]:
 
 
 def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit: bool) -> Any:
-    options = configuration(settings, under_submit=under_submit, jars=() if under_submit else delta_jars())
+    options = configuration(settings, under_submit=under_submit)
     if not under_submit:
         if (settings.master or "local").startswith("local"):
             # Local workers run this interpreter, not the first python3 on the path; for other machines

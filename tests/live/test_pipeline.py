@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from console.plan_files import read
-from pipeline.delta_jars import cache_directory
 from pipeline.storage import storage_path
 from recovery.plan.make import make_plan
 from recovery.plan.values import Plan, PlanRow
@@ -43,11 +42,7 @@ def on_spark(home: Path, *arguments: str) -> Ended:
     """
     ended = subprocess.run(
         command_line("ktriage", *arguments),
-        env=environment(
-            home,
-            XDG_CACHE_HOME=str(cache_directory().parents[2]),
-            SPARK_SUBMIT_OPTS=f"{BRIEF_JAVA} -Xlog:gc",
-        ),
+        env=environment(home, SPARK_SUBMIT_OPTS=f"{BRIEF_JAVA} -Xlog:gc"),
         cwd=home,
         capture_output=True,
         text=True,

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from pipeline import spark_python
-from pipeline.delta_jars import delta_jars
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.spark_session import SparkSettings, configuration
 from pipeline.storage import storage_path
@@ -50,7 +49,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("connect")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    options = configuration(SparkSettings("local[2]"), under_submit=False, jars=delta_jars())
+    options = configuration(SparkSettings("local[2]"), under_submit=False)
     options |= SMALL_DATA | {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),

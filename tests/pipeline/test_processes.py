@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.delta_jars import cache_directory
 from pipeline.results import read_results
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import is_table
@@ -23,7 +22,6 @@ from tests.repetitions import repetitions
 from tests.unit.cli.command_process import command_line, environment
 
 SECONDS = 120
-JARS = str(cache_directory().parents[2])
 
 
 def has_java(process: subprocess.Popen[str], _out: Path) -> bool:
@@ -46,7 +44,7 @@ def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
     with subprocess.Popen(
         command_line("ktriage", *words),
         cwd=tmp_path,
-        env=environment(tmp_path, XDG_CACHE_HOME=JARS, SPARK_SUBMIT_OPTS=BRIEF_JAVA),
+        env=environment(tmp_path, SPARK_SUBMIT_OPTS=BRIEF_JAVA),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

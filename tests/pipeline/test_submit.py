@@ -13,7 +13,6 @@ from typing import NamedTuple
 import pytest
 
 from pipeline import spark_python
-from pipeline.delta_jars import delta_jars
 from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import read_result
 from pipeline.storage import storage_path
@@ -102,7 +101,6 @@ class Submit(NamedTuple):
             [
                 str(Path(sys.executable).with_name("spark-submit")),
                 *("--master", master, "--driver-memory", "1g", "--py-files", str(self.wheel)),
-                *("--jars", ",".join(map(str, delta_jars()))),
                 *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1"),
                 *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
                 *(word for name, value in settings.items() for word in ("--conf", f"{name}={value}")),

@@ -80,9 +80,7 @@ def watching(root: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         command_line("ktriage", "pipeline", "watch", *ONCE, *words),
         cwd=root,
-        env=environment(
-            root, XDG_CACHE_HOME=str(Path("~/.cache").expanduser()), SPARK_SUBMIT_OPTS=BRIEF_JAVA
-        ),
+        env=environment(root, SPARK_SUBMIT_OPTS=BRIEF_JAVA),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
