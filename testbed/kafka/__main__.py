@@ -6,9 +6,9 @@ import argparse
 import signal
 import sys
 
-from locked_jars.jars import to_stderr
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError
 from testbed.kafka.jars import DEFAULT_VERSION
+from testbed.kafka.maven_jars import to_stderr
 
 
 def main() -> int:

@@ -13,7 +13,6 @@ from typing import Self
 
 from confluent_kafka.admin import AdminClient
 
-from locked_jars.jars import to_stderr
 from testbed.kafka.access_control import AccessControl
 from testbed.kafka.certificates import Authority
 from testbed.kafka.class_archive import class_archive
@@ -34,6 +33,7 @@ from testbed.kafka.jars import kafka_jars
 from testbed.kafka.java_tools import JavaRunner, Tools
 from testbed.kafka.links import Links
 from testbed.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, SecurityFiles
+from testbed.kafka.maven_jars import to_stderr
 from testbed.kafka.node import Node
 from testbed.kafka.ports import PortReservation
 from testbed.kafka.work_directory import WorkDirectory

@@ -8,11 +8,12 @@ dependencies, then ``dependency:list`` and ``dependency:copy-dependencies`` with
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from locked_jars import jars
-from locked_jars.jars import Fetch, Jar, JarError, MissingLibrary, Say, to_stderr
+from testbed.kafka import maven_jars
 from testbed.kafka.errors import TestbedError
+from testbed.kafka.maven_jars import Fetch, Jar, Say, to_stderr
 
 DEFAULT_VERSION = "4.3.1"
 
@@ -23,15 +24,13 @@ def read_lock(version: str) -> tuple[Jar, ...]:
     if not path.is_file():
         known = ", ".join(sorted(p.stem.removeprefix("kafka-") for p in path.parent.glob("kafka-*.lock")))
         raise TestbedError(f"no lock file for Kafka {version}; there is one for {known}")
-    try:
-        return jars.read_lock(path)
-    except JarError as error:
-        raise TestbedError(str(error)) from None
+    return maven_jars.read_lock(path)
 
 
 def cache_directory(version: str) -> Path:
-    """The cache directory for the jars of that version."""
-    return jars.cache_directory("Kafka", version)
+    """The cache directory for the jars of that version, by the XDG base directory specification."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "ktriage" / "kafka" / version
 
 
 def kafka_jars(
@@ -45,14 +44,5 @@ def kafka_jars(
 
     Raises TestbedError, one line, if a jar cannot be fetched; those that were fetched stay.
     """
-    locked = read_lock(version)
-    try:
-        return jars.fetched(
-            locked, directory or cache_directory(version), f"Kafka {version}", fetch, say or to_stderr
-        )
-    except MissingLibrary as missing:
-        raise TestbedError(
-            f"Kafka's jars are not here yet, and fetching them needs {missing}: install ktriage[testbed]"
-        ) from None
-    except JarError as error:
-        raise TestbedError(str(error)) from None
+    place = directory or cache_directory(version)
+    return maven_jars.fetched(read_lock(version), place, f"Kafka {version}", fetch, say or to_stderr)

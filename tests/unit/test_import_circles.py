@@ -6,7 +6,7 @@ from graphlib import TopologicalSorter
 
 import grimp
 
-PACKAGES = ("recovery", "backends", "widgets", "console", "pipeline", "locked_jars", "testbed")
+PACKAGES = ("recovery", "backends", "widgets", "console", "pipeline", "testbed")
 
 
 def test_no_module_is_part_of_an_import_circle() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("recovery", "backends", "widgets", "console", "pipeline", "locked_jars")
+PRODUCT = ("recovery", "backends", "widgets", "console", "pipeline")
 BESIDE_IT = ("testbed", "benchmarks")
 VAGUE = frozenset(
     [

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from locked_jars.jars import Fetch, Jar, JarError, from_maven_central
 from testbed.kafka import TestbedError
 from testbed.kafka.jars import cache_directory, kafka_jars, read_lock
+from testbed.kafka.maven_jars import Fetch, Jar, from_maven_central
 
 VERSION = "4.3.1"
 
@@ -108,7 +108,7 @@ def test_a_network_that_stays_away_is_tried_again_and_then_told_in_one_line(
     for name in ("HTTPS_PROXY", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     pauses: list[float] = []
-    with pytest.raises(JarError, match=r"cannot fetch .* from Maven Central") as caught:
+    with pytest.raises(TestbedError, match=r"cannot fetch .* from Maven Central") as caught:
         from_maven_central(read_lock(VERSION)[0], tmp_path / "part", pause=pauses.append)
     assert pauses == [1.0, 2.0, 4.0]
     assert "\n" not in str(caught.value)

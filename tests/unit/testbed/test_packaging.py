@@ -15,7 +15,7 @@ from tests.built_wheel import built_wheel, python_without_ktriage
 ROOT = Path(__file__).parents[3]
 
 
-ROOMS = {"recovery", "backends", "widgets", "console", "pipeline", "locked_jars"}
+ROOMS = {"recovery", "backends", "widgets", "console", "pipeline"}
 SUBMIT = ROOT / "console" / "spark_submit" / "ktriage_submit.py"
 
 

@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from testbed.kafka.errors import TestbedError
+
 if TYPE_CHECKING:
     from requests import Response
 
@@ -24,14 +26,6 @@ _PARALLEL = 8
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = (10.0, 60.0)
 _RETRIABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-
-class JarError(Exception):
-    """A lock file is malformed, or a jar cannot be fetched; one line."""
-
-
-class MissingLibrary(JarError):
-    """A library that fetches jars is not installed; the message is its name."""
 
 
 class Jar(NamedTuple):
@@ -54,7 +48,7 @@ Say = Callable[[str], None]
 
 
 def read_lock(path: Path) -> tuple[Jar, ...]:
-    """The jars of a lock file. Raises JarError for a malformed line."""
+    """The jars of a lock file. Raises TestbedError for a malformed line."""
     return tuple(_parse(line, path) for line in path.read_text().splitlines() if line and line[0] != "#")
 
 
@@ -62,14 +56,8 @@ def _parse(line: str, path: Path) -> Jar:
     coordinate, _, sha256 = line.partition(" ")
     parts = coordinate.split(":")
     if len(parts) not in (3, 4) or len(sha256) != 64:
-        raise JarError(f"{path.name}: not 'group:artifact:version[:classifier] sha256': {line!r}")
+        raise TestbedError(f"{path.name}: not 'group:artifact:version[:classifier] sha256': {line!r}")
     return Jar(parts[0], parts[1], parts[2], parts[3] if len(parts) == 4 else None, sha256)
-
-
-def cache_directory(project: str, version: str) -> Path:
-    """The cache directory for the jars of that project and version, by the XDG base directory specification."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "ktriage" / project.lower() / version
 
 
 def to_stderr(line: str) -> None:
@@ -82,7 +70,7 @@ def fetched(
 ) -> tuple[Path, ...]:
     """Paths of all jars in their order, fetched if they are missing or damaged; ``title`` stands in the progress.
 
-    Raises JarError, one line, if a jar cannot be fetched; those that were fetched stay.
+    Raises TestbedError, one line, if a jar cannot be fetched; those that were fetched stay.
     """
     jars = tuple(jars)
     missing = [jar for jar in jars if _digest(directory / jar.filename) != jar.sha256]
@@ -120,7 +108,9 @@ def _fetch_one(jar: Jar, directory: Path, fetch: Fetch) -> tuple[str, int]:
     try:
         fetch(jar, part)
         if (found := _digest(part)) != jar.sha256:
-            raise JarError(f"{jar.filename}: SHA-256 is {found}, the lock file says {jar.sha256}; not used")
+            raise TestbedError(
+                f"{jar.filename}: SHA-256 is {found}, the lock file says {jar.sha256}; not used"
+            )
         part.chmod(0o644)
         size = part.stat().st_size
         part.replace(directory / jar.filename)
@@ -133,19 +123,19 @@ def _fetch_one(jar: Jar, directory: Path, fetch: Fetch) -> tuple[str, int]:
 def from_maven_central(jar: Jar, target: Path, pause: Callable[[float], None] = time.sleep) -> None:
     """Writes the jar's bytes to ``target``; a temporary network failure is retried three times.
 
-    Raises JarError if the jar does not exist or the network does not come back, MissingLibrary.
+    Raises TestbedError if the jar does not exist, the network does not come back, or a library is missing.
     """
     # Imported late: only a machine without the jars needs these libraries.
     try:
         import requests  # noqa: PLC0415  # only where something is fetched
     except ImportError as error:
-        raise MissingLibrary(error.name) from None
+        raise _missing(error.name) from None
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _download(jar, target)
         except requests.RequestException as error:
             if attempt == _ATTEMPTS or not _is_retriable(error.response):
-                raise JarError(f"cannot fetch {jar.filename} from Maven Central: {error}") from None
+                raise TestbedError(f"cannot fetch {jar.filename} from Maven Central: {error}") from None
             pause(2.0 ** (attempt - 1))
         else:
             return
@@ -156,7 +146,7 @@ def _download(jar: Jar, target: Path) -> None:
         from maven_artifact.artifact import Artifact  # noqa: PLC0415  # only where something is fetched
         from maven_artifact.downloader import Downloader  # noqa: PLC0415
     except ImportError as error:
-        raise MissingLibrary(error.name) from None
+        raise _missing(error.name) from None
     central = Downloader()
     url = central.resolver.uri_for_artifact(Artifact(jar.group, jar.artifact, jar.version, jar.classifier))
     with (
@@ -167,6 +157,12 @@ def _download(jar: Jar, target: Path) -> None:
     ):
         for block in response.iter_content(1 << 16):
             file.write(block)
+
+
+def _missing(library: str | None) -> TestbedError:
+    return TestbedError(
+        f"Kafka's jars are not here yet, and fetching them needs {library}: install ktriage[testbed]"
+    )
 
 
 def _is_retriable(response: Response | None) -> bool:

@@ -1,1 +1,0 @@
-"""Jars of other projects, fetched from Maven Central exactly as a lock file names them."""
