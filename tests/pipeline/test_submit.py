@@ -33,8 +33,6 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(1800)
 
 WORKERS = "local-cluster[2,1,1024]"
-ONE_WORKER = WORKERS if soaking() else "local-cluster[1,1,1024]"
-"""For the script alone; the other commands have two."""
 SCRIPT = ROOT / "console" / "spark_submit" / "ktriage_submit.py"
 COMMANDS = (
     ("exposure", "--in", "lake", "--out", "results"),
@@ -43,13 +41,17 @@ COMMANDS = (
     ("history", "--in", "lake", "--out", "results"),
     ("drill", "--seeds", "1", "--min-isr", "2", "--out", "results"),
     ("watch", "--in", "shipped", "--out", "out", "--every", "1s", "--once"),
+    (
+        *("plan", "--in", "lake", "--at", "2026-01-31T12:30:00Z"),
+        *("--strategy", "aggressive", "--out", "results"),
+    ),
 )
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Each job has run in the driver's directory: the plan by the script that is submitted, and the others, which
-    reach the workers in the same way, with one start of Java and of the workers.
+    """Each job has run in the driver's directory, all with one start of Java and of the workers: the plan by the
+    script that is submitted, and the others as that script runs them.
     """
     home = tmp_path_factory.mktemp("submit")
     lake = storage_path(str(home / "lake"))
@@ -58,14 +60,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     in_one_rack(storage_path(str(home / "racks")), "near")
     logs = written_logs(home, 200)
     submit = Submit(home, built_wheel(home / "dist"), python_without_ktriage(home / "python"))
-    asked = ("--in", "lake", "--at", "2026-01-31T12:30:00Z", "--strategy", "aggressive")
-    submit(ONE_WORKER, SCRIPT, "pipeline", "plan", *asked, "--out", "results")
     if soaking():
         for words in COMMANDS:
-            submit(WORKERS, SCRIPT, "pipeline", *words)
+            submit(SCRIPT, "pipeline", *words)
     else:
         listed = json.dumps([("pipeline", *words) for words in COMMANDS])
-        submit(WORKERS, Path(submitted_commands.__file__), listed)
+        submit(Path(submitted_commands.__file__), str(SCRIPT), listed)
     return Ran(home, logs)
 
 
@@ -88,7 +88,7 @@ class Submit(NamedTuple):
     wheel: Path
     python: str
 
-    def __call__(self, master: str, script: Path, *words: str) -> None:
+    def __call__(self, script: Path, *words: str) -> None:
         environment = os.environ | {
             "PYSPARK_PYTHON": self.python,
             "PYSPARK_DRIVER_PYTHON": self.python,
@@ -100,7 +100,7 @@ class Submit(NamedTuple):
         ended = subprocess.run(
             [
                 str(Path(sys.executable).with_name("spark-submit")),
-                *("--master", master, "--driver-memory", "1g", "--py-files", str(self.wheel)),
+                *("--master", WORKERS, "--driver-memory", "1g", "--py-files", str(self.wheel)),
                 *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1"),
                 *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
                 *(word for name, value in settings.items() for word in ("--conf", f"{name}={value}")),
