@@ -5,84 +5,25 @@ command.
 from __future__ import annotations
 
 import json
-import os
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline import spark_python
 from pipeline.snapshot.observation import SnapshotKind
-from pipeline.spark_session import SparkSettings, configuration
 from pipeline.storage import storage_path
-from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.pipeline.partition_histories import Diary, broker_row, offline, partition
-from tests.pipeline.small_data import SMALL_DATA
 from tests.pipeline.test_fixes import in_one_rack
 from tests.pipeline.watched_logs import ONCE, expected_rows, written_logs, written_rows
 from tests.shipped_metadata_logs import append_incidents
 from tests.unit.cli.command_process import command_line, environment
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 240
 
-# Two Java processes and the workers of one of them start.
+# Spark may have to start, and every job runs before the first test.
 pytestmark = pytest.mark.timeout(900)
-
-
-def _environment() -> dict[str, str]:
-    return os.environ | {
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": os.pathsep.join((str(ROOT), *spark_python.__path__, os.environ.get("PYTHONPATH", ""))),
-    }
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Its URL."""
-    home = tmp_path_factory.mktemp("connect")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    options = configuration(SparkSettings("local[2]"), under_submit=False)
-    options |= SMALL_DATA | {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        # As somebody else's server has it.
-        "spark.sql.session.timeZone": "Asia/Tokyo",
-    }
-    words = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
-    with (
-        (home / "log").open("wb") as log,
-        subprocess.Popen(
-            [
-                str(Path(sys.executable).with_name("spark-submit")),
-                *("--driver-java-options", BRIEF_JAVA),
-                *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
-                *words,
-                "spark-internal",
-            ],
-            cwd=home,
-            env=_environment(),
-            stdout=log,
-            stderr=log,
-        ) as process,
-    ):
-        until = time.monotonic() + SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                assert process.poll() is None and time.monotonic() < until, (home / "log").read_text()[-3000:]
-                time.sleep(0.2)
-        yield f"sc://127.0.0.1:{port}"
-        process.terminate()
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +45,6 @@ def found(server: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
             *(server, lake.path, racks.path, str(home / "results")),
         ],
         cwd=ROOT,
-        env=_environment(),
         capture_output=True,
         text=True,
         timeout=560,
