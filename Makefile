@@ -96,8 +96,8 @@ LIVE_TESTS := tests/live
 SCREENS := tests/console tests/wire
 UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
 SPARK_TESTS := tests/pipeline
-# Half of the work of Spark's tests: those without the shared session. Alone, Spark leaves a core idle.
-SECOND_SPARK := test_connect* test_processes* test_submit*
+# Processes of their own: without the shared session. Alone, Spark leaves a core idle.
+SECOND_SPARK := test_processes* test_submit*
 test: $(VENV)/.dev java tmux
 	@rm -f $(LANE_LOGS)
 	@echo "lint and tests run side by side; the output of all but one goes to $(LANE_LOGS) and is shown at the end" >&2

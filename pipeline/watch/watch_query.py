@@ -199,6 +199,10 @@ def _was_carried_out(reported: Any) -> bool:
     return "addBatch" in reported.durationMs
 
 
+_WAITING = ("Waiting for data to arrive", "Waiting for next trigger")
+"""Spark's messages after it has looked; of the time until it looks again, the first has only some milliseconds."""
+
+
 def _is_idle(status: dict[str, Any]) -> bool:
     """Whether Spark has looked for records and found none."""
-    return status["message"] == "Waiting for data to arrive" and not status["isDataAvailable"]
+    return status["message"] in _WAITING and not status["isDataAvailable"]
