@@ -200,6 +200,8 @@ def _broker(spec: ClusterSpec, addresses: Addresses, node_id: int) -> dict[str, 
         "inter.broker.listener.name": INTERNAL_LISTENER,
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
+        # A broker that finds no leader of the quorum asks again so often: with Kafka's 20 ms it keeps a core busy.
+        "controller.quorum.retry.backoff.ms": "200",
         "unclean.leader.election.enable": "false",
         "auto.create.topics.enable": "false",
         "offsets.topic.num.partitions": "1",
