@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from backends.base.answers import Depth
 from backends.disk_scan.log_dir_scan import scan_log_dirs
@@ -19,49 +17,20 @@ from backends.disk_scan.scan_values import ScanDepth, ScannedLog
 from backends.log_segments.segment_reader import Batch, SegmentReader
 from backends.log_segments.segment_source import SegmentFile
 from recovery.model import Lineage, ReplicaLog, TopicPartition
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from testbed.kafka.incidents import stale_long_tail
+from testbed.kafka import KafkaCluster
 from testbed.kafka.log_files import cut_log
-from tests.live import incident_steps
+from tests.live import disk_incident, incident_steps
 from tests.live.command_runner import CommandRunner
+from tests.live.disk_incident import CODECS, ORDERS, PACKED, SHORTER
 from tests.live.live_backend import open_backend, survey
 
-CLUSTER = ClusterSpec(
-    controllers=1,
-    brokers=3,
-    log_dirs=2,
-    broker_config={
-        "log.initial.task.delay.ms": "100",
-        "log.flush.start.offset.checkpoint.interval.ms": "200",
-        "replica.high.watermark.checkpoint.interval.ms": "200",
-    },
-)
-ORDERS, PACKED, SHORTER = "orders", "packed", "shorter"
+CLUSTER = disk_incident.CLUSTER
 DEFAULT_DEPTH = ScanDepth()
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 @pytest.fixture(scope="module")
-def after_incident(cluster: KafkaCluster) -> KafkaCluster:
-    """The stale long tail in ``orders``; ``packed`` has every codec, and ``shorter`` lost its first records."""
-    for topic, replicas in ((ORDERS, [1, 2, 3]), (PACKED, [2, 3]), (SHORTER, [2, 3])):
-        cluster.client.create_topic(
-            topic, [replicas], {"min.insync.replicas": "1", "segment.bytes": str(1 << 20)}
-        )
-    for codec in CODECS:
-        settings = {"compression.type": codec, "linger.ms": 20, "acks": "all", "batch.size": 16384}
-        producer = Producer(cluster.superuser_config() | settings)
-        for number in range(300):
-            producer.produce(
-                PACKED, f"{codec}-{number}".encode() + os.urandom(900).hex().encode(), partition=0
-            )
-        assert producer.flush(15) == 0
-    incident_steps.produce(cluster, SHORTER, 100, "gone")
-    incident_steps.delete_records(cluster, SHORTER, 40)
-    started = {(2, SHORTER): 40, (3, SHORTER): 40}
-    wait_until(lambda: {k: scanned(cluster, *k).log_start for k in started} == started, "log starts on disk")
-    stale_long_tail(cluster, ORDERS)
-    return cluster
+def after_incident(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> KafkaCluster:
+    return disk_incident.played(cluster, tmp_path_factory.mktemp("incident"))
 
 
 def scans(

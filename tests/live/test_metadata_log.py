@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,46 +17,18 @@ from recovery.metadata_log.log_changes import MetadataLogRecord, PartitionSubjec
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.record_codec import decode
 from recovery.metadata_log.timeline import events
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from testbed.kafka.incidents import stale_long_tail
+from testbed.kafka import KafkaCluster, wait_until
+from tests.live import disk_incident
+from tests.live.disk_incident import MOVED, ORDERS
 from tests.unit.cli.command_process import command_line, environment
 from tests.unit.metadata_log.dump import every_record, only_idle_left_out, read_dump
 
-CLUSTER = ClusterSpec(
-    controllers=1,
-    brokers=3,
-    log_dirs=2,
-    # A snapshot after every few records, so that there is one to read.
-    controller_config={"metadata.log.max.record.bytes.between.snapshots": "1000"},
-    broker_config={"metadata.log.max.record.bytes.between.snapshots": "1000"},
-)
-TOPIC, GONE, MOVED = "orders", "gone", "moved"
+CLUSTER = disk_incident.CLUSTER
 
 
 @pytest.fixture(scope="module")
-def after_incident(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    """Topics, configurations, a reassignment, a deletion, a clean stop, a failed disk and the stale long tail."""
-    client, tools = cluster.client, cluster.tools
-    for topic in (TOPIC, GONE, MOVED):
-        client.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2"})
-    moves = tmp_path_factory.mktemp("moves") / "moves.json"
-    moves.write_text(json.dumps({"version": 1, "partitions": [_move(MOVED, [3, 2])]}))
-    tools("kafka-reassign-partitions", "--reassignment-json-file", str(moves), "--execute")
-    wait_until(lambda: cluster.metadata.partition(MOVED, 0).replicas == (3, 2), "the reassignment", 60)
-    named = ("--entity-type", "topics", "--entity-name", MOVED)
-    tools("kafka-configs", "--alter", *named, "--add-config", "unclean.leader.election.enable=true")
-    tools("kafka-configs", "--alter", *named, "--delete-config", "unclean.leader.election.enable")
-    tools("kafka-topics", "--delete", "--topic", GONE)
-    cluster.node(3).stop()
-    cluster.node(3).start()
-    cluster.metadata.wait_live([1, 2, 3])
-    cluster.metadata.wait_isr(TOPIC, 0, (1, 2, 3))
-    stale_long_tail(cluster, TOPIC)
-    yield cluster
-
-
-def _move(topic: str, replicas: list[int]) -> dict[str, object]:
-    return {"topic": topic, "partition": 0, "replicas": replicas}
+def after_incident(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> KafkaCluster:
+    return disk_incident.played(cluster, tmp_path_factory.mktemp("incident"))
 
 
 def metadata_dir(cluster: KafkaCluster, node: int) -> Path:
@@ -103,9 +73,9 @@ def test_a_simulated_clusters_log_is_what_kafkas_tool_prints(cluster: KafkaClust
 
 
 def test_the_log_ends_with_what_the_cluster_describes(after_incident: KafkaCluster) -> None:
-    shown = after_incident.metadata.wait_caught_up().partition(TOPIC, 0)
+    shown = after_incident.metadata.wait_caught_up().partition(ORDERS, 0)
     history = history_of(metadata_dir(after_incident, 100))
-    now = history.intervals(subject(history, TOPIC))[-1].registration
+    now = history.intervals(subject(history, ORDERS))[-1].registration
     assert (now.leader, now.leader_epoch) == (shown.leader, shown.leader_epoch)
     assert (now.replicas, now.isr, now.elr) == (shown.replicas, shown.isr, shown.elr)
 
@@ -139,7 +109,7 @@ def test_a_snapshot_alone_tells_the_state_at_its_offset(after_incident: KafkaClu
     (tmp_path / newest.name).write_bytes(newest.read_bytes())
     assert list(events(history_of(tmp_path))) == []
     alone, whole = history_of(tmp_path), fold(r for r in read(path)[0] if r.offset < end)
-    for topic in (TOPIC, MOVED):
+    for topic in (ORDERS, MOVED):
         states = [h.intervals(subject(h, topic))[-1].registration for h in (alone, whole)]
         assert states[0] == states[1]
 
