@@ -28,15 +28,19 @@ CLUSTER = ClusterSpec(
 
 @pytest.fixture(scope="module")
 def offline(cluster: KafkaCluster) -> KafkaCluster:
-    """3, the only ELR member, is dead; 1 and 2 are alive, 2 with the longer log."""
+    """3, the only ELR member, is down; 1 and 2 are alive, 2 with the longer log.
+
+    Only 2 is killed, so that it is in no ELR when it is back: a broker that stops is fenced at once.
+    """
     cluster.client.create_topic(TOPIC, [[NEXT, CHOSEN, DEAD]], {"min.insync.replicas": "2"})
     cluster.client.produce(TOPIC, 0, 10)
-    cluster.node(NEXT).kill()
+    cluster.node(NEXT).stop()
     cluster.metadata.wait_fenced(NEXT)
     cluster.client.produce(TOPIC, 0, 10)
-    for broker in (CHOSEN, DEAD):
-        cluster.node(broker).kill()
-        cluster.metadata.wait_fenced(broker)
+    cluster.node(CHOSEN).kill()
+    cluster.metadata.wait_fenced(CHOSEN)
+    cluster.node(DEAD).stop()
+    cluster.metadata.wait_fenced(DEAD)
     for broker in (NEXT, CHOSEN):
         cluster.node(broker).start()
     cluster.metadata.wait_live([NEXT, CHOSEN])
