@@ -1,6 +1,6 @@
 """One real cluster for each module that uses it, as ``CLUSTER = ClusterSpec(...)`` in the module describes.
 
-Modules that follow one another and have the very same object share a cluster, as the one before leaves it.
+Modules that have the very same object share a cluster, as the one before leaves it, and follow one another.
 """
 
 from __future__ import annotations
@@ -8,13 +8,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
-from types import ModuleType
 
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.resident_java import ResidentJavas
 from tests.live.started_cluster import started_cluster
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one cluster follow one another: those that share it come where the first of them stands."""
+    places: dict[int, int] = {}
+    items.sort(key=lambda item: places.setdefault(id(_shared(item)), len(places)))
+
+
+def _shared(item: pytest.Item) -> object:
+    """The cluster's description, or else what has none: the module."""
+    if not isinstance(item, pytest.Function):
+        return item
+    chosen = item.callspec.params.get("cluster") if hasattr(item, "callspec") else None
+    return chosen or getattr(item.module, "CLUSTER", None) or item.module
 
 
 @pytest.fixture(scope="session")
@@ -54,8 +68,8 @@ def standing() -> Iterator[StandingCluster]:
 @pytest.fixture(scope="module")
 def cluster(
     request: pytest.FixtureRequest, resident_javas: ResidentJavas, standing: StandingCluster
-) -> Iterator[KafkaCluster]:
-    """The module's running cluster; it is removed with all its files after the module, or the last that shares it.
+) -> KafkaCluster:
+    """The module's running cluster; it is removed with all its files when another one is asked for.
 
     Its tools run in one lasting Java process, unless the module says ``TOOLS_ARE_PROCESSES``.
     """
@@ -69,18 +83,7 @@ def cluster(
 
     processes = getattr(request.module, "TOOLS_ARE_PROCESSES", False)
     run_tools = (lambda runner: runner) if processes else resident_javas.runner
-    yield standing.of(spec, lambda: started_cluster(spec, say, run_tools))
-    if getattr(_next_module(request), "CLUSTER", None) is not spec:
-        standing.end()
-
-
-def _next_module(request: pytest.FixtureRequest) -> ModuleType | None:
-    """The module of the run's tests after this one."""
-    modules = dict.fromkeys(
-        item.module for item in request.session.items if isinstance(item, pytest.Function)
-    )
-    order = list(modules)
-    return next(iter(order[order.index(request.module) + 1 :]), None)
+    return standing.of(spec, lambda: started_cluster(spec, say, run_tools))
 
 
 @pytest.fixture

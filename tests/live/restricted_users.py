@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from testbed.kafka import KafkaCluster
+from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
+from testbed.kafka.listeners import Mechanism
 from tests.live import incident_steps
+from tests.live.started_cluster import emptied
 
 ALL_RIGHTS, NO_READ, NO_DESCRIBE, NO_ALTER, NO_CLUSTER = RESTRICTED = (
     "has-all",
@@ -14,12 +16,30 @@ ALL_RIGHTS, NO_READ, NO_DESCRIBE, NO_ALTER, NO_CLUSTER = RESTRICTED = (
     "has-no-alter",
     "has-no-cluster",
 )
+NOBODY = "has-nothing"
+PASSWORD = "known-to-nobody-else"
+MECHANISMS: tuple[Mechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+CLUSTER = ClusterSpec(
+    controllers=1,
+    brokers=2,
+    listeners=(
+        ClientListener("TLS", "SSL"),
+        ClientListener("MUTUAL", "SSL", client_certificates=True),
+        ClientListener("CLEAR", "SASL_PLAINTEXT", MECHANISMS),
+        ClientListener("SECURE", "SASL_SSL", MECHANISMS),
+        ClientListener("BARE", "PLAINTEXT"),
+    ),
+    users=dict.fromkeys(("admin", *RESTRICTED, NOBODY), PASSWORD),
+    authorizer=True,
+)
+"""Modules with this very object follow one another on one cluster."""
 OPEN, CLOSED = TOPICS = ("open", "closed")
 """The rights that concern a topic are missing for the second."""
 
 
 def lose_both_leaders(cluster: KafkaCluster) -> None:
     """Two offline partitions whose only ISR member, 2, is dead; 1 is alive and has the older log."""
+    emptied(cluster)
     for topic in TOPICS:
         cluster.client.create_topic(topic, [[1, 2]])
         incident_steps.produce(cluster, topic, 10, "common")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
+from testbed.kafka import KafkaCluster
+from tests.live import restricted_users
 from tests.live.command_runner import CommandRunner
 from tests.live.restricted_users import (
     ALL_RIGHTS,
@@ -18,20 +19,13 @@ from tests.live.restricted_users import (
     NO_CLUSTER,
     NO_DESCRIBE,
     NO_READ,
-    RESTRICTED,
+    NOBODY,
+    PASSWORD,
     TOPICS,
     lose_both_leaders,
 )
 
-NOBODY = "has-nothing"
-PASSWORD = "known-to-nobody-else"
-CLUSTER = ClusterSpec(
-    controllers=1,
-    brokers=2,
-    listeners=(ClientListener("SECURE", "SASL_SSL", ("SCRAM-SHA-512",)),),
-    users=dict.fromkeys(("admin", *RESTRICTED, NOBODY), PASSWORD),
-    authorizer=True,
-)
+CLUSTER = restricted_users.CLUSTER
 OFFLINE = ("--all-offline-partitions",)
 ELECT = (*OFFLINE, "--automated-recovery")
 
@@ -46,11 +40,11 @@ class As(CommandRunner):
     """The console of one user; the password is nowhere in what it says and in what it keeps."""
 
     def __init__(self, cluster: KafkaCluster, user: str, home: Path) -> None:
-        super().__init__(home, cluster.bootstrap())
+        super().__init__(home, cluster.bootstrap("SECURE"))
         self.connection = (
             *self.connection,
             "--command-config",
-            str(cluster.client_configs.client_properties(user, mechanism="SCRAM-SHA-512")),
+            str(cluster.client_configs.client_properties(user, listener="SECURE", mechanism="SCRAM-SHA-512")),
         )
 
     def kept_the_secret(self) -> bool:

@@ -15,7 +15,8 @@ from backends.live.client.client_config import load_settings
 from recovery.model import Lineage, PartitionState, ReplicaLog, Unknown, Why
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking, rank
-from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
+from testbed.kafka import KafkaCluster
+from tests.live import restricted_users
 from tests.live.live_backend import MemoryRecorder, NeverStopped, designation
 from tests.live.restricted_users import (
     ALL_RIGHTS,
@@ -24,18 +25,12 @@ from tests.live.restricted_users import (
     NO_CLUSTER,
     NO_DESCRIBE,
     NO_READ,
-    RESTRICTED,
     TOPICS,
     lose_both_leaders,
 )
 
-CLUSTER = ClusterSpec(
-    controllers=1,
-    brokers=2,
-    listeners=(ClientListener("CLIENT", "SASL_PLAINTEXT", ("PLAIN",)),),
-    users=dict.fromkeys(("admin", *RESTRICTED), "secret"),
-    authorizer=True,
-)
+CLUSTER = restricted_users.CLUSTER
+LISTENER = "CLEAR"
 PATIENT = 3600.0
 
 
@@ -46,8 +41,8 @@ def states(cluster: KafkaCluster) -> None:
 
 @asynccontextmanager
 async def as_user(cluster: KafkaCluster, user: str) -> AsyncIterator[LiveBackend]:
-    file: Path = cluster.client_configs.client_properties(user)
-    backend = LiveBackend(load_settings(file, parse_addresses(cluster.bootstrap())))
+    file: Path = cluster.client_configs.client_properties(user, listener=LISTENER)
+    backend = LiveBackend(load_settings(file, parse_addresses(cluster.bootstrap(LISTENER))))
     try:
         await backend.open()
         yield backend

@@ -25,32 +25,21 @@ from backends.live.errors import NobodyReached
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import TopicPartition, Unknown, Why
-from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
+from testbed.kafka import KafkaCluster
 from testbed.kafka.client_config import Store
 from testbed.kafka.listeners import Mechanism
+from tests.live import restricted_users
+from tests.live.restricted_users import MECHANISMS
+from tests.live.started_cluster import emptied
 
-MECHANISMS: tuple[Mechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PASSWORD = 'pa"ss\\w0rd='
-CLUSTER = ClusterSpec(
-    controllers=1,
-    brokers=2,
-    listeners=(
-        ClientListener("TLS", "SSL"),
-        ClientListener("MUTUAL", "SSL", client_certificates=True),
-        ClientListener("CLEAR", "SASL_PLAINTEXT", MECHANISMS),
-        ClientListener("SECURE", "SASL_SSL", MECHANISMS),
-        ClientListener("BARE", "PLAINTEXT"),
-    ),
-    users={"admin": "admin-secret", "alice": "alice-secret"},
-    super_users=("admin",),
-    authorizer=True,
-    broker_config={"offsets.topic.replication.factor": "1", "min.insync.replicas": "1"},
-)
+CLUSTER = restricted_users.CLUSTER
 OPEN, CLOSED = "open", "closed"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def topics(cluster: KafkaCluster) -> Iterator[None]:
+    emptied(cluster)
     for topic in (OPEN, CLOSED):
         cluster.client.create_topic(topic, [[1, 2], [2, 1]])
     yield
