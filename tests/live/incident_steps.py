@@ -68,7 +68,8 @@ def start(cluster: KafkaCluster, *brokers: int) -> None:
 def pause(cluster: KafkaCluster, *brokers: int) -> None:
     """One hangs after the other, each until it is fenced: it leaves the ISR as if it were dead, and keeps its log.
 
-    It comes back (:func:`start`) without a new process, but stays in an ELR that it is in, unlike a killed one.
+    It comes back (:func:`start`) without a new process, but stays in an ELR that it is in, unlike a killed one. One
+    that led goes on as the leader until it hears of its successor: start it before those that would copy from it.
     """
     for broker in brokers:
         cluster.node(broker).pause()

@@ -198,7 +198,7 @@ def power_cut(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -
         incident_steps.produce(cluster, topic, FIRST, "first")
         incident_steps.produce(cluster, topic, EARLY, "early")
     wait_marks(cluster, 3, SHORTENED, FIRST + EARLY)
-    incident_steps.kill(cluster, 3)
+    incident_steps.pause(cluster, 3)
     for topic in every:
         incident_steps.produce(cluster, topic, LATE, "late")
     incident_steps.kill(cluster, 1)
@@ -253,7 +253,7 @@ def test_below_min_isr_consumers_see_nothing_new_though_there_is_no_elr(cluster:
     cluster.bring_all_up()
     cluster.client.create_topic("hidden", [[1, 2]], {"min.insync.replicas": "2"})
     seen = incident_steps.produce(cluster, "hidden", 20, "seen")
-    incident_steps.kill(cluster, 2)
+    incident_steps.pause(cluster, 2)
     incident_steps.wait_all(cluster, ["hidden"], lambda state: state.isr == (1,), "with 1 alone in the ISR")
     hidden = incident_steps.produce(cluster, "hidden", 7, "hidden", acks="1")
     assert values(cluster, "hidden") == Counter(seen)

@@ -1,8 +1,8 @@
 """Diverged, transactional and compacted logs: what the election cuts off is rescued and written back, on a real
 cluster.
 
-1, 2 and 3 led alone in turn, each after those before it had died: their logs part behind the common records. 4 led
-last and stays dead. 3 has the newest records and is elected.
+1, 2 and 3 led alone in turn, each after the one before it had died: their logs part behind the common records. 4
+led last and stays dead. 3 has the newest records and is elected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from testbed.kafka.log_files import read_log
 from testbed.kafka.node import Node
 from tests.live import group_clients
 from tests.live.command_runner import CommandRunner
-from tests.live.incident_steps import elect_unclean, kill, produce, start, wait_all, wait_offline
+from tests.live.incident_steps import elect_unclean, kill, pause, produce, start, wait_all, wait_offline
 from tests.live.rescued_records import consumed, values
 from tests.unit.cli.command_process import environment
 
@@ -50,7 +50,7 @@ def incident(cluster: KafkaCluster) -> KafkaCluster:
     for topic in (DIVERGED, TRANSACTIONAL):
         produce(cluster, topic, COMMON, "common")
     produce_keyed(cluster, {"k0": "common", "k1": "common"}, 0)
-    kill(cluster, 2, 3, 4)
+    pause(cluster, 2, 3, 4)
     wait_all(cluster, TOPICS, lambda state: state.isr == (1,), "with 1 alone in the ISR")
     write_tails_of_1(cluster)
     kill(cluster, 1)
