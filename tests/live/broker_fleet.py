@@ -9,6 +9,7 @@ from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.nodes.brokers import BrokerFleet
 from testbed.kafka import ClusterSpec, KafkaCluster
+from tests.live.started_cluster import emptied
 
 CLUSTER = ClusterSpec(controllers=3, log_dirs=2, broker_config={"max.request.partition.size.limit": "200"})
 """Modules with this very object follow one another on one cluster."""
@@ -16,9 +17,9 @@ ORDERS, ASSIGNMENTS = "orders", [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 
 
 def create_orders(cluster: KafkaCluster) -> None:
-    """The topic of every such module, for the first of them."""
-    if not cluster.metadata.partitions(ORDERS):
-        cluster.client.create_topic(ORDERS, ASSIGNMENTS, {"min.insync.replicas": "2"})
+    """The topic of these modules, for the first of them."""
+    if len(cluster.metadata.partitions(ORDERS)) != len(ASSIGNMENTS):
+        emptied(cluster).client.create_topic(ORDERS, ASSIGNMENTS, {"min.insync.replicas": "2"})
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""``ktriage status`` as a process, on a cluster that loses brokers and a log dir."""
+"""``ktriage status`` as a process, on a cluster that loses brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from testbed.kafka import KafkaCluster
-from testbed.kafka.wait import wait_until
 from tests.command_server import Ended
 from tests.live import broker_fleet
 from tests.live.started_cluster import emptied
@@ -84,38 +83,3 @@ def test_a_broker_that_hangs_though_it_should_be_up_is_named(whole_cluster: Kafk
     assert "broker 2 not reached" in first or "broker 2 down" in first, "down once it is fenced"
     # Once the controller has fenced it, its silence is a finding and no failure of the question.
     assert "unknown: broker 2 at" in done.err or "1 fenced" in done.out
-
-
-def test_a_failed_log_dir_is_on_the_screen(whole_cluster: KafkaCluster) -> None:
-    whole_cluster.node(3).remove_log_dir(1)
-    whole_cluster.client.create_topic("later", [[3]] * 4)
-    done = status(whole_cluster)
-    assert "log dirs: 1 failed" in done.out
-    assert "KAFKA_STORAGE_ERROR" in done.out
-
-
-def test_a_quorum_out_of_reach_is_told_from_one_that_nobody_leads(whole_cluster: KafkaCluster) -> None:
-    """Controllers that hang may be reached by others; those whose ports refuse do not run."""
-    cluster = whole_cluster
-    for controller in (100, 101, 102):
-        cluster.node(controller).pause()
-    done = status(cluster)
-    assert done.status == 1
-    assert done.out.startswith("quorum UNREACHABLE")
-    assert "NO LEADER" not in done.out and "no partition offline" not in done.out
-    for controller in (100, 101, 102):
-        cluster.node(controller).resume()
-    cluster.metadata.wait_caught_up()
-    for controller in (101, 102):
-        cluster.node(controller).kill()
-
-    def without_leader() -> Ended | None:
-        """The last leader resigns only when no majority has fetched from it for a while."""
-        done = status(cluster)
-        return done if "NO LEADER" in done.out else None
-
-    done = wait_until(without_leader, "the controller that is left to resign", 60.0)
-    assert done.status == 1
-    assert done.out.startswith("quorum NO LEADER · controllers 101, 102 down"), done.out
-    assert "no partition offline" not in done.out
-    assert "No controller leads: nobody can be elected" in done.out

@@ -250,6 +250,24 @@ def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
     cluster.metadata.wait_live([1])
 
 
+def test_a_quorum_out_of_reach_is_not_one_that_nobody_leads(
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
+) -> None:
+    """Controllers that hang may be reached by others; those whose ports refuse, in the next test, do not run."""
+    voters = watched.voters()
+    for node in voters:
+        cluster.node(node).pause()
+    try:
+        done = console("status")
+    finally:
+        for node in voters:
+            cluster.node(node).resume()
+    assert done.status == 1
+    assert done.out.startswith("quorum UNREACHABLE"), done.out
+    assert "NO LEADER" not in done.out and "no partition offline" not in done.out
+    watched.all_up()
+
+
 def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
     cluster: KafkaCluster, console: CommandRunner, through: CommandRunner, watched: QuorumWatcher
 ) -> None:
@@ -267,6 +285,11 @@ def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
         assert lost["lost"]["missing"] == 1
         assert {h["id"] for h in lost["hosts"] if not h["answers"]} == set(dead)
         assert all(h["logEndOffset"] > 0 for h in lost["hosts"])
+    ended = console("status")
+    assert ended.status == 1
+    assert ended.out.startswith(f"quorum NO LEADER · controllers {dead[0]}, {dead[1]} down"), ended.out
+    assert "no partition offline" not in ended.out
+    assert "No controller leads: nobody can be elected" in ended.out
     ended = through("quorum", "remove", str(dead[0]), *YES)
     assert ended.status == 1
     assert "No change can be committed" in ended.err
