@@ -133,7 +133,7 @@ def failed_disk(
     replicas = frozenset(
         path.name
         for path in node.log_dirs[log_dir].iterdir()
-        if path.is_dir() and not path.name.startswith("__cluster")
+        if path.is_dir() and not path.name.startswith("__cluster") and not path.name.endswith("-delete")
     )
     node.remove_log_dir(log_dir)
     narrate(f"log dir {log_dir} of broker {broker} is gone, with {len(replicas)} replicas")

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError, wait_until
+from testbed.kafka.config import JVM_FLAGS
 from testbed.kafka.java_tools import JavaRunner
 
-TWO_DISKS = ClusterSpec(log_dirs=2)
-"""Of the modules that replace a disk: those with this very object follow one another on one cluster."""
+TWO_DISKS = ClusterSpec(log_dirs=2, jvm=("-Xmx768m", *JVM_FLAGS[1:]))
+"""Of the modules that need no other: those with this very object follow one another on one cluster. The last of
+them moves the disks of a broker.
+"""
 
 
 @contextmanager

@@ -20,14 +20,13 @@ import pytest
 
 from console.operations.elections.election_batches import PARTS_AT_ONCE
 from recovery.plan.election_requests import PART
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from testbed.kafka.config import JVM_FLAGS
-from tests.live import incident_steps
+from testbed.kafka import KafkaCluster, wait_until
+from tests.live import incident_steps, started_cluster
 from tests.live.command_runner import CommandRunner
 from tests.repetitions import soaking
 from tests.unit.cli.command_process import command_line, environment
 
-CLUSTER = ClusterSpec(jvm=("-Xmx768m", *JVM_FLAGS[1:]))
+CLUSTER = started_cluster.TWO_DISKS
 SMALL = ("released", "kill-elect", "kill-restore", "kill-changed", "kill-plan", "kill-late", "dead")
 ROWS_TOGETHER = PART if soaking() else 40
 """A topic of five full parts has 2,500 partitions, and most of this module's time is theirs."""
@@ -37,12 +36,13 @@ OWN, WRITTEN = (1, 2, 3), (3, 2, 1)
 
 @pytest.fixture(scope="module")
 def disaster(cluster: KafkaCluster) -> KafkaCluster:
+    started_cluster.emptied(cluster)
     for topic in SMALL:
         cluster.client.create_topic(topic, [list(OWN)], {"min.insync.replicas": "2"})
     cluster.client.create_topic(MANY, [list(OWN)] * MANY_PARTITIONS, {"min.insync.replicas": "2"})
     for topic in SMALL:
         incident_steps.produce(cluster, topic, 1, "common")
-    incident_steps.kill(cluster, 2)
+    incident_steps.pause(cluster, 2)
     incident_steps.wait_all(
         cluster, SMALL, lambda state: 2 not in state.isr and state.leader != -1, "without 2"
     )

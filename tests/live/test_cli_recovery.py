@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from recovery.plan.judgement import RowDecision
-from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka import KafkaCluster
 from testbed.kafka.incidents import isr_dead
 from tests.live.command_runner import CommandRunner
+from tests.live.started_cluster import TWO_DISKS, emptied
 
-CLUSTER = ClusterSpec()
+CLUSTER = TWO_DISKS
 LOST, ALIVE = "lost", "alive"
 PARTITIONS = 16
 SURVIVOR = 3
@@ -25,6 +26,7 @@ SURVIVOR = 3
 @pytest.fixture(scope="module")
 def disaster(cluster: KafkaCluster) -> KafkaCluster:
     """Sixteen offline partitions; each test recovers some of its own. ``alive`` was never in danger."""
+    emptied(cluster)
     cluster.client.create_topic(LOST, [[1, 2, 3]] * PARTITIONS, {"min.insync.replicas": "2"})
     cluster.client.create_topic(ALIVE, [[SURVIVOR]], {"min.insync.replicas": "1"})
     isr_dead(cluster, LOST, range(PARTITIONS), survivor=SURVIVOR)

@@ -13,11 +13,12 @@ import pytest
 from console.app.session.view import Link
 from console.target import resolve
 from recovery.model import ReplicaLog, TopicPartition
-from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka import KafkaCluster
 from testbed.kafka.incidents import isr_dead
 from tests.console.robot import Robot, console, records
+from tests.live.started_cluster import TWO_DISKS, emptied
 
-CLUSTER = ClusterSpec()
+CLUSTER = TWO_DISKS
 LOST = "lost"
 PARTITIONS = 6
 SURVIVOR = 3
@@ -25,6 +26,7 @@ SURVIVOR = 3
 
 @pytest.fixture(scope="module")
 def disaster(cluster: KafkaCluster) -> KafkaCluster:
+    emptied(cluster)
     cluster.client.create_topic(LOST, [[1, 2, 3]] * PARTITIONS, {"min.insync.replicas": "2"})
     isr_dead(cluster, LOST, range(PARTITIONS), survivor=SURVIVOR)
     return cluster

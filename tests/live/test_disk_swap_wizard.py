@@ -15,7 +15,7 @@ from recovery.model import TopicPartition
 from testbed.kafka import KafkaCluster
 from testbed.kafka.incidents import failed_disk
 from tests.console.robot import Robot, console
-from tests.live.started_cluster import TWO_DISKS
+from tests.live.started_cluster import TWO_DISKS, emptied
 
 CLUSTER = TWO_DISKS
 TOPIC = "edge"
@@ -66,7 +66,7 @@ async def test_the_wizard_leads_through_a_disk_swap_and_the_empty_disk_leads_not
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    cluster.client.create_topic(TOPIC, [[BROKER, OTHER]] * PARTITIONS, {"min.insync.replicas": "1"})
+    emptied(cluster).client.create_topic(TOPIC, [[BROKER, OTHER]] * PARTITIONS, {"min.insync.replicas": "1"})
     cluster.client.produce_each(TOPIC, list(range(PARTITIONS)), 20)
     path = str(cluster.node(BROKER).log_dirs[1])
     async with console(resolve(cluster.bootstrap(), None, None, None), size=(120, 40)) as robot:

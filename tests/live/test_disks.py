@@ -137,6 +137,12 @@ def test_a_failed_dir_is_told_with_what_was_on_it_lost_last_copies_first(
     assert text.index("LOST THEIR LAST COPY") < text.index("FAILED")
 
 
+def test_a_failed_log_dir_is_on_the_screen(console: CommandRunner) -> None:
+    done = console("status")
+    assert "log dirs: 1 failed" in done.out
+    assert "KAFKA_STORAGE_ERROR" in done.out
+
+
 def test_before_the_disk_is_replaced_it_says_what_would_be_led_from_an_empty_one(
     filled: KafkaCluster, console: CommandRunner
 ) -> None:
