@@ -11,9 +11,12 @@ from backends.live.client.settings import ClientSettings
 from recovery.model import TopicPartition
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
-from testbed.kafka import KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.live_backend import MemoryRecorder, NeverStopped
 from tests.live.request_proxy import RequestProxy
+
+CLUSTER = ClusterSpec(controllers=3)
+"""Modules with this very object follow one another on one cluster."""
 
 
 class ActionAt(MemoryRecorder):

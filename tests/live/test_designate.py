@@ -15,15 +15,15 @@ from recovery.model import EpochSpan, Lineage, TopicPartition, Unknown
 from recovery.plan.judgement import Reason
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking, rank
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from tests.live import incident_steps
+from testbed.kafka import KafkaCluster, wait_until
+from tests.live import designated_elections, incident_steps
 from tests.live.designated_elections import ActionAt, elect, through_proxies, wait_leader_and_order
 from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
 from tests.live.request_proxy import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
 from tests.plan_rows import row as planned_row
 from tests.plan_rows import with_log
 
-CLUSTER = ClusterSpec(controllers=3)
+CLUSTER = designated_elections.CLUSTER
 MIN_ISR_2 = {"min.insync.replicas": "2"}
 TAIL = "tail"
 ROWS = "rows"

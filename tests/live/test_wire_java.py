@@ -22,15 +22,17 @@ from backends.simulator.served.api_versions import Api, hidden, offered
 from backends.simulator.served.served_cluster import ServedClusterOptions
 from backends.simulator.world import World
 from recovery.model import TopicPartition
-from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka import KafkaCluster
 from testbed.kafka.incidents import stale_long_tail
 from testbed.kafka.java_tools import ToolResult, Tools
 from testbed.kafka.log_files import read_log
+from tests.live import designated_elections
+from tests.live.started_cluster import emptied
 from tests.unit.cli.command_process import command_line, environment
 from tests.wire.cluster_thread import ClusterThread
 from tests.wire.recovery_outcome import RECOVER, recover_stale_long_tail
 
-CLUSTER = ClusterSpec(controllers=3)
+CLUSTER = designated_elections.CLUSTER
 SCENARIO = Path(__file__).parent.parent / "wire" / "scenarios" / "three-at-peace.yaml"
 CONTROLLERS = (100, 101, 102)
 
@@ -134,7 +136,7 @@ def _settled(line: str) -> str:
 @pytest.fixture(scope="module")
 def both(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with ClusterThread(read(str(SCENARIO)), ServedClusterOptions()) as served:
-        found = Both(cluster, served, tmp_path_factory.mktemp("java"))
+        found = Both(emptied(cluster), served, tmp_path_factory.mktemp("java"))
         found.served_tools("kafka-topics", "--delete", "--topic", "first")
         yield found
 
