@@ -41,13 +41,17 @@ $(VENV)/.testbed: $(VENV)/.tool requirements/testbed.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/testbed.txt
 	@touch $@
 
+# PySpark comes as source, and pip builds a wheel of it. Its jars are compressed already.
+$(VENV)/.spark $(VENV)/.dev: export DIST_EXTRA_CONFIG := $(CURDIR)/requirements/stored_wheel.cfg
+
 $(VENV)/.spark: $(VENV)/.tool requirements/spark.txt
 	@echo "installing Spark into $(VENV)" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
 	@touch $@
 
+# Most modules of these libraries are never imported: Python compiles the others when it first does.
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements/dev.txt
 	@touch $@
 
 java:
