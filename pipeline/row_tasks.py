@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pipeline.errors import naming_input
@@ -22,10 +22,7 @@ from pipeline.tables.schema_conversion import ddl
 
 
 class RowTasks(ABC):
-    """What is computed of rows. ``options``: what it needs besides them, as text; it is sent to the workers."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self.options = options
+    """What is computed of rows; it is sent to the workers with all that it needs besides them."""
 
     @property
     @abstractmethod
@@ -42,25 +39,22 @@ class RowTasks(ABC):
         """The answer, in batches."""
 
 
-def compute(
-    spark: Any, sources: Sources, tasks: type[RowTasks], options: Mapping[str, str], duplicates: Any | None
-) -> Any:
+def compute(spark: Any, sources: Sources, tasks: RowTasks, duplicates: Any | None) -> Any:
     """What the tasks compute of every partition that occurs once, as a DataFrame.
 
     ``duplicates``: those of :func:`pipeline.repeated_partitions.duplicates_of`. The rows of their clusters go
     through Spark, which removes them.
     """
     mixed = set() if duplicates is None else _clusters(duplicates)
-    computing = tasks(dict(options))
-    reading, schema = computing.reading, computing.computed_schema
+    reading, schema = tasks.reading, tasks.computed_schema
     whole = [one for one in sources.clusters if one.chain.full.cluster_id not in mixed]
-    found = _of_splits(spark, whole, reading, computing.computed, schema)
+    found = _of_splits(spark, whole, reading, tasks.computed, schema)
     if duplicates is None:
         return found
     merged = [one for one in sources.clusters if one.chain.full.cluster_id in mixed]
     rows = _of_splits(spark, merged, reading, iter, reading.named)
     once = rows.join(duplicates.select(*KEY), list(KEY), "left_anti").select(*rows.columns)
-    return found.unionByName(once.mapInArrow(computing.computed, ddl(schema)))
+    return found.unionByName(once.mapInArrow(tasks.computed, ddl(schema)))
 
 
 def _of_splits(

@@ -6,7 +6,6 @@ one aggregation adds the counts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,13 +43,13 @@ def _names_of(brokers: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
     }
 
 
-def _racks_of(brokers: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The racks of every cluster's brokers, as JSON: a list of (broker, rack) by cluster."""
+def _racks_of(brokers: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[int, str]]:
+    """The racks of every cluster's brokers; a cluster without racks is left out."""
     racks = {
-        name: [(broker["id"], broker["rack"]) for broker in mine if broker["rack"] is not None]
+        name: {broker["id"]: broker["rack"] for broker in mine if broker["rack"] is not None}
         for name, mine in brokers.items()
     }
-    return json.dumps({name: mine for name, mine in racks.items() if mine})
+    return {name: mine for name, mine in racks.items() if mine}
 
 
 def outcome(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHING_ASKED) -> JobOutput:
@@ -76,12 +75,7 @@ def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHI
     names = {name: _names_of(mine) for name, mine in brokers.items()}
     check_names(what_if, names.values())
     parts = 1 + sum(chain.newest.partitions for chain in sources.chains) // PART
-    options = {
-        "racks": _racks_of(brokers),
-        "what_if": json.dumps(what_if.asked),
-        "parts": str(parts),
-    }
-    counted = compute(spark, sources, ExposureTasks, options, twice)
+    counted = compute(spark, sources, ExposureTasks(_racks_of(brokers), what_if, parts), twice)
     total = counted.repartition(parts, "part").mapInArrow(merged, ddl(MERGED)).persist()
     try:
         write_rows(

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from pipeline.exposure.failure_counts import failure_counts
-from pipeline.exposure.fix_candidates import CANDIDATES, Goal, fix_candidates
+from pipeline.exposure import failure_counts, fix_candidates
+from pipeline.exposure.fix_candidates import Goal
 from pipeline.exposure.merged_counts import PACKED, packed
-from pipeline.exposure.what_if import what_if_from
+from pipeline.exposure.what_if import WhatIf
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks
 from pipeline.snapshot.input_splits import Reading
 
 
+@dataclass(frozen=True)
 class ExposureTasks(RowTasks):
-    """Counts the effects of failures. Takes the options ``racks``: as JSON, for each cluster its brokers' racks, as
-    a list of (broker, rack); ``what_if``: as JSON, :attr:`~pipeline.exposure.what_if.WhatIf.asked`; and ``parts``:
-    into how many the counts are divided.
+    """Counts the effects of failures. ``racks``: of each cluster its brokers' racks; ``parts``: into how many the
+    counts are divided.
     """
+
+    racks: failure_counts.Racks
+    what_if: WhatIf
+    parts: int
 
     @property
     def computed_schema(self) -> Any:
@@ -30,24 +34,23 @@ class ExposureTasks(RowTasks):
         return Reading(frozenset({*COLUMNS, "min_isr"}), frozenset({"size"}), leaderless=False)
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
-        racks = {name: dict(brokers) for name, brokers in json.loads(self.options["racks"]).items()}
-        what_if = what_if_from(json.loads(self.options["what_if"]))
-        return packed(failure_counts(batches, racks, what_if), int(self.options["parts"]))
+        return packed(failure_counts.failure_counts(batches, self.racks, self.what_if), self.parts)
 
 
+@dataclass(frozen=True)
 class FixTasks(RowTasks):
-    """Finds what could be changed. Takes the options ``racks``, as :class:`ExposureTasks`, with every broker; and
-    ``goal``.
-    """
+    """Finds what could be changed; ``racks``: of each cluster those of every broker, None: it has none."""
+
+    racks: fix_candidates.Racks
+    goal: Goal
 
     @property
     def computed_schema(self) -> Any:
-        return CANDIDATES
+        return fix_candidates.CANDIDATES
 
     @property
     def reading(self) -> Reading:
         return Reading(frozenset({*COLUMNS, "min_isr"}), frozenset(), leaderless=False)
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
-        racks = {name: dict(brokers) for name, brokers in json.loads(self.options["racks"]).items()}
-        return fix_candidates(batches, racks, Goal(self.options["goal"]))
+        return fix_candidates.fix_candidates(batches, self.racks, self.goal)

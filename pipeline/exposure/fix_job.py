@@ -4,7 +4,6 @@ them, or another min ISR.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from pipeline.errors import naming_input
@@ -39,10 +38,9 @@ def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> d
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
     brokers = brokers_of(sources)
-    racks = {name: [(row["id"], row["rack"]) for row in rows] for name, rows in brokers.items()}
+    racks = {name: {row["id"]: row["rack"] for row in rows} for name, rows in brokers.items()}
     twice = duplicates_of(spark, sources)
-    options = {"racks": json.dumps(racks), "goal": limits.goal.value}
-    found = compute(spark, sources, FixTasks, options, twice).persist()
+    found = compute(spark, sources, FixTasks(racks, limits.goal), twice).persist()
 
     def fixes(key: Any, rows: Any) -> Any:
         cluster = key[0].as_py()

@@ -5,8 +5,7 @@ state.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.plan.plan_summary import summary
 from pipeline.results import JobOutput, RunTarget
@@ -19,6 +18,9 @@ from pipeline.undecodable_files import leaving_out_undecodable
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
+if TYPE_CHECKING:
+    from pipeline.plan.plan_tasks import PlanFiles
+
 
 def planned_rows(
     spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, *, everything: bool
@@ -29,18 +31,10 @@ def planned_rows(
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
     twice = duplicates_of(spark, sources)
-    rows = compute(spark, sources, PlanTasks, _options(ranking, strategy, everything=everything), twice)
+    rows = compute(spark, sources, PlanTasks(ranking, strategy, everything), twice)
     if twice is None:
         return rows
     return rows.unionByName(twice.mapInArrow(quarantined_rows, ddl(PLANNED)))
-
-
-def _options(ranking: Ranking, strategy: Strategy, *, everything: bool) -> dict[str, str]:
-    return {
-        "ranking": ranking.value,
-        "strategy": strategy.value,
-        "everything": "true" if everything else "false",
-    }
 
 
 def outcome(
@@ -55,9 +49,11 @@ def outcome(
     """Runs the job and makes its summary; the same for the command line and spark-submit. Raises PipelineError
     if no cluster can be read.
     """
-    options = _options(ranking, strategy, everything=everything)
+    from pipeline.plan.plan_tasks import PlanFiles  # noqa: PLC0415  # needs an extra
+
+    tasks = PlanFiles(ranking, strategy, everything, target.root.uri, target.run_id)
     sources, summary_of_run = leaving_out_undecodable(
-        spark, sources, target.discard, lambda found: write_plans(spark, found, options, target)
+        spark, sources, target.discard, lambda found: write_plans(spark, found, tasks, target)
     )
     newest = {chain.full.cluster_id: chain.newest for chain in sources.chains}
     asked = sources.asked | {
@@ -73,23 +69,18 @@ def outcome(
     return JobOutput(asked, done)
 
 
-def write_plans(
-    spark: Any, sources: Sources, options: Mapping[str, str], target: RunTarget
-) -> dict[str, Any]:
+def write_plans(spark: Any, sources: Sources, tasks: PlanFiles, target: RunTarget) -> dict[str, Any]:
     """Writes the rows of the run in one commit; returns their summary. The tasks write the rows themselves:
     nothing but file names and summaries comes to the driver.
     """
-    from pipeline.plan.plan_tasks import PlanFiles  # noqa: PLC0415  # needs an extra
-    from pipeline.repeated_partitions import duplicates_of  # noqa: PLC0415
+    from pipeline.repeated_partitions import duplicates_of  # noqa: PLC0415  # needs an extra
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
     create(target.root, PLANS)
-    options = {**options, "root": target.root.uri, "run_id": target.run_id}
     twice = duplicates_of(spark, sources)
-    rows = compute(spark, sources, PlanFiles, options, twice)
+    rows = compute(spark, sources, tasks, twice)
     if twice is not None:
-        work = PlanFiles(options)
-        rows = rows.unionByName(twice.mapInArrow(work.quarantined, ddl(work.computed_schema)))
+        rows = rows.unionByName(twice.mapInArrow(tasks.quarantined, ddl(tasks.computed_schema)))
     answers = [json.loads(row["answer"]) for row in rows.collect()]
     files = [TaskFile(*file) for one in answers for file in one["files"]]
     commit_files(target.root, PLANS, target.run_id, files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,21 +25,25 @@ UNREAD = frozenset({"log_dir", "size"})
 """The fields of a replica's location, which no rule uses."""
 
 
+@dataclass(frozen=True)
 class PlanTasks(RowTasks):
-    """Plans rows by the options ``ranking`` and ``strategy``; ``everything``: "true" for online partitions too."""
+    """Plans rows; ``everything``: online partitions too."""
+
+    ranking: Ranking
+    strategy: Strategy
+    everything: bool
 
     @property
     def reading(self) -> Reading:
-        return Reading(READ, UNREAD, leaderless=self.options["everything"] != "true")
+        return Reading(READ, UNREAD, leaderless=not self.everything)
 
     @property
     def computed_schema(self) -> Any:
         return PLANNED
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
-        ranking, strategy = Ranking(self.options["ranking"]), Strategy(self.options["strategy"])
         for batch in batches:
-            yield from planned(batch, ranking, strategy)
+            yield from planned(batch, self.ranking, self.strategy)
 
 
 def quarantined_rows(batches: Iterable[Any]) -> Iterator[Any]:
@@ -56,8 +61,12 @@ ANSWER = pa.schema([("answer", pa.string())])
 """
 
 
+@dataclass(frozen=True)
 class PlanFiles(PlanTasks):
-    """Plans rows and writes the plan. Also takes the options ``root``, the URI of the results, and ``run_id``."""
+    """Plans rows and writes the plan; ``root``: the URI of the results."""
+
+    root: str
+    run_id: str
 
     @property
     def computed_schema(self) -> Any:
@@ -78,5 +87,5 @@ class PlanFiles(PlanTasks):
                 parts.append(plan_summary.summarised(batch))
                 yield batch
 
-        files = list(write_files(self.options["root"], PLANS, self.options["run_id"], summarised()))
+        files = list(write_files(self.root, PLANS, self.run_id, summarised()))
         yield pa.RecordBatch.from_pydict({"answer": [json.dumps({"files": files, "parts": parts})]}, ANSWER)
