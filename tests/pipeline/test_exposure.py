@@ -126,7 +126,7 @@ def _after(failing: frozenset[Part], min_isr: int = 2, *, cut: bool = True) -> A
             simulation.world.break_log_dir(broker, directory)
         elif broker != STOPPED:
             simulation.world.kill_broker(broker)
-    simulation.advance_to(40 * SECOND)
+    simulation.advance_to(30 * SECOND)
     under = _under_min_isr(simulation, min_isr)
     return After(set(map(str, simulation.offline())) - before, under - already, already - before)
 

@@ -66,17 +66,18 @@ def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
 @pytest.mark.timeout(600)
 def test_a_watch_that_is_killed_writes_everything_once(tmp_path: Path) -> None:
     logs = written_logs(tmp_path, 5_000)
+    expected = expected_rows(logs)
     with watching(tmp_path) as process:
         # One of the two tables has the first micro-batch; the other may have it.
         wait_for(process, tmp_path / "out", "metadata_events/_delta_log/*1.json")
         kill(process)
-    assert written_rows(tmp_path) != expected_rows(logs)
+    assert written_rows(tmp_path) != expected
     with watching(tmp_path, "--output", "json") as process:
         out, said = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, said
     last = json.loads(out.splitlines()[-1])
     assert [cluster["unreadBytes"] for cluster in last["clusters"]] == [0, 0]
-    assert written_rows(tmp_path) == expected_rows(logs)
+    assert written_rows(tmp_path) == expected
 
 
 def wait_for(process: subprocess.Popen[str], out: Path, pattern: str) -> None:
