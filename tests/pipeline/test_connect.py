@@ -95,9 +95,9 @@ def test_a_watch_on_the_server_finds_every_incident_and_continues_where_it_ended
 ) -> None:
     logs = written_logs(tmp_path, 100)
 
-    def watch() -> str:
+    def watch(*words: str) -> str:
         ended = subprocess.run(
-            command_line("ktriage", "pipeline", "watch", *ONCE, "--master", server),
+            command_line("ktriage", "pipeline", "watch", *ONCE, "--master", server, *words),
             cwd=tmp_path,
             env=environment(tmp_path),
             capture_output=True,
@@ -113,5 +113,6 @@ def test_a_watch_on_the_server_finds_every_incident_and_continues_where_it_ended
     for log in logs.values():
         append_incidents(log, 7, 20)
         log.write()
-    watch()
+    last = json.loads(watch("--output", "json").splitlines()[-1])
+    assert [cluster["unreadBytes"] for cluster in last["clusters"]] == [0, 0]
     assert written_rows(tmp_path) == expected_rows(logs)

@@ -1,8 +1,7 @@
-"""Runs as processes: a signal ends one at any time with one line and nothing left, and a killed watch goes on."""
+"""Runs as processes: a signal ends one at any time with one line and nothing left."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -19,9 +18,10 @@ from pipeline.tables.schemas import PLANS
 from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.pipeline.partition_histories import files_of
 from tests.pipeline.survey_strategies import surveys, write
-from tests.pipeline.watched_logs import SECONDS, expected_rows, kill, watching, written_logs, written_rows
 from tests.repetitions import repetitions
 from tests.unit.cli.command_process import command_line, environment
+
+SECONDS = 120
 
 
 def has_java(process: subprocess.Popen[str], _out: Path) -> bool:
@@ -61,28 +61,3 @@ def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
     assert read_results(storage_path(str(tmp_path / "out"))) == ()
     out = storage_path(str(tmp_path / "out"))
     assert not is_table(out, PLANS) or files_of(out, PLANS) == []
-
-
-@pytest.mark.timeout(600)
-def test_a_watch_that_is_killed_writes_everything_once(tmp_path: Path) -> None:
-    logs = written_logs(tmp_path, 5_000)
-    expected = expected_rows(logs)
-    with watching(tmp_path) as process:
-        # One of the two tables has the first micro-batch; the other may have it.
-        wait_for(process, tmp_path / "out", "metadata_events/_delta_log/*1.json")
-        kill(process)
-    assert written_rows(tmp_path) != expected
-    with watching(tmp_path, "--output", "json") as process:
-        out, said = process.communicate(timeout=SECONDS)
-    assert process.returncode == 0, said
-    last = json.loads(out.splitlines()[-1])
-    assert [cluster["unreadBytes"] for cluster in last["clusters"]] == [0, 0]
-    assert written_rows(tmp_path) == expected
-
-
-def wait_for(process: subprocess.Popen[str], out: Path, pattern: str) -> None:
-    until = time.monotonic() + SECONDS
-    while not any(out.glob(pattern)):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.01)

@@ -1,10 +1,11 @@
-"""The watch over metadata logs: exact incidents, each once, while the logs grow and after a worker was killed."""
+"""The watch over metadata logs: exact incidents, each once, while the logs grow and after the watch was killed."""
 
 from __future__ import annotations
 
 import os
 import random
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -22,7 +23,9 @@ from pipeline.watch.watch_query import WatchSettings, watch
 from tests.pipeline.watched_logs import (
     SECONDS,
     expected_rows,
+    kill,
     new_logs,
+    watching,
     written_logs,
     written_rows,
 )
@@ -155,3 +158,26 @@ def test_a_topic_stays_in_its_shard(spark: Any) -> None:
         "id", f"pmod(xxhash64(id), {SHARDS}) AS shard"
     )
     assert {row["id"]: row["shard"] for row in found.collect()} == {id_: shard_of(id_) for (id_,) in topics}
+
+
+@pytest.mark.timeout(600)
+def test_a_watch_that_is_killed_writes_everything_once(spark: Any, tmp_path: Path) -> None:
+    logs = written_logs(tmp_path, 5_000)
+    expected = expected_rows(logs)
+    with watching(tmp_path) as process:
+        # One of the two tables has the first micro-batch; the other may have it.
+        wait_for(process, tmp_path / "out", "metadata_events/_delta_log/*1.json")
+        kill(process)
+    assert written_rows(tmp_path) != expected
+    seen: list[WatchProgress] = []
+    watch(spark, settings(tmp_path), seen.append, print, once=True)
+    assert [at.unread for at in seen[-1].clusters.values()] == [0, 0]
+    assert written_rows(tmp_path) == expected
+
+
+def wait_for(process: subprocess.Popen[str], out: Path, pattern: str) -> None:
+    until = time.monotonic() + SECONDS
+    while not any(out.glob(pattern)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.01)
