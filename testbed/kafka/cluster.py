@@ -131,15 +131,21 @@ class KafkaCluster:
         """Creates topics, produces and consumes."""
         return Client(self.admin, self.metadata, self.superuser_config(), self._reader_config())
 
-    @cached_property
+    @property
     def tools(self) -> Tools:
         """Java's admin tools as superuser: ``cluster.tools("kafka-topics", "--describe")``."""
         return Tools(
             self._run_tools(self._runner),
-            self._addresses.of_brokers(INTERNAL_LISTENER),
+            self._internal_bootstrap(),
             self.client_configs.internal_properties(),
             self.spec.version,
         )
+
+    def _internal_bootstrap(self) -> str:
+        """Without the brokers that are paused: a client may wait for one of them until it gives up."""
+        ports = self._addresses.brokers
+        asked = [node for node, broker in self.brokers.items() if not broker.is_paused] or self.brokers
+        return ",".join(f"{LOOPBACK}:{ports[node, INTERNAL_LISTENER]}" for node in asked)
 
     @cached_property
     def access_control(self) -> AccessControl:
@@ -150,6 +156,7 @@ class KafkaCluster:
         """confluent-kafka's settings for the testbed's own superuser on the internal listener."""
         return {
             **self.client_configs.internal_settings(),
+            "bootstrap.servers": self._internal_bootstrap(),
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
             # Brokers die here all the time; errors are returned as results.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live import incident_steps
 from tests.live.incident_steps import Counts
+from tests.live.started_cluster import emptied
 
 CLUSTER = ClusterSpec(log_dirs=2)
 """Modules with this very object follow one another on one cluster."""
@@ -32,6 +33,7 @@ COUNTS = {
 def played(cluster: KafkaCluster) -> KafkaCluster:
     """The cluster after the incident, with brokers 1 and 2 running, whatever a module before left."""
     if not cluster.metadata.partitions(TAIL):
+        emptied(cluster)
         for topic in COUNTS:
             partitions = PARTITIONS if topic == MANY else 1
             min_isr = {"min.insync.replicas": "1" if topic in ONE_REPLICA_IS_ENOUGH else "2"}

@@ -13,8 +13,9 @@ from pipeline.storage import storage_path
 from recovery.plan.make import make_plan
 from recovery.plan.values import Plan, PlanRow
 from recovery.strategy import decide
-from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka import KafkaCluster
 from tests.command_server import Ended
+from tests.live import rescue_incident
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts, stale_long_tails
 from tests.pipeline.brief_java import BRIEF_JAVA
@@ -22,7 +23,7 @@ from tests.unit.cli.command_process import command_line, environment, invoke
 from tests.unit.pipeline.read_states import state_of
 from tests.unit.pipeline.read_surveys import survey_of
 
-CLUSTER = ClusterSpec()
+CLUSTER = rescue_incident.CLUSTER
 TOPICS = {"payments": Counts(40, 30, 20), "audit": Counts(10, 5, 5)}
 PARTITIONS = 6
 
