@@ -93,7 +93,8 @@ screenshots: $(VENV)/.dev java
 
 # Side by side, because the tests on a real Kafka, in terminals and on the network mostly wait. Every file of
 # tests/live is in one of the two live lanes; a third one, and its cluster, would take the cores from the others.
-SECOND_LANE := test_advice* test_cli_recovery* test_heal* test_quorum* test_rescue* test_restore* test_side_by_side* test_wire_[ac]* test_cli_status* test_wire_[js]*
+# Modules that share a cluster are in the same one.
+SECOND_LANE := test_advice* test_cli_status* test_designate* test_fixes* test_heal* test_pipeline* test_quorum* test_rescue* test_side_by_side* test_wire_[acj]*
 LANES := lane-here lane-screens lane-live-1 lane-live-2 lane-lint
 LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/spark-1.log $(VENV)/spark-2.log $(VENV)/lint.log
 LIVE_TESTS := tests/live
