@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import parsed_styles
+
+parsed_styles.keep()
+
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
