@@ -20,26 +20,23 @@ from backends.base.answers import (
 )
 from backends.base.protocol import Progress
 from recovery.model import Broker, ReplicaLog, Unknown, Why
+from tests.repetitions import soaking
 from tests.unit.cli.memory_backend import MemoryBackend, cluster_of, log, offline
 
+_CONTROL_SEQUENCES = ("\x1b[2J\x1b[31mred", "\x1b]52;c;cm0gLXJm\x07", "over\rwritten", "\x9b2J")
+_FORMAT_CHARACTERS = ("\u202egnp.nalp", "zero\u200bwidth", "\u2028separated")
+_MARKDOWN = ("| a | b |", "`code` **bold**", "[here](http://elsewhere)")
+_MARKUP = ("[bold red]markup[/]", "<script>alert(1)</script>")
+_KINDS = (_CONTROL_SEQUENCES, _FORMAT_CHARACTERS, _MARKDOWN, _MARKUP)
+
 HOSTILE = (
-    "\x1b[2J\x1b[31mred",
-    "\x1b]52;c;cm0gLXJm\x07",
-    "over\rwritten",
     "two\nlines",
     "a\x00b",
-    "\x9b2J",
-    "\u202egnp.nalp",
-    "zero\u200bwidth",
-    "\u2028separated",
-    "| a | b |",
-    "`code` **bold**",
-    "[bold red]markup[/]",
-    "<script>alert(1)</script>",
-    "[here](http://elsewhere)",
     "../../../etc/passwd",
     "/etc/passwd",
     "x" * 5_000,
+    # What is handled alike is one text in ``make test``, and each is a text in ``make soak``.
+    *((text for kind in _KINDS for text in kind) if soaking() else map("".join, _KINDS)),
 )
 
 
