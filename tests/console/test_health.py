@@ -60,7 +60,7 @@ async def in_every_pane(robot: Robot, text: str) -> None:
 async def test_what_is_wrong_stands_above_every_pane(scenario: str, text: str, tabs: tuple[str, ...]) -> None:
     async with console(scenario, size=(80, 24)) as robot:
         await in_every_pane(robot, text)
-    async with console(scenario, size=(140, 40)) as robot:
+        await robot.pilot.resize_terminal(140, 40)
         await robot.sees(text, *tabs)
 
 
