@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from backends.base.read_only import READ_ONLY, ReadOnlyBackend
-from backends.simulator.loop import SECOND
 from console import quorum_backend
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import read_quorum
@@ -92,14 +91,11 @@ def cluster(call: Caller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     settings = tmp_path / "config" / "ktriage" / "clusters.yaml"
     settings.parent.mkdir(parents=True)
     settings.write_text(READ_ONLY_PROFILE, encoding="utf-8")
-    backend = simulated("last-replica-standing")
-    backend.load(60 * SECOND)
-    found = noting(backend)
+    found = noting(simulated("last-replica-standing"))
     call.on(found)
     monkeypatch.setattr(quorum_backend, "backend", lambda _target, _say: found)
     planned = call("ktriage", "plan", "--cluster", "production", "--strategy", "aggressive", "plan.json")
     assert planned.status == 0, planned
-    backend.load(60 * SECOND)
     return found
 
 
@@ -168,7 +164,6 @@ def test_every_call_of_the_protocols_is_passed_on_or_refused(
 
 def test_the_wrapper_passes_questions_on() -> None:
     backend = simulated("last-replica-standing")
-    backend.load(60 * SECOND)
     reading = ReadOnlyBackend(backend)
     assert asyncio.run(reading.open()).cluster_id == backend.cluster_id
     assert reading.title == backend.title
