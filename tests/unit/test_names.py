@@ -6,7 +6,9 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -85,16 +87,33 @@ def module_names() -> Iterator[tuple[str, Path]]:
         yield (path.parent.name if path.stem == "__init__" else path.stem), path.relative_to(ROOT)
 
 
-def classes_of(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ClassDef):
-            yield node.name
+class Names(NamedTuple):
+    """What a module defines and binds, each with its line."""
+
+    classes: tuple[str, ...]
+    definitions: tuple[tuple[str, int], ...]
+    variables: tuple[tuple[str, int], ...]
+
+
+@cache
+def names_in(path: Path) -> Names:
+    tree = ast.parse(path.read_text())
+    defined = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return Names(
+        tuple(node.name for node in defined if isinstance(node, ast.ClassDef)),
+        tuple((node.name, node.lineno) for node in defined),
+        tuple(variables_of(tree)),
+    )
 
 
 def test_no_class_name_stands_for_two_things() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for path in modules(*PRODUCT, *BESIDE_IT):
-        for name in classes_of(path):
+        for name in names_in(path).classes:
             found[name].append(str(path.relative_to(ROOT)))
     twice = {name: paths for name, paths in found.items() if len(paths) > 1}
     assert len(found) > 500, "the product's classes were not found"
@@ -113,10 +132,10 @@ def vague_words(name: str) -> frozenset[str]:
 
 def test_no_class_or_function_has_a_vague_name() -> None:
     vague = [
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        f"{path.relative_to(ROOT)}:{line} {name}"
         for path in product_modules()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and vague_words(node.name)
+        for name, line in names_in(path).definitions
+        if vague_words(name)
     ]
     assert not vague, f"say what they do or return: {vague}"
 
@@ -153,7 +172,7 @@ def test_no_variable_has_a_vague_name() -> None:
     found = [
         (f"{path.relative_to(ROOT)}:{line} {name}", name)
         for path in modules(*PRODUCT, *BESIDE_IT)
-        for name, line in variables_of(ast.parse(path.read_text()))
+        for name, line in names_in(path).variables
     ]
     assert len(found) > 10_000, "the product's variables were not found"
     documented = {f"{path} {name}" for path, name in IN_DOCUMENTED_OUTPUT.items()}

@@ -30,7 +30,8 @@ PASSWORD = "store-password"
 def run(*arguments: str) -> None:
     keytool_path = shutil.which("keytool")
     assert keytool_path, "Java's keytool is part of what the tests need"
-    subprocess.run([keytool_path, *arguments], check=True, capture_output=True, timeout=60)
+    briefly = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
+    subprocess.run([keytool_path, *briefly, *arguments], check=True, capture_output=True, timeout=60)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from backends.simulator.fuzz_pool import fuzz_seeds
 from benchmarks.soak import SoakOptions, verdicts
 
 FIRST = 60_010
+code_digest = cache(verdicts.code_digest)
+"""It takes a process of its own."""
 
 
 @pytest.fixture
@@ -23,7 +26,8 @@ def run_seeds(monkeypatch: pytest.MonkeyPatch) -> list[range]:
 
     monkeypatch.setattr(verdicts, "fuzz_seeds", counted)
     monkeypatch.setattr(verdicts, "PART", 2)
-    monkeypatch.setattr(verdicts, "INCIDENT_SECONDS", 25)
+    monkeypatch.setattr(verdicts, "INCIDENT_SECONDS", 15)
+    monkeypatch.setattr(verdicts, "code_digest", code_digest)
     return ran
 
 
