@@ -16,8 +16,9 @@ from backends.simulator.incident_fuzz import (
 from backends.simulator.invariants.acknowledged_records import AcknowledgedRecords
 from backends.simulator.invariants.verdict_soundness import VerdictCounts, VerdictPromise
 from recovery.acknowledged.in_sync_history import InSyncHistory
+from tests.repetitions import repetitions
 
-SEEDS = 200
+SEEDS = repetitions(100, 200)
 SHARDS = SEEDS // 20
 SECONDS = 33
 
