@@ -7,7 +7,7 @@ import pytest
 from tests.repetitions import repetitions
 from tests.unit.membership.random_replacement import rehearse
 
-SEEDS = repetitions(30, 200)
+SEEDS = repetitions(20, 200)
 AT_ONCE = 20
 
 

@@ -16,6 +16,7 @@ import pytest
 from backends.simulator.scenario.files import BUILT_IN
 from testbed.kafka.wait import wait_until
 from tests.command_server import Ended
+from tests.repetitions import repetitions
 from tests.unit.cli.command_process import command_line, environment, invoke
 
 
@@ -229,7 +230,7 @@ def test_stopping_to_fuzz_ends_every_process_and_tells_what_was_found(
     wait_until(lambda: not _group(process.pid), "nobody left behind", 30.0)
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT][: repetitions(1, 2)])
 def test_a_run_that_takes_long_ends_with_the_first_signal(tmp_path: Path, signum: signal.Signals) -> None:
     line = command_line("ktriage", "simulate", "run", "last-replica-standing", "--until", "1000000")
     with subprocess.Popen(

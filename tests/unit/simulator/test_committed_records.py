@@ -26,7 +26,7 @@ from recovery.metadata_log.records import (
 )
 from tests.repetitions import repetitions
 
-SEEDS = repetitions(20, 50)
+SEEDS = repetitions(10, 50)
 SHARDS = 5
 
 

@@ -15,7 +15,7 @@ from backends.simulator.world import World
 from tests.repetitions import repetitions
 from tests.unit.simulator import clusters
 
-SEEDS = repetitions(30, 200)
+SEEDS = repetitions(20, 200)
 SHARDS = 10
 
 
@@ -117,7 +117,7 @@ class Incidents(RuleBasedStateMachine):
 
 TestIncidents = Incidents.TestCase
 TestIncidents.settings = settings(
-    max_examples=repetitions(15, 40),
+    max_examples=repetitions(10, 40),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
