@@ -33,7 +33,7 @@ from tests.wire.cluster_thread import ClusterThread
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml"))
 SERVED = sorted(offered(NetworkRole.BROKER).items())
 INPUTS: Counter[str] = Counter()
-EXAMPLES = repetitions(100, 400)
+EXAMPLES = repetitions(50, 400)
 ANSWERED = repetitions(10, 30)
 CONNECTIONS = repetitions(600, 1_200)
 """Each has an end on either side in this process: 600 are more than its usual limit of 1,024 descriptors."""

@@ -10,7 +10,7 @@ from tests.repetitions import repetitions
 from tests.wire.incident_pool import incidents
 from tests.wire.random_incidents import IncidentResult
 
-SEEDS = range(1, 1 + repetitions(4, 30))
+SEEDS = range(1, 1 + repetitions(2, 30))
 AT_ONCE = 2
 
 
