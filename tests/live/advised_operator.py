@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from testbed.kafka import KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.command_runner import CommandRunner
 from tests.unit.cli.command_process import invoke
 
+CLUSTER = ClusterSpec(controllers=1, brokers=4, log_dirs=2, racks={1: "a", 2: "a", 3: "b", 4: "b"}, elr=False)
+"""Of the modules with advice, and of others with four brokers. Broker 4 has no replica of an incident: it answers
+while all replicas are down. The first module goes without the ELR; those after it switch it on.
+"""
 AGREED = ("--yes", "--reason", "a test")
 AGGRESSIVE = ("--strategy", "aggressive")
 

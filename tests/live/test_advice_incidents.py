@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka import KafkaCluster, wait_until
 from testbed.kafka.log_files import cut_log, replica_directory
 from testbed.kafka.node import Node
+from tests.live import advised_operator
 from tests.live.advised_operator import (
     AGGRESSIVE,
     AGREED,
@@ -21,10 +22,9 @@ from tests.live.advised_operator import (
     left,
     set_min_isr,
 )
-from tests.live.incident_steps import elect_unclean, kill, produce, start, wait_all, wait_offline
+from tests.live.incident_steps import elect_unclean, kill, pause, produce, start, wait_all, wait_offline
 
-CLUSTER = ClusterSpec(controllers=1, brokers=4, log_dirs=2, elr=False)
-"""Broker 4 has no replica of an incident: it answers while all replicas are down."""
+CLUSTER = advised_operator.CLUSTER
 
 EARLY, LATE, ALONE = 60, 540, 100
 COMMON, TAIL, KEPT = 1000, 500, 300
@@ -139,15 +139,14 @@ MARKS = ("marks", "marks-elected")
 
 @pytest.fixture(scope="module")
 def two_branches(cluster: KafkaCluster, operator: Operator) -> Night:
-    """3 and then 2 die; 1 takes a tail alone; 2, elected uncleanly, takes newer records that 3 has too."""
+    """3 and then 2 drop out; 1 takes a tail alone; 2, elected uncleanly, takes newer records that 3 has too."""
     cluster.bring_all_up()
     create(cluster, TAILS, [1, 2, 3], min_insync_replicas=2)
     create(cluster, MARKS, [1, 2, 3], min_insync_replicas=1)
     every = (*TAILS, *MARKS)
     for topic in every:
         produce(cluster, topic, COMMON, "common")
-    kill(cluster, 3)
-    kill(cluster, 2)
+    pause(cluster, 3, 2)
     wait_all(cluster, every, lambda state: state.isr == (1,), "with 1 alone in the ISR")
     for topic in every:
         produce(cluster, topic, TAIL, "tail", acks="1" if topic in TAILS else "all")
@@ -225,9 +224,9 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
     cluster.bring_all_up()
     cluster.client.create_topic(VAULT, [[1, 2, 3]] * 6, {"min.insync.replicas": "2"})
     produce(cluster, VAULT, EARLY, "early")
-    kill(cluster, 3)
+    pause(cluster, 3)
     produce(cluster, VAULT, LATE, "late")
-    kill(cluster, 1)
+    pause(cluster, 1)
     wait_all(cluster, [VAULT], lambda state: state.isr == (2,), "with 2 alone in the ISR")
     node = cluster.node(2)
     lost = [p for p in range(6) if replica_directory(node, VAULT, p).parent == node.log_dirs[1]]
@@ -235,7 +234,9 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
     node.remove_log_dir(1)
     for partition in lost:
         cluster.metadata.wait_offline(VAULT, partition)
-    start(cluster, 1, 3)
+    # One after the other: 1 goes on as the leader that it was, until it hears of its successor.
+    start(cluster, 1)
+    start(cluster, 3)
 
     _, status = operator.run.json("status")
     assert status["health"]["failedLogDirs"] == 1
@@ -296,10 +297,10 @@ def test_the_leader_of_an_unclean_election_is_not_brought_back_over_older_record
     create(cluster, CUT, [1, 2, 3], min_insync_replicas=2)
     for topic in CUT:
         produce(cluster, topic, EARLY, "early")
-    kill(cluster, 3)
+    pause(cluster, 3)
     for topic in CUT:
         produce(cluster, topic, LATE, "late")
-    kill(cluster, 2)
+    pause(cluster, 2)
     kill(cluster, 1)
     start(cluster, 3)
     elect_unclean(cluster, CUT, 3)

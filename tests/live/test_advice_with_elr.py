@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.kafka import ClusterSpec, KafkaCluster
+from recovery.controller.rules import ELR_FEATURE
+from testbed.kafka import KafkaCluster
 from testbed.kafka.log_files import cut_log
+from tests.live import advised_operator
 from tests.live.advised_operator import AGGRESSIVE, Night, Operator, create, left, set_min_isr
-from tests.live.incident_steps import kill, produce, start, wait_all, wait_offline
+from tests.live.incident_steps import kill, pause, produce, start, wait_all, wait_offline
+from tests.live.started_cluster import emptied
 
-CLUSTER = ClusterSpec(controllers=1, brokers=4, elr=True)
-"""Broker 4 has no replica: it answers while all replicas are down."""
+CLUSTER = advised_operator.CLUSTER
 
 EARLY, LATE = 60, 540
 CLEAN = ("clean", "clean-forced")
@@ -25,6 +27,7 @@ OBEYED, DISOBEYED = "selfelect-obeyed", "selfelect-disobeyed"
 
 @pytest.fixture(scope="module")
 def operator(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Operator:
+    emptied(cluster).tools("kafka-features", "upgrade", "--feature", f"{ELR_FEATURE}=1")
     return Operator(cluster, tmp_path_factory.mktemp("operator"))
 
 
@@ -35,7 +38,7 @@ def clean_stop(cluster: KafkaCluster, operator: Operator) -> Night:
     create(cluster, every, [1, 2, 3], min_insync_replicas=2)
     for topic in every:
         produce(cluster, topic, EARLY, "early")
-    kill(cluster, 3)
+    pause(cluster, 3)
     for topic in every:
         produce(cluster, topic, LATE, "late")
     cluster.node(2).stop()

@@ -9,11 +9,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka import KafkaCluster, wait_until
+from tests.live import advised_operator
 from tests.live.command_runner import CommandRunner
+from tests.live.started_cluster import emptied
 from tests.live.test_pipeline import on_spark
 
-CLUSTER = ClusterSpec(controllers=1, brokers=4, racks={1: "a", 2: "a", 3: "b", 4: "b"})
+CLUSTER = advised_operator.CLUSTER
 TOPICS = {
     # Topic: assignment, min.insync.replicas, and the replicas after the fixes (None: unchanged).
     "alone": ([1], "2", 2),  # min ISR is 1 as long as it has one replica, and would be 2 with two
@@ -27,6 +29,7 @@ CONFIGS = "kafka-configs"
 def test_kafkas_own_tools_carry_out_the_files_while_acks_all_goes_on(
     cluster: KafkaCluster, tmp_path: Path
 ) -> None:
+    emptied(cluster)
     for topic, (replicas, level, _) in TOPICS.items():
         cluster.client.create_topic(topic, [replicas], {"min.insync.replicas": level})
         cluster.client.produce(topic, 0, RECORDS, prefix="first", size=50_000)
