@@ -80,7 +80,7 @@ def leave_holes_on_1(cluster: KafkaCluster) -> None:
     keys = [f"k{number}" for number in range(KEYS)]
     produce_keyed(cluster, keys, "first", 0)
     produce_keyed(cluster, ["x", "y"], "first", newer)
-    incident_steps.kill(cluster, 2, 3, 4)
+    incident_steps.pause(cluster, 2, 3, 4)
     incident_steps.wait_all(cluster, [COMPACTED], lambda state: state.isr == (1,), "with 1 alone in the ISR")
     produce_keyed(cluster, keys, "tail", 2 * newer)
     produce_keyed(cluster, ["z"], "tail", 3 * newer)
