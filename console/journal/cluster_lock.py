@@ -69,8 +69,13 @@ class ClusterLock:
             _lock(descriptor)
             if owner is not None:
                 _own(owner, holder, access)
-            os.truncate(descriptor, 0)
-            os.write(descriptor, json.dumps(holder).encode())
+            try:
+                os.truncate(descriptor, 0)
+                os.write(descriptor, json.dumps(holder).encode())
+            except OSError:
+                if owner is not None:
+                    owner.unlink()
+                raise
         except JournalError:
             os.close(descriptor)
             raise
@@ -117,6 +122,10 @@ def _own(path: Path, holder: Mapping[str, object], access: StateAccess) -> None:
     try:
         os.write(descriptor, json.dumps(holder).encode())
         os.fsync(descriptor)
+    except OSError:
+        # On a full disk an owner file without a name would keep out every host, this one too.
+        path.unlink()
+        raise
     finally:
         os.close(descriptor)
 

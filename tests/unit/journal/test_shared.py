@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
@@ -138,6 +139,26 @@ def test_two_runs_of_this_host_exclude_each_other(root: Path) -> None:
         with pytest.raises(JournalLocked, match="pid 4711 of ann on ops1"):
             journal(root, "run-2")
         assert (cluster_directory(CLUSTER, root) / OWNER).exists()
+
+
+@pytest.mark.parametrize("nth", [1, 2], ids=["owner file", "lock file"])
+def test_a_full_disk_leaves_no_owner_file_that_would_keep_every_host_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    written, writes = os.write, 0
+
+    def full(descriptor: int, content: bytes) -> int:
+        nonlocal writes
+        writes += 1
+        if writes == nth:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return written(descriptor, content)
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(JournalError, match="No space left on device"):
+        journal(root, host="ops1")
+    assert not (cluster_directory(CLUSTER, root) / OWNER).exists()
+    journal(root, "run-2", host="ops2").close()
 
 
 def as_user(uid: int, work: Callable[[], None]) -> None:
