@@ -54,6 +54,8 @@ class RescueDirectory:
         self._clock = clock
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            raise InputError(f"{path}: not a directory; a rescue is a directory of its own") from None
         except OSError as error:
             raise InputError(f"{path}: cannot be used: {error.strerror}") from None
         self._lock = locked(path)

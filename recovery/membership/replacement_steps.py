@@ -55,7 +55,7 @@ def check(wanted: ReplacementRequest) -> None:
     same = {key.id for key in wanted.leaving} == set(wanted.joining)
     if (wanted.kind is ReplacementKind.DISK) != same and wanted.leaving and wanted.joining:
         raise ReplacementError(
-            "a disk is replaced under the same node id"
+            "a disk is replaced under the same node id: leave out --with, or give --why host for another node"
             if wanted.kind is ReplacementKind.DISK
             else "a new host needs a new node id"
         )

@@ -14,7 +14,6 @@ from console.cli.commands.options import (
     Attempts,
     DurationMs,
     PathToJsonFile,
-    RankingOption,
     Reason,
     Rows,
     connected,
@@ -50,6 +49,14 @@ Partition = Annotated[
 AllTopicPartitions = Annotated[
     bool, typer.Option("--all-topic-partitions", help="All partitions of the cluster.")
 ]
+ElectionRankingOption = Annotated[
+    Ranking | None,
+    typer.Option(
+        "--ranking",
+        help="For longest-log and designated: which log is the best, as ktriage recover has it. Default:"
+        " last-record.",
+    ),
+]
 ElectionStrategyOption = Annotated[
     ElectionStrategy | None,
     typer.Option(
@@ -71,7 +78,7 @@ def elect(
     partition: Partition = None,
     all_topic_partitions: AllTopicPartitions = False,
     strategy: ElectionStrategyOption = None,
-    ranking: RankingOption = Ranking.LAST_RECORD,
+    ranking: ElectionRankingOption = None,
     yes: Yes = False,
     reason: Reason = None,
     recovery_duration_ms: DurationMs = 30_000,
@@ -111,6 +118,11 @@ def elect(
         raise InputError("give --topic and --partition together")
     if strategy is not None and election_type is not ElectionType.LONGEST_LOG:
         raise InputError("--strategy is for --election-type longest-log only")
+    if ranking is not None and election_type in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
+        raise InputError(
+            f"--ranking is for --election-type longest-log and designated: in {election_type.value} elections Kafka"
+            " chooses, and reads no log"
+        )
     if election_type is ElectionType.DESIGNATED and path_to_json_file is None:
         raise InputError("--election-type designated takes its leaders from --path-to-json-file")
     why, seconds = reason or "", recovery_duration_ms / 1000
@@ -124,7 +136,7 @@ def elect(
             reason=why,
             seconds=seconds,
             attempts=recovery_election_attempts,
-            ranking=ranking,
+            ranking=ranking or Ranking.LAST_RECORD,
             rows=rows,
         )
     topics = [] if topic is None else [topic]
@@ -143,7 +155,9 @@ def elect(
 
         how = Strategy(strategy or ElectionStrategy.BALANCED)
         chosen_by = words(topics, partitions, path_to_json_file)
-        options = ChoiceOptions(chosen, ranking, how, seconds, chosen_by, importance=run.target.importance)
+        options = ChoiceOptions(
+            chosen, ranking or Ranking.LAST_RECORD, how, seconds, chosen_by, importance=run.target.importance
+        )
         change = RecoverPartitions(options, why, run.target.title, recovery_election_attempts)
         return recover(run, change, Report("elect", rows=rows), ask=ask)
     from console.cli.recovery.recover_partitions import run_elections  # noqa: PLC0415

@@ -56,9 +56,11 @@ def log_dirs(
     from console.cli.disks import log_dir_views  # noqa: PLC0415  # not for --help
 
     if if_fails:
-        return log_dir_views.predict(run, [log_dir_views.place(text, whole=True) for text in if_fails], rows)
+        return log_dir_views.predict(
+            run, [log_dir_views.place("--if-fails", text, whole=True) for text in if_fails], rows
+        )
     if swap:
-        return log_dir_views.swap_disk(run, log_dir_views.place(swap, whole=False), rows, wait=wait)
+        return log_dir_views.swap_disk(run, log_dir_views.place("--swap", swap, whole=False), rows, wait=wait)
     return log_dir_views.show(run, rows)
 
 

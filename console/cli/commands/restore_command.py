@@ -137,10 +137,18 @@ def restore(
     from console.operations.rescue.restore_records import RestoreRecords  # noqa: PLC0415
     from console.rescue.restore_selection import RecordFilter, RestoreSelection  # noqa: PLC0415
 
+    from_ms = None if since is None else moment_ms("--from", since)
+    to_ms = None if until is None else moment_ms("--to", until)
+    if from_ms is not None and to_ms is not None and from_ms >= to_ms:
+        raise InputError(f"--from {since} is not before --to {until}: no record is chosen")
+    if after_offset is not None and before_offset is not None and after_offset + 1 >= before_offset:
+        raise InputError(
+            f"no offset is above --after-offset {after_offset} and below --before-offset {before_offset}"
+        )
     only = RecordFilter(
         after_offset,
-        None if since is None else moment_ms("--from", since),
-        None if until is None else moment_ms("--to", until),
+        from_ms,
+        to_ms,
         _expression(key),
         only_keys_missing,
         before_offset,

@@ -138,12 +138,12 @@ async def _stuck(
     return tuple(leaderless_lines(found, where, [danger.tp for danger in dangers]))
 
 
-def place(text: str, *, whole: bool) -> LogDirPlace:
-    """``BROKER:DIR``, or ``BROKER`` if a whole broker is allowed. Raises InputError."""
+def place(option: str, text: str, *, whole: bool) -> LogDirPlace:
+    """``BROKER:DIR``, or ``BROKER`` if a whole broker is allowed. Raises InputError with the option's name."""
     broker, sign, path = text.partition(":")
     if not broker.isdecimal() or (sign and not path) or (not sign and not whole):
         form = "BROKER:DIR or BROKER" if whole else "BROKER:DIR"
-        raise InputError(f"{text!r}: give {form}, such as 1:/var/lib/kafka/2")
+        raise InputError(f"{option} {text!r}: give {form}, such as 1:/var/lib/kafka/2")
     return LogDirPlace(int(broker), path.rstrip("/") or path or WHOLE_BROKER)
 
 

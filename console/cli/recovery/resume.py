@@ -66,8 +66,8 @@ def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = Replacemen
         replaced = _replacement(run, plan, answers)
         if replaced is not None:
             return max(status, replaced)
-    if answers.give_up:
-        raise NotDone("this host's journal shows no unfinished controller replacement")
+    if answers.give_up or answers.confirmed:
+        raise NotDone("the journal shows no unfinished controller replacement; nothing was sent")
     if controllers:
         return _through_controllers(run, plan)
     healed = Conclusion(Status.DONE) if plan is not None else _heals(run)

@@ -110,6 +110,10 @@ def test_recovery_takes_every_mix_that_the_specification_allows(
             "longest-log only",
         ),
         (
+            ("--election-type", "unclean", "--all-topic-partitions", "--ranking", "specification"),
+            "in unclean elections Kafka chooses, and reads no log",
+        ),
+        (
             ("--election-type", "longest-log", "--strategy", "complete", "--topic", "a", "--partition", "0"),
             "not one of aggressive, balanced",
         ),
@@ -183,6 +187,16 @@ def test_elections_take_every_mix_that_the_specification_allows(
         (("apply", *CLOSED, "p.json", "--first", "0"), "0 is below 1"),
         (("apply", *CLOSED, "p.json"), "p.json: no such file"),
         (("verify", *CLOSED, "p.json"), "p.json: no such file"),
+        (("log-dirs", *CLOSED, "--if-fails", "x"), "--if-fails 'x': give BROKER:DIR or BROKER"),
+        (("log-dirs", *CLOSED, "--swap", "1"), "--swap '1': give BROKER:DIR"),
+        (
+            ("restore", *CLOSED, "saved", "--to-source", "--from", "2026-01-02", "--to", "2026-01-01"),
+            "--from 2026-01-02 is not before --to 2026-01-01",
+        ),
+        (
+            ("restore", *CLOSED, "saved", "--to-source", "--after-offset", "9", "--before-offset", "10"),
+            "no offset is above --after-offset 9 and below --before-offset 10",
+        ),
         (("review", "p.json"), "p.json: no such file"),
         (("recovr",), "No such command 'recovr'. Did you mean 'recover'"),
     ],

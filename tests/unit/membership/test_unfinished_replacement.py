@@ -141,7 +141,9 @@ def test_a_replacement_in_the_way_is_given_up_by_the_command_that_is_named(
     assert ended.status == 0, str(ended)
     assert "given up: the voters stay as they are" in ended.err
     assert "another replacement" not in call("ktriage", *other).err
-    assert call("ktriage", "resume", "--give-up", "--simulate", "controller-disk-failure").status == 1
+    for option in (("--give-up",), ("--confirmed", "3")):
+        none = call("ktriage", "resume", *option, "--simulate", "controller-disk-failure")
+        assert none.status == 1 and "no unfinished controller replacement" in none.err, none
 
 
 def voters(backend: SimulatorBackend) -> set[int]:
