@@ -7,16 +7,17 @@ import pytest
 from tests.console.robot import console
 
 
-@pytest.mark.parametrize("lines", [24, 15, 12])
-async def test_rows_stand_in_every_pane(lines: int) -> None:
-    async with console("disk-failure", size=(80, lines)) as robot:
-        for pane in "12345":
-            await robot.opens(pane)
-            await robot.sees("1 disk failed · 4 offline")
-            await robot.until(lambda: robot.desk.table.counts.rows, f"rows in pane {pane}")
-            table = robot.desk.table
-            assert table.region.height >= 2, f"no row in pane {pane}\n{robot.screen}"
-            assert table.region.bottom < lines, f"the rows of pane {pane} are below the screen"
+async def test_rows_stand_in_every_pane() -> None:
+    async with console("disk-failure", size=(80, 24)) as robot:
+        for lines in (24, 15, 12):
+            await robot.pilot.resize_terminal(80, lines)
+            for pane in "12345":
+                await robot.opens(pane)
+                await robot.sees("1 disk failed · 4 offline")
+                await robot.until(lambda: robot.desk.table.counts.rows, f"rows in pane {pane}")
+                table = robot.desk.table
+                assert table.region.height >= 2, f"no row in pane {pane}\n{robot.screen}"
+                assert table.region.bottom < lines, f"the rows of pane {pane} are below the screen"
 
 
 async def test_the_path_and_the_command_give_way_to_rows() -> None:
