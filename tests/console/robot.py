@@ -108,6 +108,8 @@ class Robot:
         """Waits until the screen holds each of the texts."""
 
         def all_there() -> bool:
+            if self.app.screen.size.height != self.app.size.height:
+                return False  # it was opened, or its terminal made larger, a moment ago
             shown = self.screen
             return all(text in shown for text in texts)
 
