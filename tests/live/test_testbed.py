@@ -160,13 +160,13 @@ def test_a_controller_that_ended_at_its_first_start_is_started_again_and_told() 
     def mended(line: str) -> None:
         if line.startswith("started again"):
             told.append(line)
-            cluster.node(102).change_properties({"metric.reporters": ""})
+            cluster.node(100).change_properties({"metric.reporters": ""})
 
-    broken = {102: {"metric.reporters": "no.such.Reporter"}}
-    cluster = KafkaCluster(ClusterSpec(controllers=3, brokers=1, node_config=broken), say=mended)
+    broken = {100: {"metric.reporters": "no.such.Reporter"}}
+    cluster = KafkaCluster(ClusterSpec(controllers=1, brokers=1, node_config=broken), say=mended)
     with cluster:
         assert all(node.is_running for node in (*cluster.controllers.values(), *cluster.brokers.values()))
-    assert "controller 102 ended with status 1" in told[0]
+    assert "controller 100 ended with status 1" in told[0]
     assert "no.such.Reporter" in told[0]
 
 
