@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from console.errors import InputError
-from console.paths import named_state_dir
+from console.paths import named_state_dir, records_dir
 
 
 class StateAccess(NamedTuple):
@@ -59,6 +59,18 @@ def records_access() -> StateAccess:
     """Who may use the state directory of this process. Raises InputError if a named one is not safe."""
     named = named_state_dir()
     return PRIVATE if named is None else access_of(named)
+
+
+def why_unusable() -> str:
+    """Why this process could record no change; "" if nothing speaks against it. A full disk shows only later."""
+    try:
+        records_access()
+    except InputError as error:
+        return str(error)
+    root = records_dir()
+    there = next(path for path in (root, *root.parents) if path.exists())
+    # Also false on a read-only file system, and there for root too.
+    return "" if os.access(there, os.W_OK | os.X_OK) else f"{there}: this user cannot write there"
 
 
 def _instead(root: Path, found: os.stat_result, mode: str) -> str:

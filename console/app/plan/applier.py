@@ -14,8 +14,8 @@ from console.app.plan.confirmed_change import ConfirmedTargets, freeze, refuse_c
 from console.app.plan.progress import TaskProgress
 from console.app.screen_calls import Ask, Handlers, Say
 from console.app.session.session import Session
-from console.errors import InputError, NotDone
-from console.journal.state_access import records_access
+from console.errors import NotDone
+from console.journal.state_access import why_unusable
 from console.operations.change import Conclusion
 from console.operations.elections.plan_comparison import PreparedPlan, checked_just_now, prepare
 from console.operations.elections.unfinished_orders import HalfDone
@@ -106,11 +106,9 @@ class Applier:
             session.safety = session.safety.disarm()
             self._say("read-only again", Tone.GOOD)
             return
-        try:
-            records_access()
-        except InputError as error:
-            # Without a journal nothing can be sent, and the lock in it would keep nobody out.
-            self._say(f"not armed: {error}", Tone.BAD)
+        # Without a journal nothing can be sent, and the lock beside it would keep nobody out.
+        if why := why_unusable():
+            self._say(f"not armed: {why}", Tone.BAD)
             return
         session.safety = session.safety.arm(session.clock())
         may_alter = None if session.view.cluster is None else session.view.cluster.may_alter

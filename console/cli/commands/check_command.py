@@ -9,8 +9,8 @@ from console.cli.commands.options import connected
 def check(run: Run) -> int:
     """Checks a cluster before an incident: which brokers can be reached from here at their advertised
     addresses, which Kafka requests the cluster supports and what they are used for, and which permissions
-    this user has and which are missing. Nothing is changed. The exit status is 0 only when every broker was
-    reached and no permission is missing.
+    this user has and which are missing; and whether changes could be recorded in the state directory. Nothing
+    is changed. The exit status is 0 only when every broker was reached and nothing is missing.
 
     \b
     Examples:

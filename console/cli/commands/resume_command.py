@@ -39,13 +39,13 @@ def resume(
     ] = False,
     reason: Reason = None,
 ) -> int:
-    """Finishes what an earlier run left half done because it was killed or lost its network. First it
-    restores the replica order of assignments that an election had reordered, without asking. An assignment is
-    written only if its order is exactly the one that the earlier run wrote; changes by somebody else are
-    reported and left alone. The journal of this host says what is unfinished; for a run on another host,
-    --plan names its plan. While a partition has no leader and an election of that run may still be carried
-    out, its order stays and the command waits, at most 2.5 minutes (with --plan: from when this host first
-    saw the order). Ctrl-C ends the wait; run the command again later.
+    """Finishes what an earlier run left half done because it was killed or lost its network. First it restores
+    the replica order of assignments that an election had reordered, without asking. An assignment is written
+    only if its order is exactly the one that the earlier run wrote, or the original one (that run's request may
+    still come); changes by somebody else are reported and left alone. The journal of this host says what is
+    unfinished; for a run on another host, --plan names its plan. While a partition has no leader and an
+    election of that run may still be carried out, its order stays and the command waits, at most 2.5 minutes
+    (with --plan: from when this host first saw the order). Ctrl-C ends the wait; run the command again later.
 
     Then it continues a controller replacement from the current state of the cluster. Voters are changed after
     a person has agreed, or, without a terminal, with --yes and --reason. Use --confirmed for a step that is

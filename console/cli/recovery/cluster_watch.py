@@ -9,6 +9,7 @@ from backends.base.check_report import CheckReport
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import Status
+from console.journal.state_access import why_unusable
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import WatchReport, watch
 from console.operations.survey.cluster_health import read_health
@@ -37,7 +38,9 @@ def check_cluster(run: Run) -> int:
     checked, health, sources = run.read(job)
     form = checked_document if run.json else checked_lines
     run.screen.out(form(checked, health, sources))
-    found = problems(checked)
+    found = list(problems(checked))
+    if why := why_unusable():
+        found.append(f"nothing can be changed from here, because it could not be recorded: {why}")
     for problem in found:
         run.screen.say(problem)
     run.next("status")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -185,6 +186,23 @@ def test_the_metadata_log_is_shown_without_the_marks_of_a_journal_that_cannot_be
     paths.use_state_dir(tmp_path / "not-mounted")
     _, (why,) = own_changes(CLUSTER_ID)
     assert "not marked" in why and "not-mounted" in why
+
+
+def test_check_says_before_an_incident_that_nothing_could_be_recorded(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    healthy = ("ktriage", "check", "--simulate", "controller-auto-join")
+    well = call(*healthy)
+    assert "nothing can be changed from here" not in well.err
+    missing = call(*healthy, "--state-dir", str(tmp_path / "not-mounted"))
+    assert missing.status == 1 and missing.out, missing
+    assert "nothing can be changed from here" in missing.err and "not-mounted" in missing.err
+    # Tests may run as root, who may write everywhere.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    theirs = call(*healthy, "--state-dir", str(tmp_path / "theirs"))
+    assert f"{tmp_path / 'theirs'}: this user cannot write there" in theirs.err, theirs
+    assert theirs.status == 1
 
 
 def test_the_console_opens_to_look_although_the_directory_is_missing(call: Caller, tmp_path: Path) -> None:
