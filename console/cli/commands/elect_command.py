@@ -66,6 +66,8 @@ ElectionStrategyOption = Annotated[
         " prove it. Default: balanced.",
     ),
 ]
+DURATION_MS = 30_000
+ATTEMPTS = 3
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")]
 
 
@@ -81,8 +83,8 @@ def elect(
     ranking: ElectionRankingOption = None,
     yes: Yes = False,
     reason: Reason = None,
-    recovery_duration_ms: DurationMs = 30_000,
-    recovery_election_attempts: Attempts = 3,
+    recovery_duration_ms: DurationMs = DURATION_MS,
+    recovery_election_attempts: Attempts = ATTEMPTS,
     rows: Rows = 20,
 ) -> int:
     """Runs leader elections of the given --election-type:
@@ -116,13 +118,7 @@ def elect(
         )
     if (topic is None) != (partition is None):
         raise InputError("give --topic and --partition together")
-    if strategy is not None and election_type is not ElectionType.LONGEST_LOG:
-        raise InputError("--strategy is for --election-type longest-log only")
-    if ranking is not None and election_type in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
-        raise InputError(
-            f"--ranking is for --election-type longest-log and designated: in {election_type.value} elections Kafka"
-            " chooses, and reads no log"
-        )
+    _refuse_ignored(election_type, strategy, ranking, (recovery_duration_ms, recovery_election_attempts))
     if election_type is ElectionType.DESIGNATED and path_to_json_file is None:
         raise InputError("--election-type designated takes its leaders from --path-to-json-file")
     why, seconds = reason or "", recovery_duration_ms / 1000
@@ -166,6 +162,29 @@ def elect(
     preferred = election_type is ElectionType.PREFERRED
     election = KafkaElection(chosen, preferred, every=all_topic_partitions, reason=why)
     return run_elections(run, election, ask=ask, rows=rows)
+
+
+def _refuse_ignored(
+    election_type: ElectionType,
+    strategy: ElectionStrategy | None,
+    ranking: Ranking | None,
+    recovery: tuple[int, int],
+) -> None:
+    """Raises InputError for an option that elections of this type do not use."""
+    if strategy is not None and election_type is not ElectionType.LONGEST_LOG:
+        raise InputError("--strategy is for --election-type longest-log only")
+    if election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
+        return
+    if ranking is not None:
+        raise InputError(
+            f"--ranking is for --election-type longest-log and designated: in {election_type.value} elections Kafka"
+            " chooses, and reads no log"
+        )
+    if recovery != (DURATION_MS, ATTEMPTS):
+        raise InputError(
+            "--recovery-duration-ms and --recovery-election-attempts are for --election-type longest-log and"
+            f" designated: {election_type.value} elections read no log, and are sent once"
+        )
 
 
 def _designated(

@@ -114,6 +114,10 @@ def test_recovery_takes_every_mix_that_the_specification_allows(
             "in unclean elections Kafka chooses, and reads no log",
         ),
         (
+            ("--election-type", "preferred", "--all-topic-partitions", "--recovery-election-attempts", "5"),
+            "preferred elections read no log, and are sent once",
+        ),
+        (
             ("--election-type", "longest-log", "--strategy", "complete", "--topic", "a", "--partition", "0"),
             "not one of aggressive, balanced",
         ),
