@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests import parsed_styles
+from tests.console import pilot_waits
 
 parsed_styles.keep()
+pilot_waits.wait_for_the_busy()
 
 
 @pytest.fixture(autouse=True)
