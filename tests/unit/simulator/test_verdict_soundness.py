@@ -16,9 +16,8 @@ from backends.simulator.incident_fuzz import (
 from backends.simulator.invariants.acknowledged_records import AcknowledgedRecords
 from backends.simulator.invariants.verdict_soundness import VerdictCounts, VerdictPromise
 from recovery.acknowledged.in_sync_history import InSyncHistory
-from tests.repetitions import repetitions
 
-SEEDS = repetitions(100, 200)
+SEEDS = 200
 SHARDS = SEEDS // 20
 SECONDS = 33
 
