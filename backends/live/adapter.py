@@ -19,13 +19,10 @@ from backends.base.answers import (
     SurveyResult,
 )
 from backends.base.errors import BackendError
-from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.calls.configs import describe_topic_configs
 from backends.live.calls.describe_partitions import describe_partitions
 from backends.live.calls.reassignments import list_reassignments
 from backends.live.calls.record_times import batch_times
-from backends.live.client.addresses import Address
-from backends.live.client.settings import ClientSettings
 from backends.live.codec.offered_versions import capabilities
 from backends.live.connections.connection import BrokerConnection
 from backends.live.elections.live_election_api import LiveElectionApi
@@ -35,20 +32,23 @@ from backends.live.nodes.log_dir_listing import LogDirListing
 from backends.live.survey.log_ends import LogEnds
 from backends.live.survey.survey_answer import LiveSurveys, Replicas, SurveyedReplicas
 from backends.live.survey.survey_run import LiveSurvey
-from recovery.assignment_order import WrittenOrder
-from recovery.loss import Witness
-from recovery.membership.quorum import Quorum
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
-from recovery.plan.values import PlanRow
-from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
     from backends.base.check_report import CheckReport
+    from backends.base.protocol import Progress, Recorder, Stop
+    from backends.live.client.addresses import Address
+    from backends.live.client.settings import ClientSettings
     from backends.live.consumer_groups import LiveConsumerGroups, LiveOffsetWriter
     from backends.live.membership import LiveMembership
     from backends.live.record_writer import LiveRecordWriter
     from backends.live.replica_mover import LiveReplicaMover, LiveThrottleReader
     from backends.live.transactions import LiveMarkerWriter, LiveTransactions
+    from recovery.assignment_order import WrittenOrder
+    from recovery.loss import Witness
+    from recovery.membership.quorum import Quorum
+    from recovery.plan.values import PlanRow
+    from recovery.ranking import Ranking
 
 T = TypeVar("T")
 

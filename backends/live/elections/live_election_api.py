@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from backends.base.answers import ClusterInfo, Depth, LikelyEpochs, SurveyRequest
 from backends.base.errors import BackendError
 from backends.live.calls.describe_cluster import cluster_info
 from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_some
 from backends.live.calls.elect_leaders import elect_leaders
-from backends.live.calls.partition_errors import PartitionRefusal
 from backends.live.calls.reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     list_reassignments,
     write_assignments,
 )
 from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS
-from backends.live.connections.connection import BrokerConnection
-from backends.live.nodes.brokers import BrokerFleet
-from backends.live.survey.survey_answer import Replicas
 from recovery.controller.rules import ELR_FEATURE
 from recovery.model import PartitionState, ReplicaLog, TopicPartition, Unknown
+
+if TYPE_CHECKING:
+    from backends.live.calls.partition_errors import PartitionRefusal
+    from backends.live.connections.connection import BrokerConnection
+    from backends.live.nodes.brokers import BrokerFleet
+    from backends.live.survey.survey_answer import Replicas
 
 ASK_AGAIN_FOR = 3.0
 """Seconds in which every replica has to return its log end right before an election."""
