@@ -11,7 +11,7 @@ from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, NotDone, Status
 from console.journal.unfinished_entries import Unfinished
 from console.operations.change import Conclusion
-from console.operations.elections.restore_orders import RestoreOrders, with_preconditions
+from console.operations.elections.restore_orders import RESUMED, RestoreOrders, with_preconditions
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.operations.replication.finish_heals import FinishHeals
 from console.output.heal_report import finished_heal_lines
@@ -61,7 +61,9 @@ def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = Replacemen
     run.refuse_if_read_only()
     controllers = run.target.kind == "controllers"
     if _may_replace(plan):
-        first = SettledOrders() if controllers or answers.give_up else _orders_first(run, plan)
+        first = (
+            SettledOrders() if controllers or answers.give_up else _orders_first(run, plan, answers.reason)
+        )
         status = _report(run, first, to_stderr=run.json) if first.rows else Status.DONE
         replaced = _replacement(run, plan, answers)
         if replaced is not None:
@@ -71,7 +73,7 @@ def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = Replacemen
     if controllers:
         return _through_controllers(run, plan)
     healed = Conclusion(Status.DONE) if plan is not None else _heals(run)
-    settled = _elections(run, plan)
+    settled = _elections(run, plan, answers.reason)
     return max(healed.status, run.conclude(settled if settled.unfinished else _with_next_of(healed, settled)))
 
 
@@ -89,20 +91,19 @@ def _heals(run: Run) -> Conclusion:
     return change.conclusion(finished)
 
 
-def _orders_first(run: Run, replacement: Path | None) -> SettledOrders:
+def _orders_first(run: Run, replacement: Path | None, reason: str) -> SettledOrders:
     """The orders still to be restored if a replacement is half done too; empty if there are none, or no
     replacement.
 
     Raises BackendError.
     """
-    return run.change(
-        RestoreOrders(file=replacement, before_replacement=True), TerminalOperator(run, _found_lines)
-    )
+    change = RestoreOrders(file=replacement, before_replacement=True, reason=reason or RESUMED)
+    return run.change(change, TerminalOperator(run, _found_lines))
 
 
-def _elections(run: Run, file: Path | None) -> Conclusion:
+def _elections(run: Run, file: Path | None, reason: str) -> Conclusion:
     plan = None if file is None else with_preconditions(read(file), file)
-    change = RestoreOrders(plan, file)
+    change = RestoreOrders(plan, file, reason=reason or RESUMED)
     settled = run.change(change, TerminalOperator(run, _found_lines))
     _report(run, settled)
     return change.conclusion(settled)

@@ -27,6 +27,8 @@ from recovery.model import PartitionState, TopicPartition
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.quantity_text import counted, some_of
 
+RESUMED = "resume"
+"""The reason in the journal where nobody gave one."""
 READS = 10
 READ_PAUSE = 0.2
 """While an election may still be carried out, the partitions are read again after ``READS`` of these pauses; a
@@ -46,7 +48,7 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
     plan: Plan | None = None
     file: Path | None = None
     before_replacement: bool = False
-    reason: str = "resume"
+    reason: str = RESUMED
 
     def without_lock(self, cluster_id: str) -> SettledOrders | None:
         if self.plan is not None:

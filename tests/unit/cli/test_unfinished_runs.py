@@ -13,6 +13,7 @@ from backends.base.answers import Election, Outcome, Reassignment
 from backends.base.protocol import Recorder
 from console.journal.journal import Journal, JournalRun
 from console.journal.planned_elections import PLANNED
+from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import unfinished
 from recovery.assignment_order import WrittenOrder
 from recovery.model import Unknown, Why
@@ -77,6 +78,14 @@ def test_after_a_killed_apply_the_next_command_elects_the_rest_of_its_plan(call:
     assert "next: ktriage status" in call("ktriage", "resume", *ANY).err, (
         "what is finished is not named again"
     )
+
+
+def test_the_journal_tells_why_an_order_was_restored(call: Caller) -> None:
+    backend = cluster_of(1)
+    interrupted((reordered(0),))
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    assert call.on(backend)("ktriage", "resume", *ANY, "--reason", "incident 4711").status == 0
+    assert read_runs(CLUSTER_ID)[-1].header["reason"] == "incident 4711"
 
 
 def test_a_plan_whose_partitions_all_have_a_leader_is_verified_and_not_applied_again(call: Caller) -> None:
