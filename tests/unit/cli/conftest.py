@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.journal import unfinished_entries
-from console.operations.elections import restore_orders, unfinished_orders
+from console.operations.elections import restore_orders
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.stale_long_tail import AGREED, TAIL
 
@@ -37,8 +36,22 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restore_orders, "READ_PAUSE", 0.001)
 
 
+class SteadyTime:
+    """Stands for the clock of ``resume`` while it waits: at each look ``STEP`` seconds have passed."""
+
+    STEP = 2.0
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        self.seconds += self.STEP
+        return self.seconds
+
+
 @pytest.fixture
-def short_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request without an answer is dead after half a second."""
-    for module in (unfinished_entries, unfinished_orders):
-        monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 0.5)
+def short_doubt(monkeypatch: pytest.MonkeyPatch) -> SteadyTime:
+    """A request without an answer is dead after some dozens of looks at the clock."""
+    steady = SteadyTime()
+    monkeypatch.setattr(restore_orders, "time", steady)
+    return steady

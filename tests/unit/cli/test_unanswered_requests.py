@@ -6,24 +6,23 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 import pytest
 
-from backends.base.answers import Partitions, Reassignment
+from backends.base.answers import ELECTION_ALIVE_FOR, Partitions, Reassignment
 from backends.base.errors import Unreachable
 from console.journal import unfinished_entries
 from console.journal.journal import Journal, JournalRun
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import unfinished
 from console.operations import change
-from console.operations.elections import unfinished_orders
 from recovery.assignment_order import WrittenOrder
 from tests.command_server import Ended
 from tests.unit.cli.command_process import Caller, environment
+from tests.unit.cli.conftest import SteadyTime
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, offline
 from tests.unit.cli.planned_orders import ANY, sent, tp
 from tests.unit.cli.test_unfinished_runs import reordered
@@ -164,14 +163,12 @@ class WrittenLate(LeaderLater):
             self.states[tp(0)] = offline("orders", 0, (2, 1, 3))
 
 
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("no_pauses", "short_doubt")
 def test_resume_restores_the_order_also_where_the_unanswered_write_comes_while_it_waits(
-    call: Caller, monkeypatch: pytest.MonkeyPatch
+    call: Caller,
 ) -> None:
     backend = WrittenLate(cluster_of(1).states)
     write_in_doubt(0.0)
-    monkeypatch.setattr(unfinished_entries, "ELECTION_ALIVE_FOR", 0.5)
-    monkeypatch.setattr(unfinished_orders, "ELECTION_ALIVE_FOR", 0.5)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
     assert ended.status == 0, ended
@@ -244,7 +241,7 @@ def test_killed_before_the_answer_to_the_order_resume_waits_for_the_write(call: 
 
 
 class NeverLed(MemoryBackend):
-    """Reads its partitions at most so often: a wait of half a second needs some dozens of readings."""
+    """Reads its partitions at most so often: a whole wait needs some dozens of readings."""
 
     readings = 0
 
@@ -276,7 +273,7 @@ def test_a_clock_that_was_set_back_since_the_run_does_not_make_the_wait_longer(
 @pytest.mark.usefixtures("no_pauses", "short_doubt")
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_a_clock_that_is_set_during_the_wait_changes_nothing(
-    call: Caller, monkeypatch: pytest.MonkeyPatch, hours: int
+    call: Caller, monkeypatch: pytest.MonkeyPatch, short_doubt: SteadyTime, hours: int
 ) -> None:
     """Set forward, it does not end the wait while the election may still come."""
     backend = NeverLed({tp(0): offline("orders", 0, (2, 1, 3))})
@@ -285,11 +282,10 @@ def test_a_clock_that_is_set_during_the_wait_changes_nothing(
         return datetime.now(UTC) + timedelta(hours=hours if backend.readings else 0)
 
     monkeypatch.setattr(change, "now", now)
-    began = time.monotonic()
     left_in_doubt(0.0)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 0, ended
-    assert time.monotonic() - began >= 0.5
+    assert short_doubt.seconds >= ELECTION_ALIVE_FOR
     assert backend.states[tp(0)].replicas == (1, 2, 3)
     assert unfinished(CLUSTER_ID).nothing
 
@@ -331,18 +327,15 @@ def test_the_order_that_stands_may_be_another_write_than_the_unanswered_one(
 
 @pytest.mark.usefixtures("no_pauses")
 def test_a_wait_that_ends_with_a_leader_does_not_end_that_for_an_unanswered_write(
-    call: Caller, monkeypatch: pytest.MonkeyPatch
+    call: Caller, short_doubt: SteadyTime
 ) -> None:
     """The election in doubt keeps the second order first; the first attempt's write is in doubt too."""
     backend = LeaderLater({tp(0): offline("orders", 0, (2, 1, 3))})
-    for module in (unfinished_entries, unfinished_orders):
-        monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 2.0)
     written(0.0, UNANSWERED, restored=1)
     left_in_doubt(0.0)
-    began = time.monotonic()
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 0, ended
-    assert time.monotonic() - began >= 1.5
+    assert short_doubt.seconds >= ELECTION_ALIVE_FOR
     assert unfinished(CLUSTER_ID).nothing
 
 
