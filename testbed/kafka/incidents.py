@@ -21,6 +21,7 @@ from testbed.kafka.cluster import KafkaCluster
 from testbed.kafka.cluster_metadata import DescribedPartition
 from testbed.kafka.connection import NoAnswer
 from testbed.kafka.errors import TestbedError
+from testbed.kafka.log_files import replica_directory
 from testbed.kafka.wait import wait_until
 
 Narrate = Callable[[str], None]
@@ -69,6 +70,7 @@ def stale_long_tail(
     acks_all += stage.produce(300, "all", "kept", f"brokers {second} and {third} hold them")
     stage.kill(second)
     cluster.metadata.wait_leader(topic, partition, third)
+    stage.wait_epoch_on_disk(third)
     stage.kill(third)
     stage.start(first, second)
     stage.wait_offline(f"{first} has the longer log, {second} the newer records, {third} stays dead")
@@ -188,6 +190,16 @@ class _IncidentSteps:
             raise TestbedError(f"{self._name} {took}: {', '.join(sorted(sent.errors))}")
         self.narrate(f"{count:,} records acknowledged by {self._name} with acks={acks}: {where}")
         return sent.acknowledged
+
+    def wait_epoch_on_disk(self, broker: int) -> None:
+        """Waits until the leader has written its epoch down: killed before, its disk would not know that it led."""
+        epoch = self.cluster.metadata.partition(self.topic, self.partition).leader_epoch
+        directory = replica_directory(self.cluster.node(broker), self.topic, self.partition)
+        checkpoint = directory / "leader-epoch-checkpoint"
+        wait_until(
+            lambda: any(line.split()[:1] == [str(epoch)] for line in checkpoint.read_text().splitlines()[2:]),
+            f"epoch {epoch} of {self._name} on broker {broker}'s disk",
+        )
 
     def produce_each(
         self, partitions: Iterable[int], count: int, prefix: str, where: str
