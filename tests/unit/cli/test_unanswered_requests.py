@@ -145,16 +145,6 @@ def test_resume_waits_until_somebody_leads_also_where_no_broker_answers_for_a_mo
     assert unfinished(CLUSTER_ID).nothing
 
 
-def write_in_doubt(seconds_ago: float) -> None:
-    """A run whose write of an order was not answered, and which restored the order and elected, so long ago."""
-    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
-    run = JournalRun("late", ("ktriage", "apply"), "ada", "here", 1, "", "1")
-    rows = (reordered(0),)
-    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
-        journal.after(journal.before("reorder", {"rows": rows}), {"unknown": {tp(0): "no answer"}})
-        journal.after(journal.before("restore", {"rows": rows}), {"applied": [tp(0)]})
-
-
 class WrittenLate(LeaderLater):
     """The unanswered write is carried out between the first and the second reading."""
 
@@ -168,7 +158,7 @@ def test_resume_restores_the_order_also_where_the_unanswered_write_comes_while_i
     call: Caller,
 ) -> None:
     backend = WrittenLate(cluster_of(1).states)
-    write_in_doubt(0.0)
+    written(0.0, UNANSWERED, restored=1)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
     assert ended.status == 0, ended
@@ -202,7 +192,7 @@ def test_the_next_command_says_until_when_a_request_without_an_answer_may_be_car
 ) -> None:
     backend = cluster_of(1)
     sent_at = datetime.now(UTC)
-    write_in_doubt(seconds_ago=0)
+    written(0.0, UNANSWERED, restored=1)
     held = call.on(backend)(
         "kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery"
     )
@@ -365,7 +355,7 @@ def test_an_unanswered_write_is_forgotten_once_it_is_certainly_dead(
     call: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call.on(cluster_of(1))
-    write_in_doubt(30)
+    written(30, UNANSWERED, restored=1)
     assert [order.written.tp for order in unfinished(CLUSTER_ID).orders] == [tp(0)]
     monkeypatch.setattr(unfinished_entries, "ELECTION_ALIVE_FOR", 0.0)
     assert unfinished(CLUSTER_ID).nothing, "the order was restored when no write could come any more"
