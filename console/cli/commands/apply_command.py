@@ -9,6 +9,8 @@ import typer
 
 from console.cli.base.run import Run
 from console.cli.commands.options import (
+    ATTEMPTS,
+    DURATION_MS,
     Attempts,
     DurationMs,
     PlanFile,
@@ -100,8 +102,8 @@ def apply(
     elect_unrescued: ElectUnrescued = False,
     yes: Yes = False,
     reason: Reason = None,
-    recovery_duration_ms: DurationMs = 30_000,
-    recovery_election_attempts: Attempts = 3,
+    recovery_duration_ms: DurationMs = DURATION_MS,
+    recovery_election_attempts: Attempts = ATTEMPTS,
     rows: Rows = 20,
 ) -> int:
     """Elects the leaders of a plan. Every precondition of every row is checked again first: the topic, the

@@ -11,6 +11,8 @@ import typer
 from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
 from console.cli.commands.options import (
+    ATTEMPTS,
+    DURATION_MS,
     Attempts,
     DurationMs,
     PathToJsonFile,
@@ -66,8 +68,6 @@ ElectionStrategyOption = Annotated[
         " prove it. Default: balanced.",
     ),
 ]
-DURATION_MS = 30_000
-ATTEMPTS = 3
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.commands.options import DurationMs, Reason, Rows, Topics, Yes, connected, stated
+from console.cli.commands.options import DURATION_MS, DurationMs, Reason, Rows, Topics, Yes, connected, stated
 from console.cli.commands.verbs import Verb
 from console.errors import InputError
 
@@ -49,7 +49,7 @@ def show(
     every: Annotated[
         bool, typer.Option("--all", help="Also the offsets of groups that read on where they should.")
     ] = False,
-    recovery_duration_ms: DurationMs = 30_000,
+    recovery_duration_ms: DurationMs = DURATION_MS,
     rows: Rows = 20,
 ) -> int:
     """Shows, for each committed offset, where the last record that the group has read is: in the common prefix of
@@ -106,7 +106,7 @@ def fix(
     ] = False,
     yes: Yes = False,
     reason: Reason = None,
-    recovery_duration_ms: DurationMs = 30_000,
+    recovery_duration_ms: DurationMs = DURATION_MS,
     rows: Rows = 20,
 ) -> int:
     """Commits, for the groups on the branch that was cut off, the offset where the two logs part. Only for groups

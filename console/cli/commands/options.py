@@ -156,6 +156,8 @@ PathToJsonFile = Annotated[
 AllOffline = Annotated[
     bool, typer.Option("--all-offline-partitions", help="All partitions without a leader.")
 ]
+DURATION_MS = 30_000
+ATTEMPTS = 3
 DurationMs = Annotated[
     int,
     typer.Option(

@@ -10,6 +10,7 @@ import typer
 from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
 from console.cli.commands.options import (
+    DURATION_MS,
     AllOffline,
     DurationMs,
     EvidenceFiles,
@@ -38,7 +39,7 @@ def plan(
     topic: Topics = None,
     partition: Partitions = None,
     path_to_json_file: PathToJsonFile = None,
-    recovery_duration_ms: DurationMs = 30_000,
+    recovery_duration_ms: DurationMs = DURATION_MS,
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.BALANCED,
     evidence: EvidenceFiles = None,

@@ -10,6 +10,8 @@ import typer
 from console.cli.base.partition_options import selection
 from console.cli.base.run import Run
 from console.cli.commands.options import (
+    ATTEMPTS,
+    DURATION_MS,
     AllOffline,
     Attempts,
     DurationMs,
@@ -59,8 +61,8 @@ def recover(
     manual_recovery_output_file: OutputFile = None,
     automated_recovery: Automated = False,
     dry_run: DryRun = False,
-    recovery_duration_ms: DurationMs = 30_000,
-    recovery_election_attempts: Attempts = 3,
+    recovery_duration_ms: DurationMs = DURATION_MS,
+    recovery_election_attempts: Attempts = ATTEMPTS,
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.AGGRESSIVE,
     evidence: EvidenceFiles = None,

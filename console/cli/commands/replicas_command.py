@@ -13,6 +13,7 @@ from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
 from console.cli.commands.options import (
+    DURATION_MS,
     AllOffline,
     DurationMs,
     EvidenceFiles,
@@ -46,7 +47,7 @@ def replicas(
             " back to the offset where the replicas agree. full: back to the start of the log.",
         ),
     ] = Depth.DIVERGENCE,
-    recovery_duration_ms: DurationMs = 30_000,
+    recovery_duration_ms: DurationMs = DURATION_MS,
     evidence: EvidenceFiles = None,
     metadata_dir: MetadataDir = None,
     rows: RowsIfMany = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Output, Run
-from console.cli.commands.options import DurationMs, OutputFormat, connected
+from console.cli.commands.options import DURATION_MS, DurationMs, OutputFormat, connected
 from console.cli.commands.verbs import Verb
 from console.cli.pipeline.job_options import require_pyarrow, storage_errors
 
@@ -61,7 +61,7 @@ def take(
             " none of them. Default: nothing is removed.",
         ),
     ] = None,
-    recovery_duration_ms: DurationMs = 30_000,
+    recovery_duration_ms: DurationMs = DURATION_MS,
 ) -> int:
     """Takes one snapshot of the cluster, or with --every a series of snapshots until stopped.
 

@@ -7,12 +7,12 @@ import time
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
-from console.cli.commands.options import DurationMs, Rows, connected
+from console.cli.commands.options import DURATION_MS, DurationMs, Rows, connected
 from console.errors import Status
 from console.paths import unused
 
 
-def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 10) -> int:
+def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Rows = 10) -> int:
     """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here; partitions
     that are offline, under min ISR or in need of the ELR, the worst first, of these the most important (a profile's
     tiers); the metadata quorum; and failed log dirs. Nothing is changed. --output json prints everything: every

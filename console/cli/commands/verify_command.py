@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.cli.base.run import Run
-from console.cli.commands.options import DurationMs, PlanFile, RescuedMarkers, Rows, connected
+from console.cli.commands.options import DURATION_MS, DurationMs, PlanFile, RescuedMarkers, Rows, connected
 
 
 def verify(
@@ -11,7 +11,7 @@ def verify(
     *,
     plan: PlanFile,
     rescue: RescuedMarkers = None,
-    recovery_duration_ms: DurationMs = 30_000,
+    recovery_duration_ms: DurationMs = DURATION_MS,
     rows: Rows = 20,
 ) -> int:
     """Reads the partitions of a plan after it was applied, and checks three things for each: it has the right
