@@ -23,6 +23,8 @@ from kio.schema.delete_records.v2.response import DeleteRecordsResponse
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.list_offsets.v7.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kio.schema.list_offsets.v7.response import ListOffsetsResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
@@ -69,11 +71,35 @@ def pause(cluster: KafkaCluster, *brokers: int) -> None:
     """One hangs after the other, each until it is fenced: it leaves the ISR as if it were dead, and keeps its log.
 
     It comes back (:func:`start`) without a new process, but stays in an ELR that it is in, unlike a killed one. One
-    that led goes on as the leader until it hears of its successor: start it before those that would copy from it.
+    that led goes on as the leader until it hears of its successor: start it before those that would copy from it,
+    and wait until it knows (:func:`wait_leads_no_more`).
     """
     for broker in brokers:
         cluster.node(broker).pause()
         cluster.metadata.wait_fenced(broker)
+
+
+def wait_leads_no_more(cluster: KafkaCluster, broker: int, topic: str) -> None:
+    """Until this broker itself refuses to answer as the leader of any partition of the topic.
+
+    A broker that continues after SIGSTOP is unfenced by its first heartbeat, and may apply the metadata of the
+    meantime later: so long it leads, and followers that know no more than it copy what it has.
+    """
+    partitions = tuple(
+        ListOffsetsPartition(partition_index=i32(number), timestamp=i64(-1))
+        for number in cluster.metadata.partitions(topic)
+    )
+    as_consumer = ListOffsetsRequest(
+        replica_id=BrokerId(-1),
+        isolation_level=i8(0),
+        topics=(ListOffsetsTopic(name=TopicName(topic), partitions=partitions),),
+    )
+
+    def refuses() -> bool:
+        answer = _ask(cluster, broker, as_consumer, ListOffsetsResponse)
+        return all(one.error_code for found in answer.topics for one in found.partitions)
+
+    wait_until(refuses, f"broker {broker} to hear that it leads {topic} no more", passing=(NoAnswer,))
 
 
 def wait_all(

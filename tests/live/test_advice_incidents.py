@@ -22,7 +22,16 @@ from tests.live.advised_operator import (
     left,
     set_min_isr,
 )
-from tests.live.incident_steps import elect_unclean, kill, pause, produce, start, wait_all, wait_offline
+from tests.live.incident_steps import (
+    elect_unclean,
+    kill,
+    pause,
+    produce,
+    start,
+    wait_all,
+    wait_leads_no_more,
+    wait_offline,
+)
 
 CLUSTER = advised_operator.CLUSTER
 
@@ -234,8 +243,9 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
     node.remove_log_dir(1)
     for partition in lost:
         cluster.metadata.wait_offline(VAULT, partition)
-    # One after the other: 1 goes on as the leader that it was, until it hears of its successor.
+    # 1 goes on as the leader that it was, until it hears of its successor: 3 would copy from it what it missed.
     start(cluster, 1)
+    wait_leads_no_more(cluster, 1, VAULT)
     start(cluster, 3)
 
     _, status = operator.run.json("status")
