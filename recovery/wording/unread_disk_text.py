@@ -11,9 +11,7 @@ READ_DISK = "ktriage rescue read --to DIR --from-disk LOG_DIR"
 
 
 def read_before_start(brokers: Sequence[int]) -> str:
-    """``before broker 1 or 3 is started, read their disks (COMMAND)``: a broker that starts truncates its log to the
-    leader's.
-    """
+    """``before broker 1 or 3 is started, read their disks (COMMAND)``: each truncates its log when it starts."""
     disks = "its disk" if len(brokers) == 1 else "their disks"
     return f"before broker {either(sorted(brokers))} is started, read {disks} ({READ_DISK})"
 
