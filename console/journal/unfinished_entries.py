@@ -15,8 +15,10 @@ from backends.garbage_collection import without_collection
 from console.journal.journal_lines import ELECT, FOUND_ORDER, REORDER, RESTORE, KafkaElectionKind
 from console.journal.planned_elections import PLANNED, led_afterwards
 from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord, read_unsettled_runs
+from console.journal.unread_disks import DISK_READ, DISK_WAIVED, DiskBook
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition
+from recovery.unread_disks import UnreadDisk
 
 RESCUE, NO_RESCUE = "rescue", "no-rescue"
 """Rescues and elections without a rescue: ``resume`` has nothing to finish here."""
@@ -46,6 +48,8 @@ _NOTHING_TO_RESUME = frozenset(
         REASSIGN,
         CANCEL_REASSIGNMENT,
         UNREGISTER,
+        DISK_READ,
+        DISK_WAIVED,
     }
 )
 
@@ -153,7 +157,8 @@ class Unfinished:
     replicas whose throttles may still be set. ``restores`` are finished by their own command. ``plan_file`` is the
     plan of the latest run that left orders or requests: its other elections were not sent; "" if there is none.
     ``elections`` need no undoing, so they hold up no other change; until they are dead their result is not known.
-    ``operators`` are the person and the host of each run, by its id.
+    ``operators`` are the person and the host of each run, by its id. ``unread_disks`` hold up nothing either: they
+    are to be read before their brokers start (:mod:`recovery.unread_disks` says what became of them).
     """
 
     orders: tuple[OpenOrder, ...]
@@ -165,9 +170,11 @@ class Unfinished:
     plan_file: str = ""
     elections: tuple[OpenElection, ...] = ()
     operators: Mapping[str, str] = field(default_factory=dict)
+    unread_disks: tuple[UnreadDisk, ...] = ()
 
     @property
     def nothing(self) -> bool:
+        """Whether no run is to be finished."""
         requests = self.orders or self.elections or self.entries
         return not (requests or self.replacements or self.heals or self.restores)
 
@@ -196,6 +203,7 @@ class Unfinished:
             self.plan_file,
             tuple(election for election in self.elections if election.run_id != run_id),
             self.operators,
+            self.unread_disks,
         )
 
 
@@ -237,6 +245,7 @@ class _Book:
         self._reordered: set[tuple[str, TopicPartition]] = set()
         self._restores: dict[tuple[str, ...], OpenRestore] = {}
         self._plan_files: dict[str, tuple[str, str]] = {}
+        self._disks = DiskBook()
 
     def open(self) -> Unfinished:
         for unanswered in self._electing.values():
@@ -257,6 +266,7 @@ class _Book:
             restores,
             files[-1] if files else "",
             elections,
+            unread_disks=self._disks.open(),
         )
 
     def _of(self, action: str) -> tuple[OpenEntry, ...]:
@@ -282,6 +292,11 @@ class _Book:
             self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
         elif event.action == PLANNED:
             self._plan_files[event.entry] = run_id, str(event.detail.get("file", ""))
+            self._disks.planned(event)
+        elif event.action == DISK_READ:
+            self._disks.read(event)
+        elif event.action == DISK_WAIVED:
+            self._disks.waived(event)
         elif event.action == RESTORE_RECORDS:
             restore = _open_restore(run_id, event)
             self._restores[restore.command] = restore
@@ -294,6 +309,7 @@ class _Book:
     def after(self, event: EntryEnded) -> None:
         self._entries.pop(event.entry, None)
         self._plan_files.pop(event.entry, None)
+        self._disks.ended(event)
         if not event.refused:
             self._close_restores({event.entry})
         electing = self._electing.pop(event.entry, None)

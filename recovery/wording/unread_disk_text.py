@@ -1,10 +1,12 @@
-"""What to do before brokers start whose disks may hold the only copies of acknowledged records."""
+"""What to do before brokers start whose disks may hold the only copies of records, and what became of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from recovery.wording.quantity_text import either
+from recovery.model import TopicPartition
+from recovery.unread_disks import DiskOutcome, UnreadDisk, by_broker
+from recovery.wording.quantity_text import either, ids, printable, some_of
 
 READ_DISK = "ktriage rescue read --to DIR --from-disk LOG_DIR"
 """The command, with its arguments named: the log dirs are paths of another host."""
@@ -19,3 +21,57 @@ def read_before_start(brokers: Sequence[int]) -> str:
 def cut_off_at_start(brokers: Sequence[int]) -> str:
     """What happens otherwise, as the end of a sentence about the records."""
     return f"cut off when {'it starts' if len(brokers) == 1 else 'they start'}"
+
+
+def disk_first_text(broker: int, partitions: Sequence[TopicPartition]) -> str:
+    """What is to be done about one broker that was down when leaders of the partitions were elected."""
+    names = printable(some_of(partitions))
+    return f"{read_before_start((broker,))}: what only it holds of {names} is {cut_off_at_start((broker,))}"
+
+
+def came_back_text(broker: int, partitions: Sequence[TopicPartition]) -> str:
+    """The broker was started, and its disk was not read before."""
+    names = printable(some_of(partitions))
+    return (
+        f"broker {broker} came back unread: what it alone held of {names} is gone (a copy of its disk that was made"
+        " before can still be read: ktriage rescue read)"
+    )
+
+
+def no_replica_text(broker: int, partitions: Sequence[TopicPartition]) -> str:
+    """The replica of the broker was taken out of the assignment while the broker was down."""
+    return (
+        f"broker {broker} has no replica of {printable(some_of(partitions))} any more: its log is not cut off when"
+        f" it starts, but set aside under another name (-stray); read it there ({READ_DISK})"
+    )
+
+
+_TEXTS: Mapping[DiskOutcome, Callable[[int, Sequence[TopicPartition]], str]] = {
+    DiskOutcome.AWAY: disk_first_text,
+    DiskOutcome.NO_REPLICA: no_replica_text,
+    DiskOutcome.CAME_BACK: came_back_text,
+}
+
+
+def unread_disk_lines(
+    disks: Iterable[UnreadDisk], outcomes: Mapping[UnreadDisk, DiskOutcome] | None = None
+) -> Iterator[str]:
+    """One line for each broker and outcome, what is still to be done first. ``outcomes`` is None where no cluster was
+    asked; a disk that has none is of a partition that was not seen, and left out.
+    """
+    if outcomes is None:
+        for broker, partitions in by_broker(disks).items():
+            yield f"{disk_first_text(broker, partitions)} (whether it was started since was not looked at here)"
+        return
+    wanted = list(disks)
+    for outcome, text in _TEXTS.items():
+        for broker, partitions in by_broker(one for one in wanted if outcomes.get(one) is outcome).items():
+            yield text(broker, partitions)
+
+
+def unread_in_short(brokers: Sequence[int]) -> str:
+    """For a title bar, such as ``read the disk of 3 before it starts``; "" without brokers."""
+    if not brokers:
+        return ""
+    disks, they = ("disk", "it starts") if len(brokers) == 1 else ("disks", "they start")
+    return f"read the {disks} of {ids(brokers)} before {they}"

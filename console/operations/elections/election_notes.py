@@ -8,6 +8,7 @@ from pathlib import Path
 from backends.base.answers import Election
 from backends.base.protocol import Recorder
 from console.journal.planned_elections import PLANNED, ElectionResult, planned_detail, results_detail
+from console.journal.unread_disks import unread_detail
 from console.operations.elections.election_batches import Elected
 from recovery.assignment_order import WrittenOrder
 from recovery.model import NO_LEADER, PartitionState, TopicPartition
@@ -15,8 +16,12 @@ from recovery.plan.values import Plan
 
 
 def note_plan(recorder: Recorder, plan: Plan, file: Path | None) -> str:
-    """Records which leaders are about to be elected; returns the entry's id. Raises JournalError."""
-    return recorder.before(PLANNED, planned_detail(plan, "" if file is None else str(file)))
+    """Records which leaders are about to be elected, and which disks nobody has read; returns the entry's id.
+    Raises JournalError.
+    """
+    detail = planned_detail(plan, "" if file is None else str(file))
+    unread = unread_detail(plan)
+    return recorder.before(PLANNED, {**detail, "unread": unread} if unread else detail)
 
 
 def note_elected(recorder: Recorder, entry: str, elected: Elected) -> None:

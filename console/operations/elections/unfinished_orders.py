@@ -154,7 +154,8 @@ async def settle_first(
     see :func:`refuse_open`.
     """
     if found.nothing:
-        remember_settled(journal.path)
+        if not found.unread_disks:
+            remember_settled(journal.path)
         return SettledOrders()
     # Nothing of these can be undone; what they did is seen in the state of the partitions.
     ordered = {order.written.tp for order in found.orders}

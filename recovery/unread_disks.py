@@ -1,0 +1,104 @@
+"""Disks that nobody read before an election: what their brokers alone hold is cut off when they start again.
+
+An election makes every replica truncate to the new leader's log. A replica of a broker that is down does so only
+when that broker starts again (ReplicaFetcherThread, by the leader's epochs): until then its disk can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.acknowledged.broker_restarts import broker_restarts
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import PartitionSubject
+from recovery.model import PartitionState, TopicPartition
+
+
+class UnreadDisk(NamedTuple):
+    """The log of ``tp`` on ``broker``, which was down and not read when a leader was elected.
+
+    ``topic_id`` is "" and ``leader_epoch`` (the new leader's) is -1 where they are not known. ``elected_ms`` is the
+    time of the election by the clock of the host that sent it.
+    """
+
+    broker: int
+    tp: TopicPartition
+    topic_id: str = ""
+    leader_epoch: int = -1
+    elected_ms: int = 0
+
+
+class DiskOutcome(StrEnum):
+    """What became of such a disk."""
+
+    AWAY = "not started since"
+    CAME_BACK = "came back unread"
+    NO_REPLICA = "not a replica any more"
+    NO_TOPIC = "the topic was deleted"
+
+
+def disk_outcomes(
+    disks: Iterable[UnreadDisk],
+    states: Iterable[PartitionState],
+    up: Collection[int],
+    history: MetadataHistory | None = None,
+) -> Mapping[UnreadDisk, DiskOutcome]:
+    """What became of each, as far as can be seen. ``states`` are the partitions as they are now, ``up`` the brokers
+    that are not fenced; a partition that is not among them is left out: it was deleted, or may not be seen.
+
+    ``history``, the metadata log, also shows a broker that was started and went away again. A broker whose log dir
+    with the replica is offline has truncated nothing.
+    """
+    now = {state.tp: state for state in states}
+    found: dict[UnreadDisk, DiskOutcome] = {}
+    for disk in disks:
+        state = now.get(disk.tp)
+        if state is None:
+            continue
+        if disk.topic_id and state.topic_id != disk.topic_id:
+            found[disk] = DiskOutcome.NO_TOPIC
+        elif disk.broker not in state.replicas:
+            found[disk] = DiskOutcome.NO_REPLICA
+        elif disk.broker in state.isr or disk.broker == state.leader:
+            found[disk] = DiskOutcome.CAME_BACK
+        elif disk.broker in up:
+            offline = disk.broker in state.offline_replicas
+            found[disk] = DiskOutcome.AWAY if offline else DiskOutcome.CAME_BACK
+        else:
+            back = history is not None and _started_since(disk, state, history)
+            found[disk] = DiskOutcome.CAME_BACK if back else DiskOutcome.AWAY
+    return found
+
+
+def with_outcome(outcomes: Mapping[UnreadDisk, DiskOutcome], *wanted: DiskOutcome) -> tuple[UnreadDisk, ...]:
+    """The disks with one of those outcomes."""
+    return tuple(disk for disk, outcome in outcomes.items() if outcome in wanted)
+
+
+def by_broker(disks: Iterable[UnreadDisk]) -> Mapping[int, tuple[TopicPartition, ...]]:
+    """The partitions of each broker's disk."""
+    found: dict[int, set[TopicPartition]] = {}
+    for disk in disks:
+        found.setdefault(disk.broker, set()).add(disk.tp)
+    return {broker: tuple(sorted(tps)) for broker, tps in sorted(found.items())}
+
+
+def _started_since(disk: UnreadDisk, state: PartitionState, history: MetadataHistory) -> bool:
+    """Whether the broker registered after the election; where the election is not in the log, by the clocks."""
+    offset = _elected_at(disk, state, history)
+    restarts = broker_restarts(history, disk.broker)
+    if offset is None:
+        return any(restart.time_ms > disk.elected_ms for restart in restarts)
+    return any(restart.offset > offset for restart in restarts)
+
+
+def _elected_at(disk: UnreadDisk, state: PartitionState, history: MetadataHistory) -> int | None:
+    """The offset of the change that gave the partition its leader of that epoch."""
+    subject = PartitionSubject(state.topic_id, state.partition)
+    elected = (
+        one for one in history.intervals(subject) if one.registration.leader_epoch == disk.leader_epoch
+    )
+    first = next(elected, None)
+    return None if first is None else first.offset
