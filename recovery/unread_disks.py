@@ -30,7 +30,7 @@ class UnreadDisk(NamedTuple):
     elected_ms: int = 0
 
 
-class DiskOutcome(StrEnum):
+class UnreadDiskState(StrEnum):
     """What became of such a disk."""
 
     AWAY = "not started since"
@@ -44,7 +44,7 @@ def disk_outcomes(
     states: Iterable[PartitionState],
     up: Collection[int],
     history: MetadataHistory | None = None,
-) -> Mapping[UnreadDisk, DiskOutcome]:
+) -> Mapping[UnreadDisk, UnreadDiskState]:
     """What became of each, as far as can be seen. ``states`` are the partitions as they are now, ``up`` the brokers
     that are not fenced; a partition that is not among them is left out: it was deleted, or may not be seen.
 
@@ -52,27 +52,29 @@ def disk_outcomes(
     with the replica is offline has truncated nothing.
     """
     now = {state.tp: state for state in states}
-    found: dict[UnreadDisk, DiskOutcome] = {}
+    found: dict[UnreadDisk, UnreadDiskState] = {}
     for disk in disks:
         state = now.get(disk.tp)
         if state is None:
             continue
         if disk.topic_id and state.topic_id != disk.topic_id:
-            found[disk] = DiskOutcome.NO_TOPIC
+            found[disk] = UnreadDiskState.NO_TOPIC
         elif disk.broker not in state.replicas:
-            found[disk] = DiskOutcome.NO_REPLICA
+            found[disk] = UnreadDiskState.NO_REPLICA
         elif disk.broker in state.isr or disk.broker == state.leader:
-            found[disk] = DiskOutcome.CAME_BACK
+            found[disk] = UnreadDiskState.CAME_BACK
         elif disk.broker in up:
             offline = disk.broker in state.offline_replicas
-            found[disk] = DiskOutcome.AWAY if offline else DiskOutcome.CAME_BACK
+            found[disk] = UnreadDiskState.AWAY if offline else UnreadDiskState.CAME_BACK
         else:
             back = history is not None and _started_since(disk, state, history)
-            found[disk] = DiskOutcome.CAME_BACK if back else DiskOutcome.AWAY
+            found[disk] = UnreadDiskState.CAME_BACK if back else UnreadDiskState.AWAY
     return found
 
 
-def with_outcome(outcomes: Mapping[UnreadDisk, DiskOutcome], *wanted: DiskOutcome) -> tuple[UnreadDisk, ...]:
+def with_outcome(
+    outcomes: Mapping[UnreadDisk, UnreadDiskState], *wanted: UnreadDiskState
+) -> tuple[UnreadDisk, ...]:
     """The disks with one of those outcomes."""
     return tuple(disk for disk, outcome in outcomes.items() if outcome in wanted)
 

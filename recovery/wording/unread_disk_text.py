@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from recovery.model import TopicPartition
-from recovery.unread_disks import DiskOutcome, UnreadDisk, by_broker
+from recovery.unread_disks import UnreadDisk, UnreadDiskState, by_broker
 from recovery.wording.quantity_text import either, ids, printable, some_of
 
 READ_DISK = "ktriage rescue read --to DIR --from-disk LOG_DIR"
@@ -46,18 +46,18 @@ def no_replica_text(broker: int, partitions: Sequence[TopicPartition]) -> str:
     )
 
 
-_TEXTS: Mapping[DiskOutcome, Callable[[int, Sequence[TopicPartition]], str]] = {
-    DiskOutcome.AWAY: disk_first_text,
-    DiskOutcome.NO_REPLICA: no_replica_text,
-    DiskOutcome.CAME_BACK: came_back_text,
+_TEXTS: Mapping[UnreadDiskState, Callable[[int, Sequence[TopicPartition]], str]] = {
+    UnreadDiskState.AWAY: disk_first_text,
+    UnreadDiskState.NO_REPLICA: no_replica_text,
+    UnreadDiskState.CAME_BACK: came_back_text,
 }
 
 
 def unread_disk_lines(
-    disks: Iterable[UnreadDisk], outcomes: Mapping[UnreadDisk, DiskOutcome] | None = None
+    disks: Iterable[UnreadDisk], outcomes: Mapping[UnreadDisk, UnreadDiskState] | None = None
 ) -> Iterator[str]:
-    """One line for each broker and outcome, what is still to be done first. ``outcomes`` is None where no cluster was
-    asked; a disk that has none is of a partition that was not seen, and left out.
+    """One line for each broker and outcome, what is still to be done first. ``outcomes`` is None where no cluster
+    was asked; a disk that has none is of a partition that was not seen, and left out.
     """
     if outcomes is None:
         for broker, partitions in by_broker(disks).items():

@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from backends.base.answers import Election, Outcome
+from backends.base.answers import Outcome
 from console.journal.journal import Journal
-from console.journal.planned_elections import PLANNED, results_detail
-from console.journal.unfinished_entries import DISK_READ, DISK_WAIVED, unfinished
-from console.journal.unread_disks import DiskPartition, disk_read_detail, waived_detail
+from console.journal.planned_elections import PLANNED, ElectionResult, results_detail
+from console.journal.unfinished_entries import unfinished
+from console.journal.unread_disks import (
+    DISK_READ,
+    DISK_WAIVED,
+    DiskPartition,
+    disk_read_detail,
+    waived_detail,
+)
 from recovery.model import PartitionState, TopicPartition
-from recovery.unread_disks import DiskOutcome, UnreadDisk, disk_outcomes
+from recovery.unread_disks import UnreadDisk, UnreadDiskState, disk_outcomes
 from recovery.wording.unread_disk_text import unread_disk_lines
 from tests.unit.journal.runs import CLUSTER, journal
 
@@ -28,8 +34,7 @@ def planned(run: Journal, plan_id: str = "p-1", unread: object = SILENT) -> str:
 
 
 def ended(run: Journal, entry: str, *tps: TopicPartition, outcome: Outcome = Outcome.ELECTED) -> None:
-    elections = (Election(tp, outcome, 2, 7, "") for tp in tps)
-    run.after(entry, results_detail((e.tp, str(e.outcome), -1, e.leader, e.leader_epoch) for e in elections))
+    run.after(entry, results_detail(ElectionResult(tp, str(outcome), -1, 2, 7) for tp in tps))
 
 
 def read(run: Journal, broker: int, tp: TopicPartition, plan_id: str = "") -> None:
@@ -107,17 +112,17 @@ UP = AWAY._replace(offline_replicas=())
 @pytest.mark.parametrize(
     ("now", "up", "outcome"),
     [
-        (AWAY, {1, 2}, DiskOutcome.AWAY),
-        (UP._replace(isr=(2, 3)), {1, 2, 3}, DiskOutcome.CAME_BACK),
-        (UP, {1, 2, 3}, DiskOutcome.CAME_BACK),
-        (AWAY, {1, 2, 3}, DiskOutcome.AWAY),
-        (AWAY._replace(replicas=(1, 2)), {1, 2}, DiskOutcome.NO_REPLICA),
-        (AWAY._replace(topic_id="made again"), {1, 2, 3}, DiskOutcome.NO_TOPIC),
+        (AWAY, {1, 2}, UnreadDiskState.AWAY),
+        (UP._replace(isr=(2, 3)), {1, 2, 3}, UnreadDiskState.CAME_BACK),
+        (UP, {1, 2, 3}, UnreadDiskState.CAME_BACK),
+        (AWAY, {1, 2, 3}, UnreadDiskState.AWAY),
+        (AWAY._replace(replicas=(1, 2)), {1, 2}, UnreadDiskState.NO_REPLICA),
+        (AWAY._replace(topic_id="made again"), {1, 2, 3}, UnreadDiskState.NO_TOPIC),
     ],
     ids=["away", "in sync again", "up", "up, its log dir is offline", "no replica", "another topic"],
 )
 def test_what_became_of_a_disk_is_seen_in_the_cluster(
-    now: PartitionState, up: set[int], outcome: DiskOutcome
+    now: PartitionState, up: set[int], outcome: UnreadDiskState
 ) -> None:
     disk = UnreadDisk(3, ORDERS, "id-o", 7)
     assert disk_outcomes([disk], [now], up) == {disk: outcome}
@@ -126,7 +131,9 @@ def test_what_became_of_a_disk_is_seen_in_the_cluster(
 
 def test_each_broker_and_fate_is_one_line() -> None:
     three, four = UnreadDisk(3, ORDERS), UnreadDisk(4, PAYMENTS)
-    away, back = unread_disk_lines([four, three], {three: DiskOutcome.AWAY, four: DiskOutcome.CAME_BACK})
+    away, back = unread_disk_lines(
+        [four, three], {three: UnreadDiskState.AWAY, four: UnreadDiskState.CAME_BACK}
+    )
     assert away.startswith("before broker 3 is started, read its disk (ktriage rescue read")
     assert "orders-0 is cut off when it starts" in away
     assert back.startswith("broker 4 came back unread: what it alone held of payments-1 is gone")
