@@ -26,7 +26,7 @@ from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import topic_operations, topics_only_in_log_dirs, with_hidden
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.client.addresses import Address
-from backends.live.codec.offered_versions import GET_REPLICA_LOG_INFO, capabilities
+from backends.live.codec.offered_versions import capabilities, serves_log_info
 from backends.live.connections.connection import BrokerConnection, place
 from backends.live.errors import CLUSTER_RESOURCE, as_unknown
 from backends.live.nodes.broker_addresses import SEED
@@ -83,7 +83,7 @@ async def _reach(fleet: BrokerFleet, broker: int, caught_up: frozenset[int] | No
 
 
 def _native(served: Mapping[int, Mapping[int, tuple[int, int]]]) -> bool:
-    return any(GET_REPLICA_LOG_INFO in keys for keys in served.values())
+    return any(map(serves_log_info, served.values()))
 
 
 async def _topics(conn: BrokerConnection) -> Mapping[str, Operations | None] | Unknown:

@@ -28,6 +28,7 @@ from recovery.metadata_log.records import (
     ResourceType,
     Skipped,
     TopicRecord,
+    UnregisterControllerRecord,
 )
 
 BEGINS = "LogBegins"
@@ -197,7 +198,7 @@ def _columns(record: MetadataRecord) -> dict[str, Any]:
                 "topic": resource if of_topic else None,
                 "broker": int(resource) if of_broker else None,
             }
-        case RegisterControllerRecord() | FeatureLevelRecord() | Skipped():
+        case RegisterControllerRecord() | UnregisterControllerRecord() | FeatureLevelRecord() | Skipped():
             return {}
         case TopicRecord(name, topic_id):
             return {"topic": name, "topic_id": topic_id}

@@ -28,8 +28,7 @@ class InSyncHistories:
     def __init__(self, history: MetadataHistory, *, copied: bool = False) -> None:
         self._history = history
         self._unseen = (restart_after_copy(history),) if copied else ()
-        counts = history.counts
-        self._unreadable = bool(counts.malformed or counts.unknown)
+        self._unread = history.counts.unread
         self._intervals: dict[int, tuple[PartitionInterval, ...]] = {}
         self._shared: dict[Hashable, InSyncHistory] = {}
         # A log of many recoveries has thousands of changes of each broker.
@@ -38,11 +37,11 @@ class InSyncHistories:
 
     def of(self, survey: Survey) -> InSyncHistory | Unknown:
         """The partition's history, or why it cannot be used: it must end in the state that the survey found, and
-        every record of the log must have been understood.
+        every record of the log that may touch a partition must have been understood.
         """
         state, min_isr = survey.state, survey.min_isr
-        if self._unreadable:
-            return Unknown(Why.FAILED, "the metadata log holds records that could not be read")
+        if self._unread:
+            return Unknown(Why.FAILED, f"the metadata log cannot be used: {self._unread}")
         subject = PartitionSubject(state.topic_id, state.partition)
         likeness = self._history.likeness(subject)
         intervals = self._intervals.get(likeness)

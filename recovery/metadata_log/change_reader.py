@@ -25,6 +25,7 @@ from recovery.metadata_log.log_changes import (
 from recovery.metadata_log.record_codec import FRAME_VERSION, NO_OP, decode, read_registration
 from recovery.metadata_log.records import (
     HIGHEST_VERSIONS,
+    TOUCH_NO_PARTITION,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
@@ -40,6 +41,7 @@ from recovery.metadata_log.records import (
     TopicRecord,
     TransactionRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 
 TakeChange = Callable[[MetadataLogRecord | DecodedRecord, Subject, Change], None]
@@ -52,6 +54,8 @@ class HistoryCounts:
 
     ``unknown`` counts records that are newer than this code, by (type, version). ``malformed``: damaged values.
     ``uncommitted``: records of a controller transaction that has not ended. ``aborted``: records of aborted ones.
+    ``unread`` says which record, by its offset, may have said something of partitions, topics, brokers,
+    configurations or features that is not known here; "" where there is none.
     """
 
     records: int
@@ -59,6 +63,7 @@ class HistoryCounts:
     malformed: int
     aborted: int
     uncommitted: int
+    unread: str
 
 
 class ChangeReader:
@@ -76,6 +81,7 @@ class ChangeReader:
         self._subjects: dict[bytes, PartitionSubject] = {}
         self._transaction: list[tuple[MetadataLogRecord | DecodedRecord, MetadataRecord]] | None = None
         self._unknown: dict[tuple[int, int], int] = {}
+        self._unread = ""
         self._read = self._malformed = self._aborted = 0
 
     def resume(
@@ -102,7 +108,9 @@ class ChangeReader:
     @property
     def counts(self) -> HistoryCounts:
         pending = len(self._transaction or ())
-        return HistoryCounts(self._read, dict(self._unknown), self._malformed, self._aborted, pending)
+        return HistoryCounts(
+            self._read, dict(self._unknown), self._malformed, self._aborted, pending, self._unread
+        )
 
     def topic_ids(self, name: str) -> tuple[str, ...]:
         """Every topic that ever had the name, the oldest first."""
@@ -134,8 +142,9 @@ class ChangeReader:
                     take(record, *self._decode_partition(value))
                     continue
                 decoded = decode(value)
-            except MalformedRecordError:
+            except MalformedRecordError as damage:
                 self._malformed += 1
+                self._unread = self._unread or f"the record at offset {record.offset} is damaged ({damage})"
                 continue
             self._take(record, decoded)
 
@@ -150,6 +159,8 @@ class ChangeReader:
             case Skipped():
                 if not decoded.known:
                     self._unknown[decoded] = self._unknown.get(decoded, 0) + 1
+                    if decoded.type not in TOUCH_NO_PARTITION:
+                        self._unread = self._unread or _not_known(record.offset, decoded)
             case TransactionRecord(RecordType.BEGIN_TRANSACTION):
                 self._transaction = []
             case TransactionRecord(RecordType.END_TRANSACTION):
@@ -183,7 +194,7 @@ class ChangeReader:
                         self._take_change(record, subject, decoded)
             case RegisterBrokerRecord() | UnregisterBrokerRecord() | BrokerRegistrationChangeRecord():
                 self._take_change(record, BrokerSubject(decoded.broker), decoded)
-            case RegisterControllerRecord(controller):
+            case RegisterControllerRecord(controller) | UnregisterControllerRecord(controller):
                 self._take_change(record, ControllerSubject(controller), decoded)
             case ConfigRecord(resource_type, resource, key):
                 self._take_change(record, ConfigSubject(resource_type, resource, key), decoded)
@@ -226,6 +237,14 @@ class ChangeReader:
                 reader.end()
             self._decoded[rest] = change
         return change
+
+
+def _not_known(offset: int, skipped: Skipped) -> str:
+    if skipped.type in HIGHEST_VERSIONS:
+        what = f"version {skipped.version} of type {skipped.type}"
+    else:
+        what = f"type {skipped.type}"
+    return f"the record at offset {offset} has {what}, which this version of ktriage does not know"
 
 
 _WHERE = Struct(">i16s")

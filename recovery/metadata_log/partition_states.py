@@ -34,6 +34,7 @@ class EventKind(StrEnum):
     CONTROLLED_SHUTDOWN = "controlled shutdown"
     LOG_DIRS_CHANGED = "log dirs changed"
     CONTROLLER_REGISTERED = "controller registered"
+    CONTROLLER_UNREGISTERED = "controller unregistered"
     TOPIC_CREATED = "topic created"
     TOPIC_DELETED = "topic deleted"
     CONFIG_CHANGED = "config changed"

@@ -27,6 +27,7 @@ from recovery.metadata_log.records import (
     TopicRecord,
     TransactionRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 
 FRAME_VERSION = 1
@@ -165,6 +166,7 @@ _BUILD: dict[int, Callable[[Values], MetadataRecord]] = {
     RecordType.ABORT_TRANSACTION: lambda _: TransactionRecord(RecordType.ABORT_TRANSACTION),
     RecordType.REGISTER_CONTROLLER: _register_controller,
     RecordType.CLEAR_ELR: lambda values: ClearElrRecord(**values),
+    RecordType.UNREGISTER_CONTROLLER: lambda values: UnregisterControllerRecord(**values),
 }
 
 
@@ -221,4 +223,5 @@ _PLAIN: dict[type, RecordType] = {
     ConfigRecord: RecordType.CONFIG,
     FeatureLevelRecord: RecordType.FEATURE_LEVEL,
     ClearElrRecord: RecordType.CLEAR_ELR,
+    UnregisterControllerRecord: RecordType.UNREGISTER_CONTROLLER,
 }

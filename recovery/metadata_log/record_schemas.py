@@ -1,4 +1,4 @@
-"""The schemas of the metadata records that are decoded and written (Kafka's releases 3.9 to 4.3)."""
+"""The schemas of the metadata records that are decoded and written (Kafka's releases 3.9 to 4.4)."""
 
 from __future__ import annotations
 
@@ -115,5 +115,6 @@ SCHEMAS: dict[int, MessageSchema] = {
         Field("features", _FEATURES, default=()),
     ),
     RecordType.CLEAR_ELR: MessageSchema(Field("topic", STRING)),
+    RecordType.UNREGISTER_CONTROLLER: MessageSchema(Field("controller", INT32)),
 }
 """By record type."""

@@ -1,4 +1,4 @@
-"""The values of the metadata log, decoded (Kafka's metadata record schemas, releases 3.9 to 4.3).
+"""The values of the metadata log, decoded (Kafka's metadata record schemas, releases 3.9 to 4.4).
 
 A value is: frame version (1), record type, record version, then the message. The types for topics, partitions,
 brokers, controllers, configurations and features are decoded. Of the other types only the names are known; so
@@ -42,6 +42,7 @@ class RecordType(IntEnum):
     REMOVE_DELEGATION_TOKEN = 26
     REGISTER_CONTROLLER = 27
     CLEAR_ELR = 28
+    UNREGISTER_CONTROLLER = 29
 
 
 class ResourceType(IntEnum):
@@ -97,6 +98,12 @@ class RegisterControllerRecord(NamedTuple):
     controller: int
     incarnation: str
     endpoints: tuple[Endpoint, ...]
+
+
+class UnregisterControllerRecord(NamedTuple):
+    """Kafka 4.4 and later."""
+
+    controller: int
 
 
 class TopicRecord(NamedTuple):
@@ -157,7 +164,24 @@ HIGHEST_VERSIONS: dict[int, int] = {
     RecordType.PARTITION_CHANGE: 2,
     RecordType.BROKER_REGISTRATION_CHANGE: 3,
 }
-"""The highest version of each type that Kafka 4.3 writes."""
+"""The highest version of each type that Kafka 4.4 writes."""
+
+TOUCH_NO_PARTITION = frozenset(
+    (
+        RecordType.DELEGATION_TOKEN,
+        RecordType.USER_SCRAM_CREDENTIAL,
+        RecordType.CLIENT_QUOTA,
+        RecordType.PRODUCER_IDS,
+        RecordType.ACCESS_CONTROL_ENTRY,
+        RecordType.REMOVE_ACCESS_CONTROL_ENTRY,
+        RecordType.NO_OP,
+        RecordType.REMOVE_USER_SCRAM_CREDENTIAL,
+        RecordType.REMOVE_DELEGATION_TOKEN,
+        RecordType.REGISTER_CONTROLLER,
+        RecordType.UNREGISTER_CONTROLLER,
+    )
+)
+"""Types that say nothing of partitions, topics, brokers, configurations or features, in whatever version."""
 
 
 class Skipped(NamedTuple):
@@ -178,6 +202,7 @@ MetadataRecord: TypeAlias = (
     | UnregisterBrokerRecord
     | BrokerRegistrationChangeRecord
     | RegisterControllerRecord
+    | UnregisterControllerRecord
     | TopicRecord
     | RemoveTopicRecord
     | PartitionRecord

@@ -23,6 +23,7 @@ from recovery.metadata_log.records import (
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 from recovery.model import TopicPartition
 
@@ -179,6 +180,7 @@ _KINDS: dict[type, EventKind] = {
     RegisterBrokerRecord: EventKind.BROKER_REGISTERED,
     UnregisterBrokerRecord: EventKind.BROKER_UNREGISTERED,
     RegisterControllerRecord: EventKind.CONTROLLER_REGISTERED,
+    UnregisterControllerRecord: EventKind.CONTROLLER_UNREGISTERED,
     TopicRecord: EventKind.TOPIC_CREATED,
     RemoveTopicRecord: EventKind.TOPIC_DELETED,
     ConfigRecord: EventKind.CONFIG_CHANGED,

@@ -20,6 +20,7 @@ from recovery.metadata_log.records import (
     ResourceType,
     TopicRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.secret_names import names_secret
@@ -249,6 +250,7 @@ _ROWS: dict[type, Callable[[Any], str]] = {
     ConfigRecord: _configured,
     UnregisterBrokerRecord: lambda gone: f"broker {gone.broker} unregistered",
     RegisterControllerRecord: lambda new: f"controller {new.controller} registered",
+    UnregisterControllerRecord: lambda gone: f"controller {gone.controller} unregistered",
     TopicRecord: lambda topic: f"topic {topic.name} created",
     FeatureLevelRecord: lambda feature: f"feature {feature.feature} at level {feature.level}",
 }

@@ -28,9 +28,10 @@ MAIN_CLASSES = {
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
-"""The tools by the names that an operator types, without ``.sh``, and their main classes in 4.x."""
+"""The tools by the names that an operator types, without ``.sh``, and their main classes in 4.0 to 4.3."""
 
 _BEFORE_4 = {"kafka-acls": "kafka.admin.AclCommand", "kafka-dump-log": "kafka.tools.DumpLogSegments"}
+_SINCE_4_4 = {"kafka-configs": "org.apache.kafka.tools.ConfigCommand"}
 
 _OFFLINE = frozenset({"kafka-storage", "kafka-dump-log"})
 _TOOL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -116,8 +117,11 @@ class Tools:
         if name not in MAIN_CLASSES:
             raise TestbedError(f"no such tool: {name}; there are {', '.join(MAIN_CLASSES)}")
         main_class = MAIN_CLASSES[name]
-        if int(self.version.split(".")[0]) < 4:
+        release = tuple(map(int, self.version.split(".")[:2]))
+        if release < (4, 0):
             main_class = _BEFORE_4.get(name, main_class)
+        elif release >= (4, 4):
+            main_class = _SINCE_4_4.get(name, main_class)
         return self.runner.run(main_class, *self._connection(name, args), *args, timeout=timeout, check=check)
 
     def _connection(self, name: str, args: tuple[str, ...]) -> tuple[str, ...]:

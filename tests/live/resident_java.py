@@ -45,9 +45,11 @@ class ResidentJava:
         java.lang.System.setOut(java.io.PrintStream(self._streams[0], True))
         java.lang.System.setErr(java.io.PrintStream(self._streams[1], True))
         self._exits = java.util.ArrayDeque()
+        self._exit = self._exit_class()
         procedure = self._exit_procedure()
-        self._gateway.jvm.org.apache.kafka.common.utils.Exit.setExitProcedure(procedure)
-        self._gateway.jvm.org.apache.kafka.common.utils.Exit.setHaltProcedure(procedure)
+        exits = getattr(self._gateway.jvm, self._exit)
+        exits.setExitProcedure(procedure)
+        exits.setHaltProcedure(procedure)
 
     def run(self, main_class: str, *args: str) -> tuple[int, str, str]:
         """The status with which the tool's process would have ended, and what it would have printed."""
@@ -78,6 +80,15 @@ class ResidentJava:
             return True
         return False
 
+    def _exit_class(self) -> str:
+        """Kafka 4.4 moved it."""
+        moved = "org.apache.kafka.common.utils.internals.Exit"
+        try:
+            self._gateway.jvm.java.lang.Class.forName(moved)
+        except Py4JJavaError:
+            return "org.apache.kafka.common.utils.Exit"
+        return moved
+
     def _exit_procedure(self) -> Any:
         """A ``Exit.Procedure`` of method handles, as no class of ours is in the process.
 
@@ -104,7 +115,7 @@ class ResidentJava:
             shown = handles.explicitCastArguments(shown, typed(anything))
             procedure = handles.foldArguments(procedure, handles.collectArguments(add, 0, shown))
         return lang.invoke.MethodHandleProxies.asInterfaceInstance(
-            lang.Class.forName("org.apache.kafka.common.utils.Exit$Procedure"),
+            lang.Class.forName(f"{self._exit}$Procedure"),
             handles.dropArguments(procedure, 1, self._list(text)),
         )
 

@@ -9,7 +9,9 @@ from backends.base.answers import Capabilities, Offered
 from recovery.model import Unknown, Why
 
 GET_REPLICA_LOG_INFO = 93
-"""As Kafka's development line has it; in no release up to 4.4."""
+"""The number that Kafka's development line had for it. It is in no release up to 4.4, and 4.4.0 gave the number to
+StreamsGroupTopologyDescriptionUpdate: a broker is only asked where :func:`serves_log_info`.
+"""
 ELECT_LEADERS = 43
 ELECT_DESIGNATED = 3
 """The version of ElectLeaders that takes designated leaders; in no release up to 4.4."""
@@ -61,8 +63,17 @@ CALLS = (
     ),
 )
 
-Served = Mapping[int, Mapping[int, tuple[int, int]]]
-"""Broker id to what it serves: api key to (lowest, highest version)."""
+ApiKeys = Mapping[int, tuple[int, int]]
+"""What one broker serves: api key to (lowest, highest version)."""
+Served = Mapping[int, ApiKeys]
+"""Broker id to what it serves."""
+
+
+def serves_log_info(keys: ApiKeys) -> bool:
+    """Whether key 93 of that broker is GetReplicaLogInfo: only where it elects designated leaders as well
+    (Kafka 4.4.0 serves another call under that number, and ElectLeaders up to 2).
+    """
+    return GET_REPLICA_LOG_INFO in keys and keys.get(ELECT_LEADERS, (0, 0))[1] >= ELECT_DESIGNATED
 
 
 def capabilities(served: Served, features: Mapping[str, int] | None) -> Capabilities:
@@ -80,7 +91,7 @@ def _common(call: CallVersions, served: Served) -> tuple[int, int] | Unknown:
     """The versions that each broker serves and that are known here."""
     if not served:
         return Unknown(Why.NOT_ANSWERED, "no broker was asked")
-    ranges = {broker: keys.get(call.key) for broker, keys in served.items()}
+    ranges = {broker: _range(call, keys) for broker, keys in served.items()}
     usable = {
         broker: (max(r[0], call.least), min(r[1], call.newest))
         for broker, r in ranges.items()
@@ -97,6 +108,10 @@ def _common(call: CallVersions, served: Served) -> tuple[int, int] | Unknown:
     if low > high:
         return Unknown(Why.NOT_OFFERED, "the brokers have no version of it in common")
     return low, high
+
+
+def _range(call: CallVersions, keys: ApiKeys) -> tuple[int, int] | None:
+    return None if call.key == GET_REPLICA_LOG_INFO and not serves_log_info(keys) else keys.get(call.key)
 
 
 def _speaks(ranges: Iterable[tuple[int, int] | None]) -> str:
@@ -131,7 +146,7 @@ def _designated(offered: Mapping[str, tuple[int, int] | Unknown]) -> str | Unkno
 
 METADATA_VERSION = "metadata.version"
 
-# MetadataVersion of Kafka 4.3: the level of each release's first version.
+# MetadataVersion of Kafka 4.4: the level of each release's first version.
 _FIRST_LEVELS = (
     (7, "3.3"),
     (8, "3.4"),
@@ -146,6 +161,8 @@ _FIRST_LEVELS = (
     (30, "4.3"),
     (31, "4.4"),
 )
+_NEWEST_LEVEL = 33
+"""The last of 4.4.0."""
 
 
 def release(features: Mapping[str, int] | None) -> str:
@@ -155,11 +172,10 @@ def release(features: Mapping[str, int] | None) -> str:
     """
     level = (features or {}).get(METADATA_VERSION, 0)
     name = next((name for first, name in reversed(_FIRST_LEVELS) if level >= first), "")
-    newest = _FIRST_LEVELS[-1][0]
     if not name:
         return ""
     return (
         f"{name} or later (metadata.version {level})"
-        if level > newest
+        if level > _NEWEST_LEVEL
         else f"{name} (metadata.version {level})"
     )

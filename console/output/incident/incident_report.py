@@ -58,6 +58,7 @@ _MINOR = frozenset(
         EventKind.LOG_DIR_ASSIGNED,
         EventKind.LOG_DIRS_CHANGED,
         EventKind.CONTROLLER_REGISTERED,
+        EventKind.CONTROLLER_UNREGISTERED,
         EventKind.PARTITION_CREATED,
         EventKind.TOPIC_CREATED,
     }

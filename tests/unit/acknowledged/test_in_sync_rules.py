@@ -6,7 +6,8 @@ from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
 from recovery.controller.registration import PartitionChange
 from recovery.metadata_log.log_changes import MetadataLogRecord
-from recovery.metadata_log.records import RemoveTopicRecord
+from recovery.metadata_log.record_codec import encode
+from recovery.metadata_log.records import RemoveTopicRecord, UnregisterControllerRecord
 from recovery.model import EpochSpan, Lineage, ReplicaLog, Unknown
 from tests.unit.acknowledged.controller_log import NOBODY_ANSWERED, ControllerLog
 from tests.unit.recovery.surveys import SILENT, log
@@ -170,7 +171,19 @@ def test_a_log_with_damaged_records_is_not_used() -> None:
     assert not isinstance(in_sync_history(history, survey), Unknown)
     history.extend([MetadataLogRecord(99, 99_000, 99, b"\x01\x05\x00cut")])
     assert history.counts.malformed == 1
-    assert isinstance(in_sync_history(history, survey), Unknown)
+    unusable = in_sync_history(history, survey)
+    assert isinstance(unusable, Unknown) and "offset 99 is damaged" in unusable.detail
+
+
+def test_a_controller_that_was_unregistered_leaves_the_log_usable() -> None:
+    """Kafka 4.4 writes type 29, of controllers only; a type of a later release is named with its offset."""
+    controller = two_led_last()
+    survey, history = controller.facts(NOBODY_ANSWERED).survey, controller.folded()
+    history.extend([MetadataLogRecord(99, 99_000, 99, encode(UnregisterControllerRecord(102)))])
+    assert not isinstance(in_sync_history(history, survey), Unknown)
+    history.extend([MetadataLogRecord(100, 99_000, 99, b"\x01\x1e\x00\x00")])
+    unusable = in_sync_history(history, survey)
+    assert isinstance(unusable, Unknown) and "offset 100 has type 30" in unusable.detail
 
 
 def test_a_log_in_which_the_topic_was_deleted_is_not_used() -> None:

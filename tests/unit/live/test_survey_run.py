@@ -78,6 +78,10 @@ class Player:
             return False
         return self.returns is None or self.dialled < self.returns
 
+    @property
+    def api_keys(self) -> Mapping[int, tuple[int, int]]:
+        return {}
+
     def highest(self, _api_key: int, _known: Sequence[int]) -> int | None:
         """It offers no native call."""
         return None

@@ -61,6 +61,13 @@ def test_native_calls_are_recognised_when_a_server_has_them() -> None:
     assert offered.designated_elections == "ElectLeaders v3 (native)"
 
 
+def test_a_number_that_another_release_gave_to_another_call_is_not_replica_log_info() -> None:
+    """Kafka 4.4.0: 93 is StreamsGroupTopologyDescriptionUpdate, which changes a group."""
+    offered = capabilities({1: {**TODAY, GET_REPLICA_LOG_INFO: (0, 0)}}, {"metadata.version": 33})
+    assert {c.call: c.versions for c in offered.calls}["GetReplicaLogInfo"] == Unknown(Why.NOT_OFFERED, "")
+    assert offered.replica_logs == "ListOffsets+Fetch (emulated)"
+
+
 def test_without_fetch_or_reassignments_it_is_said_what_is_missing() -> None:
     lacking = {key: served for key, served in TODAY.items() if key not in (1, 45)}
     offered = capabilities({1: lacking}, {})
@@ -78,6 +85,7 @@ def test_without_fetch_or_reassignments_it_is_said_what_is_missing() -> None:
         (29, "4.2"),
         (30, "4.3"),
         (31, "4.4"),
+        (33, "4.4"),
         (40, "4.4 or later"),
     ],
 )

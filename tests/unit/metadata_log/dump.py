@@ -28,6 +28,7 @@ from recovery.metadata_log.records import (
     TopicRecord,
     TransactionRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 
 _LINE = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .* payload: (\{.*\})$")
@@ -108,6 +109,7 @@ _READERS: Mapping[RecordType, Callable[[Mapping[str, Any]], MetadataRecord]] = {
     RecordType.REGISTER_CONTROLLER: lambda data: RegisterControllerRecord(
         data["controllerId"], data["incarnationId"], _endpoints(data)
     ),
+    RecordType.UNREGISTER_CONTROLLER: lambda data: UnregisterControllerRecord(data["controllerId"]),
     RecordType.TOPIC: lambda data: TopicRecord(data["name"], data["topicId"]),
     RecordType.REMOVE_TOPIC: lambda data: RemoveTopicRecord(data["topicId"]),
     RecordType.PARTITION: lambda data: PartitionRecord(

@@ -203,6 +203,12 @@ def test_a_type_and_a_version_of_a_later_release_are_skipped_and_counted() -> No
     history = fold(log_of(later_type, later_version, later_version, FEATURE))
     assert len(history) == 1
     assert history.counts.unknown == {(99, 0): 1, (5, 9): 2}
+    assert "has type 99, which this version of ktriage does not know" in history.counts.unread
+
+
+def test_an_unknown_version_of_a_type_that_touches_no_partition_leaves_nothing_unread() -> None:
+    history = fold(log_of(bytes((1, RecordType.USER_SCRAM_CREDENTIAL, 9, 1)), FEATURE))
+    assert (history.counts.unknown, history.counts.unread) == ({(11, 9): 1}, "")
 
 
 def test_credentials_are_never_decoded() -> None:

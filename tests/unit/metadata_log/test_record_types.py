@@ -1,8 +1,8 @@
-"""Every metadata record type and version of Kafka 4.3.1, as Kafka's own code wrote it and shows it.
+"""Every metadata record type and version of Kafka 4.3.1 and 4.4.0, as Kafka's own code wrote it and shows it.
 
 ``every_record_type.tsv`` has a line for each record: the value in hexadecimal, and what MetadataJsonConverters
 prints of it. The fields were set at random in Kafka's generated classes, and MetadataRecordSerde wrote the values.
-Releases 3.9 to 4.2 write some of these types and versions, and no others.
+Releases 3.9 to 4.3 write some of these types and versions, and no others.
 """
 
 from __future__ import annotations
