@@ -356,6 +356,16 @@ ACTIONS = (
         "Help",
         17,
     ),
+    Action(
+        "proof",
+        "P",
+        "P",
+        "proof",
+        "why each choice loses what it loses, step by step, for the partition under the cursor",
+        OFFLINE + REPLICAS,
+        "Help",
+        needs=(Need.CLUSTER, Need.ROW),
+    ),
     Action("help", "question_mark", "?", "help", "every key, and why a key is disabled", ALL, "Help", 30),
     Action("quit", "q", "q", "quit", "quit the console", ALL, "Help", 31),
     *(

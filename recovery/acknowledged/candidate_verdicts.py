@@ -36,7 +36,7 @@ def partition_verdicts(facts: PartitionFacts) -> PartitionVerdicts:
     """The verdict of each replica that reported its log and epochs, and which replicas Kafka elects by itself."""
     judge = _Partition(facts)
     found = {broker: judge.verdict(broker) for broker in judge.logs}
-    return PartitionVerdicts(found, self_elections(facts, found))
+    return PartitionVerdicts(found, self_elections(facts, found), facts)
 
 
 class _Bound(NamedTuple):

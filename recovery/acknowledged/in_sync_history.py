@@ -134,6 +134,10 @@ class InSyncHistory:
         self._files_used = self._files_used or (from_files and not reached)
         return reached
 
+    def lowest_min_isr(self, index: int) -> int:
+        """The lowest min ISR that the leader of this interval may have had in force."""
+        return self._lowest(self.intervals[index].registration.leader_epoch)[0]
+
     def _lowest(self, epoch: int) -> tuple[int, bool]:
         """The lowest effective min ISR in that leader epoch, and whether it rests on the brokers' files."""
         if epoch not in self._lowest_in:

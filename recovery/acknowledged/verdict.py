@@ -7,9 +7,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recovery.model import EpochSpan
+
+if TYPE_CHECKING:
+    # Histories of the metadata log, which the first frame of the console does without.
+    from recovery.acknowledged.partition_facts import PartitionFacts
 
 
 class VerdictKind(StrEnum):
@@ -188,11 +192,13 @@ class SelfElection(NamedTuple):
 
 class PartitionVerdicts(NamedTuple):
     """The verdicts of one partition: of each replica that answered and could be judged, by broker, and who is
-    elected without anybody's decision, in assignment order.
+    elected without anybody's decision, in assignment order. ``facts`` is what they rest on; of partitions that are
+    in the same state, those of the first.
     """
 
     candidates: dict[int, Verdict]
     self_elections: tuple[SelfElection, ...] = ()
+    facts: PartitionFacts | None = None
 
     def best(self, order: tuple[int, ...]) -> Verdict | None:
         """The verdict of the first of ``order`` that has one."""

@@ -19,7 +19,7 @@ from recovery.wording.quantity_text import both, either
 
 def verdict_text(verdict: Verdict) -> str:
     """What is lost of the acknowledged records, the worst first, with what it rests on that was not checked."""
-    reported = _loss(verdict)
+    reported = loss_text(verdict)
     if verdict.conditions and (verdict.kind is not VerdictKind.SOME or verdict.at_most is not None):
         reported += f", {conditions_text(verdict.conditions)}"
     parts = [reported]
@@ -34,7 +34,7 @@ def verdict_text(verdict: Verdict) -> str:
 @lru_cache(maxsize=4_096)  # thousands of partitions on the same brokers have equal ones
 def conditions_text(conditions: tuple[Condition, ...]) -> str:
     """Such as ``if min ISR was never lower, … and the replicas were always the same``."""
-    return f"if {both(tuple(dict.fromkeys(map(_condition, conditions))))}"
+    return f"if {both(tuple(dict.fromkeys(map(condition_text, conditions))))}"
 
 
 def _records_lost(verdict: Verdict) -> Iterator[str]:
@@ -59,7 +59,8 @@ def short_verdict(verdict: Verdict | None) -> str:
     return "unknown" if verdict.at_most is None else f"up to {verdict.at_most:,}"
 
 
-def _loss(verdict: Verdict) -> str:
+def loss_text(verdict: Verdict) -> str:
+    """What is lost of the acknowledged records, as a verb: without conditions and evidence."""
     if verdict.kind is VerdictKind.NONE:
         return "loses no acknowledged record"
     if verdict.kind is VerdictKind.SOME:
@@ -82,7 +83,8 @@ def _some(verdict: Verdict) -> str:
     )
 
 
-def _condition(condition: Condition) -> str:
+def condition_text(condition: Condition) -> str:
+    """What a verdict assumes, such as ``min ISR was never lower``."""
     names = list(_names(condition))
     match condition.kind:
         case ConditionKind.MIN_ISR_NEVER_LOWER:

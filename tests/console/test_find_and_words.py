@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from console.app.main_screen.palette import ActionCommands, Palette
+from console.app.plan.journal import RecordScreen
 from console.app.session.cluster_refresh import ClusterRefresh
 from console.app.session.view import View
 from recovery.model import TopicPartition, Unknown
@@ -86,6 +87,21 @@ async def test_a_word_is_searched_and_means_something_now() -> None:
         await robot.press("question_mark")
         await robot.press("end")
         await robot.sees("voter", "T+15 s")
+
+
+async def test_a_verdict_is_explained_step_by_step_for_the_partition_under_the_cursor() -> None:
+    async with console("last-replica-standing", size=(140, 50)) as robot:
+        await robot.sees("payments-0")
+        await robot.opens("2")
+        await robot.press("P")
+        await robot.asked(RecordScreen)
+        await robot.sees(
+            "Proof", "payments-0: what is known", "The proof begins at offset", "electing broker 0"
+        )
+        await robot.press("end")
+        await robot.sees("What these steps believe of Kafka")
+        await robot.press("P")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the main screen again")
 
 
 async def test_the_strategy_dialog_says_who_is_elected_who_waits_and_what_is_lost() -> None:

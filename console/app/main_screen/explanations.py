@@ -34,6 +34,19 @@ def glossary_screen(session: Session, cursor: TopicPartition | None) -> Glossary
     return GlossaryScreen(str(survey.tp), lambda term: meaning_now(term, now))
 
 
+def proof_screen(session: Session, cursor: TopicPartition | None) -> Screen[Any]:
+    """The proofs of the verdicts on that partition, or why there are none."""
+    from console.app.plan.journal import RecordScreen  # noqa: PLC0415  # after the first frame
+    from recovery.wording.proof_text import explained_lines  # noqa: PLC0415  # after the first frame
+
+    if cursor is None:
+        return RecordScreen("Proof", ("no partition is under the cursor",))
+    survey, judged = session.view.surveys.get(cursor), session.view.verdicts.get(cursor)
+    if survey is None or (judged is None and survey.state.offline):
+        return RecordScreen("Proof", (f"{cursor}: no verdict: it is not judged yet (r refreshes)",))
+    return RecordScreen("Proof", tuple(explained_lines(survey, judged and judged.verdicts)))
+
+
 GROUPS = ("Move", "Plan", "Quorum", "Safety", "Table", "Cluster", "Take away", "Help")
 
 # Keys of the tables and the filter: they only change what is shown.
@@ -100,5 +113,6 @@ class Explanations:
         return {
             "help": lambda: self._push(HelpScreen(sections(self._actions()))),
             "glossary": lambda: self._push(glossary_screen(self._session, self._cursor())),
+            "proof": lambda: self._push(proof_screen(self._session, self._cursor())),
             "palette": self._open_palette,
         }

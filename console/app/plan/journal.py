@@ -51,13 +51,13 @@ def unfinished_text(cluster_id: str, resume: str) -> str:
 
 
 class RecordScreen(DismissOnce[None], ModalScreen[None]):
-    """What a command prints, as a page: the journal, or the hand-over."""
+    """What a command prints, as a page: the journal, the hand-over, or a proof."""
 
     DEFAULT_CSS = """
     RecordScreen { align: center middle; }
     RecordScreen > Lines { width: 95%; height: 85%; border: round $primary; padding: 0 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,J,H", "close", "Close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,J,H,P", "close", "Close", show=False)]
 
     def __init__(self, title: str, text: Sequence[str]) -> None:
         super().__init__()

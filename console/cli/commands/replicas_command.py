@@ -51,6 +51,14 @@ def replicas(
     evidence: EvidenceFiles = None,
     metadata_dir: MetadataDir = None,
     rows: RowsIfMany = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="The proof of what each election loses, step by step: the offsets, epochs, times and changes of"
+            " the ISR that it rests on, and what it believes of Kafka, with the class of Kafka's source.",
+        ),
+    ] = False,
 ) -> int:
     """Shows the log of every replica as its own broker describes it, even if the partition has no leader:
     last epoch, log end, log start, last checkpointed high watermark, epochs, log dir and size. Also shows
@@ -63,6 +71,7 @@ def replicas(
     \b
     Examples:
       ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions
+      ktriage replicas --cluster production --topic orders --partition 3 --explain
       ktriage replicas --cluster production --topic orders --partition 3 --depth full
       ktriage replicas --cluster production --all-offline-partitions --evidence broker-3.json
       ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
@@ -89,8 +98,8 @@ def replicas(
 
     picture = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows
-    lines = picture_lines(picture, limit, run.target.importance)
-    run.screen.out(picture_document(picture) if run.json else lines)
+    lines = picture_lines(picture, limit, run.target.importance, explain=explain)
+    run.screen.out(picture_document(picture, explain=explain) if run.json else lines)
     if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
     partly = picture.may_hide_partitions or picture.stale or (under_min_isr and picture.unsure)

@@ -29,6 +29,7 @@ from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import SurveyTotals, missing_in_sync, totals
 from recovery.wording.cluster_health_text import health_lines, leader_unknown_text
 from recovery.wording.loss_text import short_loss
+from recovery.wording.proof_text import explained_lines, partition_proofs, proofs_json
 from recovery.wording.quantity_text import counted, printable
 from recovery.wording.replica_text import STANDING_WORDS, disk_text
 from recovery.wording.verdict_text import short_verdict, verdict_text
@@ -125,13 +126,19 @@ def _last_epoch(log: ReplicaLog | None) -> int | None:
     return log.lineage.last_epoch if log is not None and isinstance(log.lineage, Lineage) else None
 
 
-def picture_lines(picture: Picture, limit: int, importance: Importance = NO_TIERS) -> Iterator[str]:
-    """The picture as text; ``limit`` partitions at most, worst first, or all in the order asked for (0)."""
+def picture_lines(
+    picture: Picture, limit: int, importance: Importance = NO_TIERS, *, explain: bool = False
+) -> Iterator[str]:
+    """The picture as text; ``limit`` partitions at most, worst first, or all in the order asked for (0).
+    ``explain``: with the proof of each verdict.
+    """
     yield from count_lines(picture)
-    yield from replica_lines(picture, limit, importance)
+    yield from replica_lines(picture, limit, importance, explain=explain)
 
 
-def replica_lines(picture: Picture, limit: int, importance: Importance = NO_TIERS) -> Iterator[str]:
+def replica_lines(
+    picture: Picture, limit: int, importance: Importance = NO_TIERS, *, explain: bool = False
+) -> Iterator[str]:
     """Every replica of ``limit`` partitions at most, worst first, or of all in the order asked for (0)."""
     surveys = worst(picture.surveys, limit, importance) if limit else picture.surveys
     if not surveys:
@@ -144,6 +151,9 @@ def replica_lines(picture: Picture, limit: int, importance: Importance = NO_TIER
     yield ""
     yield from replica_table(surveys, picture.contacts)
     yield from verdict_lines(surveys, picture.verdicts)
+    for survey in surveys if explain else ():
+        yield ""
+        yield from explained_lines(survey, picture.verdicts.get(survey.tp))
     left = len(picture.surveys) - len(surveys)
     if left:
         yield f"… and {left:,} more partitions (--rows 0, or --output json, shows all)"
@@ -239,8 +249,8 @@ def worst(surveys: tuple[Survey, ...], limit: int, importance: Importance = NO_T
     return sorted(surveys, key=trouble)[:limit]
 
 
-def picture_document(picture: Picture) -> Iterator[str]:
-    """``ktriage.replicas/1``."""
+def picture_document(picture: Picture, *, explain: bool = False) -> Iterator[str]:
+    """``ktriage.replicas/1``; ``explain``: with the proof of each verdict."""
     calls = {contact.broker: contact.call for contact in picture.contacts}
     quorum = picture.quorum
     return document(
@@ -257,10 +267,19 @@ def picture_document(picture: Picture) -> Iterator[str]:
             "evidence": evidence_json(picture.evidence),
             "copiedLog": copied_log_json(picture.copied_log),
             "partitions": [
-                survey_json(survey, calls, picture.verdicts.get(survey.tp)) for survey in picture.surveys
+                {
+                    **survey_json(survey, calls, picture.verdicts.get(survey.tp)),
+                    **(_proofs_json(survey, picture.verdicts.get(survey.tp)) if explain else {}),
+                }
+                for survey in picture.surveys
             ],
         },
     )
+
+
+def _proofs_json(survey: Survey, judged: PartitionVerdicts | None) -> dict[str, object]:
+    proofs = None if judged is None else partition_proofs(survey.tp, judged)
+    return {"proofs": None if proofs is None else proofs_json(proofs)}
 
 
 def unreachable_leaders_json(picture: Picture) -> list[dict[str, object]]:
