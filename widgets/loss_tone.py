@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.acknowledged.verdict import Verdict, VerdictKind
+from recovery.acknowledged.verdict import Verdict, VerdictValue
 from recovery.loss import Branch, Loss, branches
 from recovery.model import Lineage, ReplicaLog, Unknown
 from widgets.text import Tone
@@ -31,9 +31,18 @@ def last_epoch(log: ReplicaLog | Unknown | None) -> int | None:
 
 
 def verdict_tone(verdict: Verdict | None) -> Tone:
-    """Good: no acknowledged record is lost. Bad: some are, or there is no bound."""
+    """Good: it is proved that no acknowledged record is lost. Bad: some are, or there is no bound."""
     if verdict is None:
         return Tone.DIM
-    if verdict.kind is VerdictKind.NONE:
-        return Tone.WARN if verdict.doubtful else Tone.GOOD
-    return Tone.BAD if verdict.kind is VerdictKind.SOME or verdict.at_most is None else Tone.WARN
+    if verdict.value is VerdictValue.OPEN and verdict.at_most is not None:
+        return Tone.WARN
+    return VALUE_TONES[verdict.value]
+
+
+VALUE_TONES = {
+    VerdictValue.NONE: Tone.GOOD,
+    VerdictValue.UNCHECKED: Tone.INFO,
+    VerdictValue.IN_DOUBT: Tone.WARN,
+    VerdictValue.SOME: Tone.BAD,
+    VerdictValue.OPEN: Tone.BAD,
+}

@@ -83,6 +83,7 @@ class _Partition:
         kind = VerdictKind.NONE if none else VerdictKind.SOME if at_least else VerdictKind.OPEN
         holes = compaction_condition(self.facts, self.logs, broker)
         more = tuple(one for one in (holes, self._emptied(broker)) if one is not None)
+        conditions = (*bound.conditions, *more)
         touched = joined(committed, bound.spans)
         since = None if none or self.history is None else self.history.min_isr_reached_without(broker)
         return Verdict(
@@ -95,8 +96,8 @@ class _Partition:
             max((pair.expired for pair in pairs.values()), default=0),
             since,
             (*marks, *self._reached(broker, since), *self._lost, *bound.evidence),
-            (*bound.conditions, *more),
-            () if none else self._decided_by(),
+            conditions,
+            self._checked_by(conditions) if none else self._decided_by(),
         )
 
     def _emptied(self, broker: int) -> Condition | None:
@@ -169,6 +170,14 @@ class _Partition:
         if self.history is None:
             found.append(Decider(DeciderKind.METADATA_LOG))
         return tuple(found)
+
+    def _checked_by(self, conditions: tuple[Condition, ...]) -> tuple[Decider, ...]:
+        """What would check the conditions of a verdict. Where every replica answered none of them is needed, except
+        the one about a compacted log: another log says nothing of it.
+        """
+        if any(one.kind is not ConditionKind.NO_COMPACTION_HOLES for one in conditions):
+            return self._decided_by()
+        return (Decider(DeciderKind.METADATA_LOG),) if conditions and self.history is None else ()
 
     def _needed(self, mute: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
         """Which silent brokers would decide the verdict, and whether all of them are needed."""

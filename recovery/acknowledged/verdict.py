@@ -26,6 +26,28 @@ class VerdictKind(StrEnum):
     OPEN = "open"
 
 
+class VerdictValue(StrEnum):
+    """What a verdict says, with its conditions: the words of every table, file and count.
+
+    NONE: no acknowledged record is lost, and no condition is left. UNCHECKED: none, if conditions hold that nothing
+    speaks against and that were not checked. IN_DOUBT: none, if conditions hold of which one has signs against it.
+    SOME, OPEN: as :class:`VerdictKind`.
+    """
+
+    NONE = "none"
+    UNCHECKED = "none, unchecked"
+    IN_DOUBT = "none, in doubt"
+    SOME = "some"
+    OPEN = "open"
+
+    @property
+    def kind(self) -> VerdictKind:
+        return _KINDS.get(self, VerdictKind.NONE)
+
+
+_KINDS = {VerdictValue.SOME: VerdictKind.SOME, VerdictValue.OPEN: VerdictKind.OPEN}
+
+
 class EvidenceKind(StrEnum):
     """The evidence of a verdict.
 
@@ -95,8 +117,9 @@ class Condition(NamedTuple):
 
 
 class DeciderKind(StrEnum):
-    """What would decide an open verdict: an answer of one of ``brokers``, the disk of one of them, the metadata
-    log, the topic's min.insync.replicas, or permission to read the epochs of their logs.
+    """What would decide an open verdict, or check the conditions of another: an answer of one of ``brokers``, the
+    disk of one of them, the metadata log, the topic's min.insync.replicas, or permission to read the epochs of
+    their logs.
     """
 
     BROKER_ANSWER = "a broker's answer"
@@ -123,7 +146,8 @@ class Verdict(NamedTuple):
     logs that it lacks and that may have been acknowledged; ``appended`` counts the offsets that it lacks and that
     were, as far as is known, appended only. ``since_ms``: since when records may have been acknowledged without
     it (ms since the epoch), None: not known. ``expired`` counts the older offsets that other replicas still hold
-    and its log start is beyond: retention or DeleteRecords removed them.
+    and its log start is beyond: retention or DeleteRecords removed them. ``decided_by``: what would decide it, or
+    check its conditions; empty: nothing can any more.
     """
 
     kind: VerdictKind
@@ -139,8 +163,21 @@ class Verdict(NamedTuple):
     decided_by: tuple[Decider, ...] = ()
 
     @property
+    def value(self) -> VerdictValue:
+        if self.kind is not VerdictKind.NONE:
+            return VerdictValue.SOME if self.kind is VerdictKind.SOME else VerdictValue.OPEN
+        if not self.conditions:
+            return VerdictValue.NONE
+        return VerdictValue.IN_DOUBT if self.doubtful else VerdictValue.UNCHECKED
+
+    @property
     def none(self) -> bool:
+        """Whether it loses none, if the conditions hold. Where there are none it is *proved*: see :attr:`value`."""
         return self.kind is VerdictKind.NONE
+
+    @property
+    def proved_none(self) -> bool:
+        return self.value is VerdictValue.NONE
 
     @property
     def exact(self) -> bool:

@@ -71,7 +71,7 @@ def _counts(summary: Summary, risk: Risk, native: bool | None) -> list[str]:
         f"- Offsets lost: {summary.loss}" + _unknown(summary),
     ]
     if acknowledged := str(summary.acknowledged):
-        lines.append(f"- Acknowledged records: {acknowledged}")
+        lines.append(f"- Acknowledged records lost: {acknowledged}")
     if risk.rows:
         text = risk_text(risk, native=native)
         lines.append(f"- {text[0].upper()}{text[1:]}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
-from recovery.acknowledged.verdict import Verdict, VerdictKind
+from recovery.acknowledged.verdict import Verdict, VerdictValue
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing, TopicPartition
 from recovery.plan.topic_marks import Mark
@@ -20,33 +20,41 @@ from recovery.wording.verdict_text import verdict_text
 
 
 class AcknowledgedLoss(NamedTuple):
-    """How many rows lose which part of the acknowledged records: ``none`` (of these ``doubtful`` by something that
-    was seen, and ``conditional`` on something that was not checked), ``some`` (``at_least`` committed offsets in
-    all; ``exact``: and no others), ``unknown``; rows that nobody judged are in none.
+    """How many rows have which value of the verdict on their leader; those with SOME lose ``at_least`` committed
+    offsets in all (``exact``: and no others). Rows that nobody judged are not counted.
     """
 
-    none: int
-    doubtful: int
-    some: int
+    values: Mapping[VerdictValue, int]
     at_least: int
-    unknown: int
     exact: bool = False
-    conditional: int = 0
+
+    def of(self, value: VerdictValue) -> int:
+        return self.values.get(value, 0)
 
     def is_none(self, rows: int) -> bool:
-        """Whether each of ``rows`` was judged to lose none, and nothing puts that in doubt."""
-        return self.none == rows and not self.doubtful
+        """Whether it is proved for each of ``rows`` that no acknowledged record is lost."""
+        return self.of(VerdictValue.NONE) == rows
+
+    def parts(self) -> Iterator[tuple[VerdictValue, str]]:
+        """Each value that occurs, the worst first, in words with its count."""
+        lost = f"{self.at_least:,}{'' if self.exact else ' or more'} committed"
+        words = {VerdictValue.SOME: lost, VerdictValue.OPEN: "not known"}
+        for value in _WORST_FIRST:
+            if count := self.of(value):
+                yield value, f"{words.get(value, value)}: {count:,}"
 
     def __str__(self) -> str:
-        """Such as ``500 or more committed lost in 1, in doubt for 1, none lost in 2``; "" where unjudged."""
-        lost = f"{self.at_least:,}{'' if self.exact else ' or more'}"
-        certain = self.none - self.doubtful
-        parts = [f"{lost} committed lost in {self.some:,}"] if self.some else []
-        parts += [f"not known for {self.unknown:,}"] if self.unknown else []
-        parts += [f"in doubt for {self.doubtful:,}"] if self.doubtful else []
-        unchecked = f" (in {self.conditional:,} if what was not checked holds)" if self.conditional else ""
-        parts += [f"none lost in {certain:,}{unchecked}"] if certain else []
-        return ", ".join(parts)
+        """Such as ``500 or more committed: 1; not known: 1; none, unchecked: 3; none: 2``; "" where unjudged."""
+        return "; ".join(text for _, text in self.parts())
+
+
+_WORST_FIRST = (
+    VerdictValue.SOME,
+    VerdictValue.OPEN,
+    VerdictValue.IN_DOUBT,
+    VerdictValue.UNCHECKED,
+    VerdictValue.NONE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +141,10 @@ def summarise(plan: Plan) -> Summary:
 def acknowledged_loss(judged: Iterable[Verdict | None]) -> AcknowledgedLoss:
     """The verdicts on several elections, counted; None: nobody judged."""
     verdicts = [verdict for verdict in judged if verdict is not None]
-    kinds = Counter(verdict.kind for verdict in verdicts)
     return AcknowledgedLoss(
-        kinds[VerdictKind.NONE],
-        sum(verdict.none and verdict.doubtful for verdict in verdicts),
-        kinds[VerdictKind.SOME],
+        Counter(verdict.value for verdict in verdicts),
         sum(verdict.at_least for verdict in verdicts),
-        kinds[VerdictKind.OPEN],
-        all(verdict.exact for verdict in verdicts if verdict.kind is VerdictKind.SOME),
-        sum(verdict.none and bool(verdict.conditions) and not verdict.doubtful for verdict in verdicts),
+        all(verdict.exact for verdict in verdicts if verdict.value is VerdictValue.SOME),
     )
 
 

@@ -13,7 +13,7 @@ from recovery.acknowledged.verdict import (
     Evidence,
     EvidenceKind,
     Verdict,
-    VerdictKind,
+    VerdictValue,
 )
 from recovery.plan.json_fields import (
     FieldError,
@@ -34,7 +34,7 @@ _CACHED_TEXTS = 10_000
 def verdict_json(verdict: Verdict) -> dict[str, object]:
     """The members of the object; what is empty is left out."""
     found: dict[str, object] = {
-        "verdict": verdict.kind,
+        "verdict": verdict.value,
         "atLeast": verdict.at_least,
         "atMost": verdict.at_most,
     }
@@ -89,11 +89,13 @@ def _condition(one: Condition) -> dict[str, object]:
 
 
 def read_verdict(value: object) -> Verdict:
-    """The verdict in an object that :func:`verdict_json` wrote. Raises FieldError."""
+    """The verdict in an object that :func:`verdict_json` wrote. An earlier release wrote ``none`` whatever its
+    conditions. Raises FieldError.
+    """
     try:
         fields = as_object(value)
         return Verdict(
-            choice(fields, "verdict", VerdictKind),
+            choice(fields, "verdict", VerdictValue).kind,
             integer(fields, "atLeast"),
             optional_integer(fields, "atMost"),
             spans(fields, "committed") if "committed" in fields else (),

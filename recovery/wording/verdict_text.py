@@ -26,8 +26,9 @@ def verdict_text(verdict: Verdict) -> str:
     if verdict.appended:
         parts.append(f"{verdict.appended:,} offsets that were only appended are lost")
     parts.extend(_records_lost(verdict))
-    if verdict.kind is VerdictKind.OPEN and verdict.decided_by:
-        parts.append(f"decided by {' or '.join(map(decider_text, verdict.decided_by))}")
+    if verdict.kind is not VerdictKind.SOME and verdict.decided_by:
+        decides = "checked by" if verdict.none else "decided by"
+        parts.append(f"{decides} {' or '.join(map(decider_text, verdict.decided_by))}")
     return "; ".join(parts)
 
 
@@ -47,13 +48,13 @@ def _records_lost(verdict: Verdict) -> Iterator[str]:
 def short_verdict(verdict: Verdict | None) -> str:
     """What of the acknowledged records is lost. A high watermark proves only that a record was committed.
 
-    For a column: ``none``, ``none, in doubt``, ``500+ committed``, ``500 committed`` (no others), ``up to 40``,
-    ``unknown``.
+    For a column: ``none``, ``none, unchecked``, ``none, in doubt``, ``500+ committed``, ``500 committed`` (no
+    others), ``up to 40``, ``unknown``.
     """
     if verdict is None:
         return "not judged"
     if verdict.kind is VerdictKind.NONE:
-        return "none, in doubt" if verdict.doubtful else "none"
+        return verdict.value
     if verdict.kind is VerdictKind.SOME:
         return f"{verdict.at_least:,}{'' if verdict.exact else '+'} committed"
     return "unknown" if verdict.at_most is None else f"up to {verdict.at_most:,}"
@@ -116,7 +117,7 @@ def _names(condition: Condition) -> Iterator[str]:
 
 
 def decider_text(decider: Decider) -> str:
-    """What would decide an open verdict, such as ``the disk of broker 3``."""
+    """What would decide an open verdict, or check a condition, such as ``the disk of broker 3``."""
     match decider.kind:
         case DeciderKind.BROKER_ANSWER:
             return _of_brokers("answer", decider)

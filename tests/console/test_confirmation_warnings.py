@@ -46,10 +46,10 @@ SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
 @pytest.mark.parametrize(
     ("verdict", "warned", "line"),
     [
-        (NONE_LOST, False, "acknowledged records: none lost in 1"),
-        (UNCHECKED, False, "acknowledged records: none lost in 1 (in 1 if what was not checked holds)"),
-        (IN_DOUBT, True, "acknowledged records: in doubt for 1"),
-        (SOME_LOST, True, "acknowledged records: 300 or more committed lost in 1"),
+        (NONE_LOST, False, "acknowledged records lost: none: 1"),
+        (UNCHECKED, True, "acknowledged records lost: none, unchecked: 1"),
+        (IN_DOUBT, True, "acknowledged records lost: none, in doubt: 1"),
+        (SOME_LOST, True, "acknowledged records lost: 300 or more committed: 1"),
     ],
 )
 def test_that_no_acknowledged_record_is_lost_is_no_warning(verdict: Verdict, warned: bool, line: str) -> None:

@@ -17,6 +17,7 @@ from recovery.wording.group_text import (
     internal_loss_lines,
 )
 from recovery.wording.quantity_text import counted
+from widgets.loss_tone import VALUE_TONES
 from widgets.plan.candidate_picker import choice_lines, choices, in_plan
 from widgets.plan.plan_columns import PlannedRow, note, status
 from widgets.plan.plan_view import PlanView
@@ -78,9 +79,14 @@ def _groups(plan: Plan, width: int) -> list[Line]:
 
 
 def _acknowledged(totals: Summary, width: int) -> list[Line]:
-    counts = totals.acknowledged
-    tone = Tone.BAD if counts.some else Tone.WARN if counts.unknown or counts.doubtful else Tone.GOOD
-    return fold(line(Piece(f"  acknowledged records: {counts}", tone)), width, "    ") if str(counts) else []
+    """A colour for each value of the verdicts."""
+    pieces: list[Piece] = []
+    for value, text in totals.acknowledged.parts():
+        pieces += [
+            Piece("; " if pieces else "  acknowledged records lost: "),
+            Piece(text, VALUE_TONES[value]),
+        ]
+    return fold(line(*pieces), width, "    ") if pieces else []
 
 
 _HARMLESS = (RowDecision.SEND, RowDecision.ALREADY_ONLINE)

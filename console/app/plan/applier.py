@@ -272,7 +272,7 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
     warnings: list[str] = []
     if acknowledged := str(summary.acknowledged):
         none_lost = summary.acknowledged.is_none(summary.elect)
-        (target if none_lost else warnings).append(f"acknowledged records: {acknowledged}")
+        (target if none_lost else warnings).append(f"acknowledged records lost: {acknowledged}")
     by_hand = [row for row in rows if row.leader != row.candidates[0].broker]
     if by_hand:
         warnings.append(

@@ -374,7 +374,7 @@ def strategy_text(found: StrategyOutcome) -> str:
     if found.elects:
         acknowledged = str(found.acknowledged) or "nobody judged"
         lost = range_text(found.at_least, found.at_most)
-        lines += [f"offsets lost: {lost}", f"acknowledged records: {acknowledged}"]
+        lines += [f"offsets lost: {lost}", f"acknowledged records lost: {acknowledged}"]
     return "\n    ".join(lines)
 
 

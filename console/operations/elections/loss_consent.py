@@ -63,7 +63,7 @@ def loss_question(plan: Plan, title: str, *, native: bool = False) -> Question:
     text = f"{elections} will be run on {where}. To go on, type {consent.means}:"
     acknowledged = str(summary.acknowledged)
     warnings = (
-        *([f"acknowledged records: {acknowledged}"] if acknowledged else []),
+        *([f"acknowledged records lost: {acknowledged}"] if acknowledged else []),
         *risk_lines(plan, WORST_SUCCESSORS, native=native),
     )
     return Question(

@@ -162,7 +162,7 @@ def _losses_in_short(incident: Incident, elected: Sequence[PlannedElection]) -> 
     loss = range_text(sum(one.at_least for one in planned), at_most)
     yield f"Offsets that these elections cut off, as planned: {loss}."
     verdicts = Counter(one.acknowledged or "not judged" for one in planned)
-    reported = ", ".join(f"{verdict}: {counted(count, 'partition')}" for verdict, count in verdicts.items())
+    reported = "; ".join(f"{verdict}: {counted(count, 'partition')}" for verdict, count in verdicts.items())
     yield f"Acknowledged records lost by them: {reported}.{saved_text(incident, planned)}"
 
 

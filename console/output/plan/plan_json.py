@@ -50,6 +50,7 @@ def summary_json(summary: Summary) -> dict[str, object]:
     return {
         "elect": summary.elect,
         "notElected": {verdict.value: count for verdict, count in summary.not_elected.items()},
+        "acknowledgedLost": dict(sorted(summary.acknowledged.values.items())),
         "lossless": summary.lossless,
         "mayLose": summary.may_lose,
         "atLeast": summary.at_least,

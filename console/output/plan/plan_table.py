@@ -86,7 +86,7 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -
     if not summary.elect:
         return
     if acknowledged := str(summary.acknowledged):
-        yield f"acknowledged records: {acknowledged}"
+        yield f"acknowledged records lost: {acknowledged}"
     unbounded = f" ({summary.unknown:,} of them with no known bound)" if summary.unknown else ""
     counts = (
         (summary.lossless, "lose nothing for certain"),

@@ -17,7 +17,15 @@ TEXT = (ROOT / "docs/output.md").read_text(encoding="utf-8")
 PARTS = frozenset(
     re.findall(r"`(\w+)`", TEXT.partition("### Parts that several")[2].partition("### Documents")[0])
 )
-BY_NAME = {"checked", "notElected", "outcomes", "verdicts", "electableLeaders", "features"}
+BY_NAME = {
+    "checked",
+    "notElected",
+    "acknowledgedLost",
+    "outcomes",
+    "verdicts",
+    "electableLeaders",
+    "features",
+}
 """Objects whose keys are names of Kafka's or words of the tables, and no part of the schema."""
 REQUESTS = {"body", "detail"}
 """What is sent, as Kafka's own JSON files have it, or as the journal keeps it."""

@@ -360,15 +360,16 @@ def test_a_plan_says_first_what_it_loses_of_the_acknowledged_records() -> None:
     verdicts = (
         Verdict(VerdictKind.NONE, at_most=0),
         Verdict(VerdictKind.NONE, at_most=0, conditions=doubt),
+        Verdict(VerdictKind.NONE, at_most=0, conditions=(Condition(ConditionKind.SAME_REPLICAS),)),
         Verdict(VerdictKind.SOME, 500),
         Verdict(VerdictKind.OPEN),
         None,
     )
     plan = Plan(HEADER, tuple(judged_row(verdict, number) for number, verdict in enumerate(verdicts)), ())
-    said = "500 or more committed lost in 1, not known for 1, in doubt for 1, none lost in 1"
+    said = "500 or more committed: 1; not known: 1; none, in doubt: 1; none, unchecked: 1; none: 1"
     assert str(summarise(plan).acknowledged) == said
     assert (
-        f"- Acknowledged records: {said}"
+        f"- Acknowledged records lost: {said}"
         in markdown(plan, "plan.json", "ktriage apply plan.json").splitlines()
     )
     assert not str(summarise(plan_of(equal_logs())).acknowledged), "nobody judged"
