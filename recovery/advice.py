@@ -7,10 +7,11 @@ the safe choice: a broker that returns may have a shorter log, and be elected at
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.acknowledged.unread_disks import MissedElection, UnreadDisks
 from recovery.acknowledged.verdict import (
     Decider,
     PartitionVerdicts,
@@ -24,8 +25,11 @@ from recovery.strategy import CLEAN, Decision, DecisionKind, Strategy, WhyNot, d
 
 
 class AdviceKind(StrEnum):
-    """What to do first for an offline partition, in the order in which it is to be done.
+    """What to do first, in the order in which it is to be done. All but READ_FIRST are for partitions without a
+    leader.
 
+    - READ_FIRST: a partition is online, and ``brokers`` that are down may hold acknowledged records which its
+      leader lacks: read their disks before they start.
     - ELECT: one replica that can be elected now holds every acknowledged record.
     - UNFENCE: a broker that answers and is still fenced has a better log than those that can be elected.
     - BRING_BACK: Kafka elects a broker that is away as soon as it returns, without an unclean election.
@@ -35,6 +39,7 @@ class AdviceKind(StrEnum):
     - CHOOSE: nobody is proved to hold every acknowledged record, and nobody's return is expected to help.
     """
 
+    READ_FIRST = "read before start"
     ELECT = "elect"
     UNFENCE = "unfence"
     BRING_BACK = "bring back"
@@ -53,7 +58,8 @@ class Advice(NamedTuple):
     of ``brokers`` because it is in the ELR or is the last known leader. A change of min.insync.replicas, of the
     topic or of the cluster, empties both (ClearElrRecord; tried on 4.3.1), and then nobody is elected.
     ``was_shut_down``: each of ``brokers`` was in a controlled shutdown when it was last seen (metadata log).
-    ``reassigning``: a reassignment is in progress, so that nobody can be designated.
+    ``reassigning``: a reassignment is in progress, so that nobody can be designated. ``missed``, of READ_FIRST
+    alone: the election after which the leader lacks what their disks may hold.
     """
 
     kind: AdviceKind
@@ -65,6 +71,13 @@ class Advice(NamedTuple):
     by_elr: bool = False
     was_shut_down: bool = False
     reassigning: bool = False
+    missed: MissedElection | None = None
+
+
+def read_first(unread: UnreadDisks) -> Iterator[tuple[TopicPartition, Advice]]:
+    """The advice for partitions with a leader: whose disks are to be read before they start."""
+    for tp, missed in unread.partitions.items():
+        yield tp, Advice(AdviceKind.READ_FIRST, missed.brokers, missed=missed)
 
 
 def advise(survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None) -> Advice | None:
@@ -190,7 +203,8 @@ class FirstStep(NamedTuple):
 
 
 def first_steps(found: Iterable[tuple[TopicPartition, Advice]]) -> tuple[FirstStep, ...]:
-    """What to do, in order: what a broker's return would cut off, which another step may ask for; elections, since
+    """What to do, in order: whose disks are to be read before they start, and what a broker's return would cut off,
+    since another step may ask for that return; elections, since
     a broker that returns may take them away; then whose return helps the most partitions; then what needs a
     person's choice.
     """
@@ -203,15 +217,20 @@ def first_steps(found: Iterable[tuple[TopicPartition, Advice]]) -> tuple[FirstSt
     order = list(AdviceKind)
 
     def urgency(step: FirstStep) -> tuple[bool, int, int]:
-        warns = any(one.cuts_off for one in step.advice.keep_down)
+        reads = step.advice.kind is AdviceKind.READ_FIRST
+        warns = reads or any(one.cuts_off for one in step.advice.keep_down)
         return not warns, order.index(step.advice.kind), -step.partitions
 
     return tuple(sorted(steps, key=urgency))
 
 
 def _group(one: Advice) -> tuple[object, ...]:
-    """Elections stand together whoever is elected; returns by the broker."""
-    return (one.kind,) if one.kind is AdviceKind.ELECT else (one.kind, one.brokers, one.reassigning)
+    """Elections stand together whoever is elected, and disks whoever has them; returns by the broker."""
+    return (
+        (one.kind,)
+        if one.kind in (AdviceKind.ELECT, AdviceKind.READ_FIRST)
+        else (one.kind, one.brokers, one.reassigning)
+    )
 
 
 def _merged(group: list[Advice]) -> Advice:
@@ -239,4 +258,5 @@ def _merged(group: list[Advice]) -> Advice:
         elr,
         shut,
         group[0].reassigning,
+        group[0].missed,
     )

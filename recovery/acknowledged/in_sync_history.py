@@ -8,7 +8,7 @@ it reached the lowest min ISR of the leader's epoch.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -191,6 +191,16 @@ class InSyncHistory:
         if broker in before.isr or broker not in now.isr:
             return False
         return now.has_leader and now.leader_epoch == before.leader_epoch and now.leader != broker
+
+    def may_hold_branch(self, election: DoubtfulElection, brokers: Iterable[int]) -> Iterator[int]:
+        """Those of ``brokers`` that had a replica then and are not known to have followed that leader or a later
+        one: the log may still hold what that leader lacked.
+        """
+        before = self.intervals[max(election.at - 1, 0)].registration
+        for broker in brokers:
+            had_replica = broker in before.replicas and broker != election.leader
+            if had_replica and not self.joined_after(broker, election.at):
+                yield broker
 
     # Replicas that held everything
 

@@ -91,7 +91,7 @@ def _earlier_branches(
     for election in history.doubts:
         yield EarlierBranch(
             election.epoch,
-            tuple(_may_hold_branch(history, election, silent)),
+            tuple(history.may_hold_branch(election, silent)),
             None if election.unclean else _leader_log_not_shortened(election),
             Evidence(EvidenceKind.UNCLEAN_ELECTION, (election.leader,), since_ms=election.since_ms),
         )
@@ -101,17 +101,6 @@ def _earlier_branches(
         before = Condition(ConditionKind.NO_UNCLEAN_ELECTION, since_ms=first.since_ms)
         evidence = Evidence(EvidenceKind.UNCLEAN_ELECTION, since_ms=first.since_ms)
         yield EarlierBranch(first.registration.leader_epoch, never, before, evidence)
-
-
-def _may_hold_branch(
-    history: InSyncHistory, election: DoubtfulElection, silent: Iterable[int]
-) -> Iterator[int]:
-    """The silent replicas that are not known to have followed that leader or a later one."""
-    before = history.intervals[max(election.at - 1, 0)].registration
-    for broker in silent:
-        had_replica = broker in before.replicas and broker != election.leader
-        if had_replica and not history.joined_after(broker, election.at):
-            yield broker
 
 
 def _leader_log_not_shortened(election: DoubtfulElection) -> Condition:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from recovery.controller.registration import Registration
@@ -24,21 +23,12 @@ from recovery.metadata_log.records import (
 )
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.secret_names import names_secret
-from recovery.wording.quantity_text import simulated_time
+from recovery.wording.quantity_text import simulated_time, utc_text
 
 
 def time_text(time_ms: int) -> str:
     """In UTC, to the millisecond; for a simulated cluster, in seconds since its start."""
     return simulated_time(time_ms) or utc_text(time_ms)
-
-
-def utc_text(time_ms: int) -> str:
-    """In UTC, to the millisecond."""
-    try:
-        moment = datetime.fromtimestamp(time_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return f"time {time_ms}"
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
 
 
 NAMED = 3

@@ -8,6 +8,7 @@ from recovery.acknowledged.verdict import ConditionKind, DeciderKind, SelfElecti
 from recovery.advice import Advice, AdviceKind, FirstStep
 from recovery.strategy import Decision, WhyNot
 from recovery.wording.quantity_text import both, either
+from recovery.wording.unread_disk_text import may_hold_text, read_before_start
 from recovery.wording.verdict_text import conditions_text, decider_text
 
 ACCEPT_LOSS = "only if what stands above can never be done, accept the loss:"
@@ -171,7 +172,13 @@ def _bring_back(advice: Advice, count: int) -> str:
     return f"{text}. If its host lost power, {unchecked}."
 
 
+def _read_first(advice: Advice, count: int) -> str:
+    do = read_before_start(advice.brokers)
+    return f"{do[0].upper()}{do[1:]}: {may_hold_text(advice.brokers, advice.missed, count)}."
+
+
 _ACTIONS: Mapping[AdviceKind, Callable[[Advice, int], str]] = {
+    AdviceKind.READ_FIRST: _read_first,
     AdviceKind.ELECT: _elect,
     AdviceKind.UNFENCE: _unfence,
     AdviceKind.BRING_BACK: _bring_back,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState
 from recovery.model import Unknown
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import counted, either, printable
 
 FEW = 4
 """So many brokers or voters are named; more are counted."""
@@ -133,7 +133,7 @@ def _none_offline(health: ClusterHealth) -> _Part:
     return _Part(text, text, 2)
 
 
-def _parts(health: ClusterHealth) -> Iterator[_Part]:
+def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the other
     quorum = health.quorum
     if quorum.state in _QUORUM:
         text = f"quorum {_QUORUM[quorum.state]}"
@@ -158,6 +158,8 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:
     if health.offline:
         text = f"{health.offline:,} offline"
         yield _Part(text, text, 1)
+    if health.unread_disks:
+        yield _unread(health.unread_disks)
     if health.self_electing:
         yield _self_electing(len(health.self_electing))
     if health.under_min_isr:
@@ -166,6 +168,12 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:
     if health.unreachable_leaders:
         text = f"{health.unreachable_leaders:,} with a leader not on this listener"
         yield _Part(text, text, 7)
+
+
+def _unread(brokers: tuple[int, ...]) -> _Part:
+    disks = counted(len(brokers), "disk")
+    who = f"broker {either(brokers)} starts" if len(brokers) <= FEW else "their brokers start"
+    return _Part(f"read {disks} before {who}", f"read {disks} before start", 1)
 
 
 def _self_electing(count: int) -> _Part:

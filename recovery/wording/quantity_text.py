@@ -1,8 +1,9 @@
-"""Numbers, ids, sizes and durations in words."""
+"""Numbers, ids, sizes, times and durations in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 _KIB = 1024
 
@@ -65,6 +66,15 @@ _SIMULATED_MS = 365 * 24 * 3600 * 1000
 def simulated_time(ms: int) -> str:
     """``T+15.5 s`` for a time of a simulated cluster; "" for a real one."""
     return f"T+{ms / 1000:g} s" if 0 <= ms < _SIMULATED_MS else ""
+
+
+def utc_text(ms: int) -> str:
+    """In UTC, to the millisecond."""
+    try:
+        moment = datetime.fromtimestamp(ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"time {ms}"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{ms % 1000:03d}"
 
 
 def human_bytes(size: int, unknown: str = "?") -> str:

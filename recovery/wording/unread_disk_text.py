@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from recovery.acknowledged.unread_disks import MissedElection, UnreadDisks
 from recovery.model import TopicPartition
 from recovery.unread_disks import UnreadDisk, UnreadDiskState, by_broker
-from recovery.wording.quantity_text import either, ids, printable, some_of
+from recovery.wording.quantity_text import counted, either, ids, printable, simulated_time, some_of, utc_text
 
 READ_DISK = "ktriage rescue read --to DIR --from-disk LOG_DIR"
 """The command, with its arguments named: the log dirs are paths of another host."""
@@ -75,3 +76,36 @@ def unread_in_short(brokers: Sequence[int]) -> str:
         return ""
     disks, they = ("disk", "it starts") if len(brokers) == 1 else ("disks", "they start")
     return f"read the {disks} of {ids(brokers)} before {they}"
+
+
+def may_hold_text(brokers: Sequence[int], missed: MissedElection | None, count: int) -> str:
+    """Why, of ``count`` partitions; ``missed`` is the election of one of them."""
+    it = "it" if len(brokers) == 1 else "they"
+    hold, cut = f"{it} may hold acknowledged records that", f"and that are {cut_off_at_start(brokers)}"
+    if missed is None:
+        return f"{hold} the leader lacks {cut}"
+    how = "elected uncleanly" if missed.unclean else "elected with a log that may have been cut"
+    how = f"{how} at {_when(missed.since_ms)}"
+    same = missed.leader == missed.elected
+    if count == 1:
+        leader = f"leader {missed.leader} of {missed.tp}"
+        lacks = (
+            f"{leader} ({how}) lacks" if same else f"{leader} lacks since broker {missed.elected} was {how},"
+        )
+        return f"{hold} {lacks} {cut}"
+    example = f"leader {missed.leader}, {how}" if same else f"broker {missed.elected} was {how}"
+    return f"for {count:,} partitions {hold} the leader lacks {cut} ({missed.tp}: {example})"
+
+
+def _when(ms: int) -> str:
+    return simulated_time(ms) or f"{utc_text(ms)[:16]} UTC"
+
+
+def not_judged_text(unread: UnreadDisks) -> str:
+    """For how many partitions that is not known, and why; "" where it is known."""
+    if not unread.not_judged:
+        return ""
+    return printable(
+        f"whether brokers that are down hold acknowledged records which the leader lacks:"
+        f" {counted(unread.not_judged, 'partition')} not judged ({unread.why})"
+    )

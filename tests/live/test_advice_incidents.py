@@ -32,6 +32,7 @@ from tests.live.incident_steps import (
     wait_leads_no_more,
     wait_offline,
 )
+from tests.live.online_after_unclean import OnlineAgain, is_lost_unless_read, is_told, played
 
 CLUSTER = advised_operator.CLUSTER
 
@@ -329,3 +330,18 @@ def test_the_leader_of_an_unclean_election_is_not_brought_back_over_older_record
     wait_all(cluster, CUT, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
     assert left(cluster, CUT[0]) == {"early": EARLY, "late": LATE}
     assert left(cluster, CUT[1]) == {"early": EARLY}, "broker 3 was started first"
+
+
+@pytest.fixture(scope="module")
+def online_again(cluster: KafkaCluster, operator: Operator) -> OnlineAgain:
+    return played(cluster, operator)
+
+
+def test_disks_are_to_be_read_before_former_members_of_partitions_with_a_leader_start(
+    online_again: OnlineAgain,
+) -> None:
+    is_told(online_again)
+
+
+def test_what_such_a_member_held_is_lost_unless_its_disk_was_read(online_again: OnlineAgain) -> None:
+    is_lost_unless_read(online_again)

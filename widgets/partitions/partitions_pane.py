@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recovery.advice import FirstStep
 from recovery.model import TopicPartition
 from recovery.strategy import DecisionKind
 from recovery.wording.advice_text import advice_lines, steps_lines
@@ -36,6 +37,8 @@ class PartitionsView:
     where the caller has counted them already. ``known`` False: the partitions have not been read yet, so no rows is
     not good news. ``first`` is the time of the first view (same unit as ``now``). ``doubt`` says why the rows may
     not be those of now ("no controller leads"), "" where they are; ``doubt_advice`` is what to do about that first.
+    ``steps`` are what to do first for partitions with a leader, and ``unjudged`` says for how many that is not
+    known.
     """
 
     rows: Sequence[PartitionRow]
@@ -47,6 +50,8 @@ class PartitionsView:
     first: float = 0.0
     doubt: str = ""
     doubt_advice: str = ""
+    steps: tuple[FirstStep, ...] = ()
+    unjudged: str = ""
 
 
 class PartitionsPane(TablePane):
@@ -122,13 +127,19 @@ class PartitionsPane(TablePane):
             fold(line(Piece(f"{advice[:1].upper()}{advice[1:]}", Tone.STRONG)), width, "  ") if advice else []
         )
         old = bool(self._view.doubt)
-        for text in steps_lines(self._counts.steps, shown):
+        for text in steps_lines(self._all_steps, shown):
             piece = Piece(f"As of then. {text}", Tone.DIM) if old else Piece(text, Tone.STRONG)
             lines += fold(line(piece), width, "  ")
+        if self._view.unjudged:
+            lines += fold(line(Piece(f"Not known: {self._view.unjudged}", Tone.DIM)), width, "  ")
         return lines
 
+    @property
+    def _all_steps(self) -> tuple[FirstStep, ...]:
+        return (*self._view.steps, *self._counts.steps)
+
     def rest_lines(self, width: int) -> list[Line]:
-        return self._steps(width, len(self._counts.steps))
+        return self._steps(width, len(self._all_steps))
 
     def details_key(self) -> str:
         return "Tab"
@@ -141,7 +152,7 @@ class PartitionsPane(TablePane):
         if not isinstance(row, PartitionRow):
             return []
         # A single step for a single partition stands above the table already, word for word.
-        steps = self._counts.steps
+        steps = self._all_steps
         reported = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
         first = "" if row.advice is None or reported else f"{' '.join(advice_lines(row.advice))} "
         why = f"{row.decision.verdict.value.capitalize()}: " if first and row.decision is not None else ""

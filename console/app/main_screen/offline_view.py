@@ -6,6 +6,7 @@ from console.app.main_screen.bars import doubt
 from console.app.session.session import Session
 from console.operations.registry import QUORUM
 from recovery.wording.cluster_health_text import stale_advice
+from recovery.wording.unread_disk_text import not_judged_text
 from widgets.partitions import PartitionsPane, PartitionsView
 
 _NONE = "no partition is offline or under min ISR"
@@ -31,5 +32,7 @@ def _partitions(session: Session) -> PartitionsView:
         known=view.partitions is not None,
         first=view.first or 0.0,
         doubt=doubt(session),
+        steps=() if view.disks is None else view.disks.steps,
+        unjudged="" if view.disks is None else not_judged_text(view.disks.unread),
         doubt_advice="" if view.health is None else stale_advice(view.health, f"pane {QUORUM}"),
     )

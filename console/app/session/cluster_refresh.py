@@ -11,13 +11,14 @@ from itertools import islice
 from typing import TypeVar
 
 from backends.base.answers import Contact, Depth, SurveyRequest
+from backends.base.disks_to_read import disks_to_read
 from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
 from backends.base.judged_partitions import judged_partition
 from backends.base.membership import Membership
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
-from console.app.session.view import JudgedSurvey, LogRead, View, ViewRequest
+from console.app.session.view import JudgedDisks, JudgedSurvey, LogRead, View, ViewRequest
 from console.last_healthy import recall
 from console.operations.survey.acknowledged_losses import refuse_other_cluster
 from console.operations.survey.cluster_health import Configs, HealthSources, cluster_health, topics_of
@@ -26,6 +27,8 @@ from console.operations.survey.offline_times import OfflineTimesReader
 from console.operations.survey.partition_picture import may_be_under_min_isr
 from console.operations.voters.quorum_state import lost
 from console.operations.voters.remembered_voters import MEMORY
+from recovery.acknowledged.unread_disks import UnreadDisks, away
+from recovery.advice import first_steps, read_first
 from recovery.cluster_health import ClusterHealth, short_of_replicas
 from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import DiskReading, with_disks
@@ -78,6 +81,7 @@ class ClusterRefresh:
             self._offline_times,
             self._fenced_times,
             self._verdicts,
+            self._disks_to_read,
         )
         for step in steps:
             self._fill(before, view)
@@ -136,7 +140,8 @@ class ClusterRefresh:
         if self.copy is not None and view.at is None:
             refuse_other_cluster(self.copy, view.cluster_id, _some_topics(view))
         now = self.clock()
-        since = dict((await self.offline_times.read(backend, view.troubled, now)).since)
+        short = () if view.partitions is None else short_of_replicas(view.partitions.states)
+        since = dict((await self.offline_times.read(backend, short, now)).since)
         history, copied = self._metadata_log()
         if copied:
             offline = (state for state in view.troubled if state.offline)
@@ -185,6 +190,25 @@ class ClusterRefresh:
         known = view.verdicts
         same = len(found) == len(known) and all(known.get(tp) is judged for tp, judged in found.items())
         return view if same else replace(view, verdicts=found)
+
+    async def _disks_to_read(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
+        """Judged again only where something changed that they follow from."""
+        if view.partitions is None:
+            return view
+        history, copied = self._metadata_log()
+        log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
+        old = view.disks
+        if old is not None and old[:3] == (view.partitions, view.configs, log):
+            return view
+        states = [state for state in view.partitions.states if away(state)]
+        no_config = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
+
+        def min_isr(state: PartitionState) -> int | Unknown:
+            return min_isr_from_config(state, view.configs.get(state.topic, no_config))
+
+        unread = await disks_to_read(states, min_isr, history, copied=copied)
+        steps = first_steps(read_first(unread))
+        return replace(view, disks=JudgedDisks(view.partitions, view.configs, log, unread, steps))
 
     async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> View:
         known, now = view.configs, self.clock()
@@ -298,6 +322,7 @@ def _health(view: View) -> ClusterHealth | None:
             view.quorum,
             view.configs,
             under_min_isr=sum(_under_min_isr(state, view.configs) for state in led),
+            unread=UnreadDisks() if view.disks is None else view.disks.unread,
         )
     )
 

@@ -15,7 +15,9 @@ from backends.base.answers import (
     Partitions,
     Reassignment,
 )
+from recovery.acknowledged.unread_disks import UnreadDisks
 from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
@@ -49,6 +51,18 @@ class JudgedSurvey(NamedTuple):
     verdicts: PartitionVerdicts
 
 
+class JudgedDisks(NamedTuple):
+    """Whose disks are to be read before they start, by these partitions, configurations and metadata log, and what
+    that means for what is done first.
+    """
+
+    partitions: Partitions
+    configs: Mapping[str, Mapping[str, str] | Unknown]
+    log: LogRead
+    unread: UnreadDisks
+    steps: tuple[FirstStep, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ViewRequest:
     """What the screen needs beside what is in trouble: ``shown`` are partitions whose logs it shows, ``deep`` the
@@ -72,7 +86,8 @@ class View:
     when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were. ``health`` is
     that of the whole cluster, None before the partitions were told. ``answered`` is when each broker answered last,
     ``fenced_since`` when each fenced one was fenced, and whether that is exact or the first time it was seen so. A
-    look that found a part as it was keeps the very same object.
+    look that found a part as it was keeps the very same object. ``disks`` are those of brokers that are down, of
+    partitions with a leader.
     """
 
     generation: int = 0
@@ -98,6 +113,7 @@ class View:
     configs_at: float | None = None
     dirs_at: float | None = None
     health: ClusterHealth | None = None
+    disks: JudgedDisks | None = None
 
     def aged(self) -> View:
         """As it is, and nothing of it recent: the next look asks for what seldom changes too."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions
 from backends.base.protocol import Backend
 from console.operations.voters.remembered_voters import quorum_or_lost
+from recovery.acknowledged.unread_disks import UnreadDisks
 from recovery.cluster_health import (
     ClusterHealth,
     cut_off,
@@ -27,7 +28,7 @@ LogDirs = Mapping[int, tuple[LogDir, ...] | Unknown]
 
 class HealthSources(NamedTuple):
     """``quorum`` None: it was not asked. ``partitions`` are all of the cluster, ``configs`` those of topics with an
-    offline partition. ``under_min_isr`` None: not known.
+    offline partition. ``under_min_isr`` None: not known. ``unread``: disks that may hold what a leader lacks.
     """
 
     cluster: ClusterInfo
@@ -37,6 +38,7 @@ class HealthSources(NamedTuple):
     quorum: Quorum | QuorumWithoutLeader | Unknown | None
     configs: Configs
     under_min_isr: int | None = None
+    unread: UnreadDisks = UnreadDisks()
 
 
 def cluster_health(reported: HealthSources) -> ClusterHealth:
@@ -58,6 +60,7 @@ def cluster_health(reported: HealthSources) -> ClusterHealth:
         unreachable_leaders=len(found.unreachable_leaders),
         unseen=bool(found.hidden) or found.not_compared is not None,
         cut_off=cut_off(reported.quorum, found.asked),
+        unread_disks=reported.unread.brokers,
     )
 
 

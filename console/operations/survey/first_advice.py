@@ -8,7 +8,8 @@ from backends.base.answers import ClusterInfo
 from backends.base.judged_partitions import LogDirs, judged
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
-from recovery.advice import FirstStep, advise, first_steps
+from recovery.acknowledged.unread_disks import UnreadDisks
+from recovery.advice import FirstStep, advise, first_steps, read_first
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.survey_columns import leaderless
@@ -19,10 +20,15 @@ async def first_advice(
     cluster: ClusterInfo,
     surveys: Sequence[Survey],
     log_dirs: LogDirs,
+    *,
     source: MetadataLogSource,
+    unread: UnreadDisks,
 ) -> tuple[FirstStep, ...]:
-    """For those of ``surveys`` that are offline, read down to where their logs part. Raises BackendError."""
+    """For those of ``surveys`` that are offline, read down to where their logs part, and for disks that are to be
+    read before their brokers start. Raises BackendError.
+    """
     offline = leaderless(surveys)
     found = await judged(backend, cluster.elr_enabled, offline, log_dirs, source=source)
     advised = ((one.tp, advise(one, Ranking.LAST_RECORD, found.verdicts.get(one.tp))) for one in offline)
-    return first_steps((tp, advice) for tp, advice in advised if advice is not None)
+    found_advice = [(tp, advice) for tp, advice in advised if advice is not None]
+    return first_steps([*read_first(unread), *found_advice])

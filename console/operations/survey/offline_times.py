@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
+from recovery.acknowledged.unread_disks import away
 from recovery.metadata_log.fenced_since import fenced_since_ms
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import PartitionSubject
@@ -48,11 +49,12 @@ class OfflineTimesReader:
         self._fenced: dict[tuple[int, int], float] = {}
 
     async def read(self, backend: Backend, states: Iterable[PartitionState], now: float) -> OfflineTimes:
-        """For those of ``states`` that are offline; ``now`` in seconds since 1970. A log that cannot be read is no
-        error here.
+        """For those of ``states`` that are offline; ``now`` in seconds since 1970. The log is read for partitions
+        with replicas that are away too, which say nothing of times. A log that cannot be read is no error here.
         """
-        offline = [state for state in states if state.offline]
-        wanted = frozenset(state.tp for state in offline)
+        needed = [state for state in states if state.offline or away(state)]
+        offline = [state for state in needed if state.offline]
+        wanted = frozenset(state.tp for state in needed)
         if not wanted:
             return OfflineTimes({})
         refused = self._refused

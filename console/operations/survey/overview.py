@@ -18,6 +18,7 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
+from backends.base.disks_to_read import disks_to_read
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
 from console.operations.survey.cluster_health import (
@@ -34,6 +35,7 @@ from console.operations.survey.first_advice import first_advice
 from console.operations.survey.offline_times import OfflineTimes, OfflineTimesReader
 from console.operations.survey.partition_picture import tasks
 from console.operations.voters.remembered_voters import quorum_or_lost
+from recovery.acknowledged.unread_disks import UnreadDisks, away
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, no_answer
 from recovery.membership.preflight import LivenessLimits
@@ -42,6 +44,7 @@ from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMe
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import NO_LEADER, Broker, PartitionState, Survey, Unknown
 from recovery.survey_columns import MergedSurveys, SurveyTotals, columns_of, totals, unknown_values
+from recovery.wording.unread_disk_text import not_judged_text
 
 LAGGING_MS = 3_000
 """An observer that was last caught up this many ms ago counts as behind."""
@@ -70,8 +73,9 @@ class Overview:
 
     ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
     ``configs`` are those of topics with an offline partition. ``offline_times`` are in seconds since 1970.
-    ``steps`` are what to do first. ``lost``: what the controllers tell where no leader described the quorum.
-    ``began`` is when the reading began, in seconds since 1970.
+    ``steps`` are what to do first; ``unread`` is whose disks may hold what a leader lacks. ``lost``: what the
+    controllers tell where no leader described the quorum. ``began`` is when the reading began, in seconds since
+    1970.
     """
 
     cluster: ClusterInfo
@@ -85,6 +89,7 @@ class Overview:
     steps: tuple[FirstStep, ...] = ()
     lost: QuorumWithoutLeader | None = None
     began: float = 0.0
+    unread: UnreadDisks = field(default_factory=UnreadDisks)
 
     @cached_property
     def totals(self) -> SurveyTotals:
@@ -103,6 +108,7 @@ class Overview:
                 self.lost or self.quorum,
                 self.configs,
                 under_min_isr=self.totals.led_under_min_isr,
+                unread=self.unread,
             )
         )
 
@@ -138,6 +144,7 @@ async def overview(
         source = MetadataLogSource()
         times = group.create_task(OfflineTimesReader(source).read(backend, found.states, now))
         result = await _survey(backend, found.states, duration, progress)
+    unread = await _unread_disks(result.surveys, source)
     return Overview(
         cluster,
         found,
@@ -147,10 +154,23 @@ async def overview(
         quorum.result().quorum,
         configs.result(),
         times.result(),
-        await first_advice(backend, cluster, result.surveys, log_dirs.result(), source),
+        await first_advice(backend, cluster, result.surveys, log_dirs.result(), source=source, unread=unread),
         quorum.result().lost,
         now,
+        unread,
     )
+
+
+async def _unread_disks(surveys: Sequence[Survey], source: MetadataLogSource) -> UnreadDisks:
+    """By what was read of the metadata log after the partitions were."""
+    columns = columns_of(surveys)
+    min_isr = {
+        state.tp: known for state, known in zip(columns.states, columns.min_isr, strict=True) if away(state)
+    }
+    states = [state for state in columns.states if state.tp in min_isr]
+    history = source.unread if isinstance(source.history, Unknown) and source.unread else source.history
+    copied = source.unread is not None
+    return await disks_to_read(states, lambda state: min_isr[state.tp], history, copied=copied)
 
 
 async def _survey(
@@ -232,6 +252,8 @@ def _not_asked(view: Overview) -> Iterator[str]:
     for tp, why in view.partitions.unknown.items():
         if tp.topic not in hidden:
             yield f"{tp.topic if tp.partition < 0 else tp}: {why}"
+    if unjudged := not_judged_text(view.unread):
+        yield unjudged
     if isinstance(view.quorum, Unknown):
         yield f"quorum: {view.quorum}"
     silent = {contact.broker for contact in view.contacts if contact.problem is not None}

@@ -24,6 +24,7 @@ from recovery.plan.values import NotElected
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import both, counted, printable, some_of
+from recovery.wording.unread_disk_text import not_judged_text
 
 MOST_TOPICS = 5
 """More are not named in a command: it is about all of the cluster then."""
@@ -61,6 +62,9 @@ def open_items(incident: Incident) -> Iterator[str]:
 def gap_lines(incident: Incident) -> Iterator[str]:
     """What was not read or not looked at, one line each."""
     yield from incident.sources.gaps
+    now = incident.sources.now
+    if now is not None and (unjudged := not_judged_text(now.unread)):
+        yield f"{unjudged[0].upper()}{unjudged[1:]}."
     if incident.earlier:
         newest = str(incident.earlier[-1].header.get("at"))
         yield (

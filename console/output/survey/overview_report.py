@@ -241,6 +241,19 @@ def overview_document(view: Overview) -> Iterator[str]:
             "cluster": cluster_json(view.cluster),
             "health": health_json(view.health),
             "steps": steps_json(view.steps),
+            "disksToRead": [
+                {
+                    "topic": tp.topic,
+                    "partition": tp.partition,
+                    "brokers": list(one.brokers),
+                    "leader": one.leader,
+                    "elected": one.elected,
+                    "electedAtMs": one.since_ms,
+                    "unclean": one.unclean,
+                }
+                for tp, one in view.unread.partitions.items()
+            ],
+            "disksNotJudged": view.unread.not_judged,
             "counts": overview_counts(view),
             "offlineSince": [
                 {"topic": tp.topic, "partition": tp.partition, "sinceMs": round(since * 1000)}

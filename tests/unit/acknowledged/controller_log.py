@@ -35,7 +35,13 @@ class ControllerLog:
     """
 
     def __init__(
-        self, *, min_isr: int = 2, in_snapshot: bool = False, epoch: int = 0, recovering: bool = False
+        self,
+        *,
+        min_isr: int = 2,
+        in_snapshot: bool = False,
+        epoch: int = 0,
+        recovering: bool = False,
+        replicas_in_sync: tuple[int, ...] = (1, 2, 3),
     ) -> None:
         self._records: list[DecodedRecord] = []
         self._in_snapshot = in_snapshot
@@ -44,7 +50,7 @@ class ControllerLog:
             self.starts(broker)
         self.says(TopicRecord("t", "id"))
         self.says(ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", str(min_isr)))
-        partition = Registration((1, 2, 3), (1, 2, 3), 1, epoch)
+        partition = Registration((1, 2, 3), replicas_in_sync, 1, epoch)
         if recovering:
             partition = partition._replace(leader_recovery_state=LeaderRecoveryState.RECOVERING)
         self.says(PartitionRecord("id", 0, partition))

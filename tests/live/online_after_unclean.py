@@ -1,0 +1,100 @@
+"""Partitions that are online again after an unclean election, while former members of the ISR are still down.
+
+1 and 3 took records with acks=all that 2 never had; then they died, and 2 leads. Each topic came to that in another
+way. A consumer counts what is left once 1 and 3 are back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from testbed.kafka import KafkaCluster
+from tests.live.advised_operator import AGGRESSIVE, AGREED, Operator, create, left
+from tests.live.incident_steps import elect_unclean, kill, produce, start, wait_all, wait_offline
+
+EARLY, LATE = 60, 300
+BY_KAFKA, BY_OPERATOR, BY_KTRIAGE = "online-by-kafka", "online-by-operator", "online-by-ktriage"
+COMPLETE = "online-complete"
+"""2 holds everything that was acknowledged: with a min ISR of 3 nothing was, once it was down."""
+CUT = (BY_KAFKA, BY_OPERATOR, BY_KTRIAGE)
+
+
+class OnlineAgain(NamedTuple):
+    """``told`` is the status (JSON) while 1 and 3 are down, with the text in ``screen`` and the hand-over page;
+    ``after`` is that when they are back. ``rescued`` is what the reading of their disks said. ``left`` is what a
+    consumer counts; ``restored`` is that of the topic whose disks were read before they started.
+    """
+
+    told: dict[str, Any]
+    screen: str
+    handover: str
+    rescued: dict[str, Any]
+    after: dict[str, Any]
+    left: dict[str, dict[str, int]]
+    restored: dict[str, int]
+
+
+def status(operator: Operator) -> dict[str, Any]:
+    _, told = operator.run.json("status")
+    return told
+
+
+def played(cluster: KafkaCluster, operator: Operator) -> OnlineAgain:
+    every = (*CUT, COMPLETE)
+    create(cluster, (BY_KAFKA,), [1, 2, 3], min_insync_replicas=2, unclean_leader_election_enable="true")
+    create(cluster, (BY_OPERATOR, BY_KTRIAGE), [1, 2, 3], min_insync_replicas=2)
+    create(cluster, (COMPLETE,), [1, 2, 3], min_insync_replicas=3)
+    for topic in every:
+        produce(cluster, topic, EARLY, "early")
+    kill(cluster, 2)
+    for topic in CUT:
+        produce(cluster, topic, LATE, "late")
+    kill(cluster, 3)
+    kill(cluster, 1)
+    start(cluster, 2)
+    wait_all(cluster, (BY_KAFKA,), lambda state: state.leader == 2, "led by 2")
+    wait_offline(cluster, (BY_OPERATOR, BY_KTRIAGE, COMPLETE))
+    elect_unclean(cluster, (BY_OPERATOR, COMPLETE), 2)
+    operator.advised(BY_KTRIAGE, *AGGRESSIVE)
+    operator.elect(BY_KTRIAGE)
+    wait_all(cluster, every, lambda state: state.leader == 2, "led by 2")
+
+    told = status(operator)
+    ended = operator.run("status")
+    screen = ended.out + ended.err
+    handover = operator.run("handover").out
+    disks = [word for b in (1, 3) for path in cluster.node(b).log_dirs for word in ("--from-disk", str(path))]
+    _, rescued = operator.run.json("rescue", "read", "--to", "saved", "--topic", BY_OPERATOR, *disks)
+    start(cluster, 1, 3)
+    wait_all(cluster, every, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
+    after = status(operator)
+    found = {topic: left(cluster, topic) for topic in every}
+    restored = operator.run("restore", "saved", "--to-source", *AGREED)
+    assert restored.status == 0, restored
+    return OnlineAgain(told, screen, handover, rescued, after, found, left(cluster, BY_OPERATOR))
+
+
+def is_told(found: OnlineAgain) -> None:
+    """Whose disks are to be read, of which partitions, and why: in the status, its JSON and the hand-over."""
+    step = found.told["steps"][0]
+    assert (step["kind"], step["brokers"], step["partitions"]) == ("read before start", [1, 3], len(CUT))
+    rows = {row["topic"]: row for row in found.told["disksToRead"]}
+    assert set(rows) == set(CUT) and found.told["disksNotJudged"] == 0
+    assert all((row["leader"], row["elected"], row["unclean"]) == (2, 2, True) for row in rows.values())
+    assert found.told["health"]["unreadDisks"] == [1, 3] and not found.told["health"]["well"]
+    do = (
+        "Before broker 1 or 3 is started, read their disks (ktriage rescue read --to DIR --from-disk LOG_DIR)"
+    )
+    for page in (found.screen, found.handover):
+        assert f"Do first: {do}: for 3 partitions they may hold acknowledged records" in page
+        assert "read 2 disks before broker 1 or 3 starts" in page
+    assert "heal show" not in found.screen, "nobody is told to give up a broker whose disk is to be read"
+
+
+def is_lost_unless_read(found: OnlineAgain) -> None:
+    """What starting the brokers cut off, as a consumer counts it, and what the disks gave back."""
+    assert found.left == {topic: {"early": EARLY} for topic in (*CUT, COMPLETE)}, f"{LATE} were cut off"
+    branches = {(one["broker"], one["startOffset"], one["endOffset"]) for one in found.rescued["branches"]}
+    assert branches <= {(1, EARLY, EARLY + LATE), (3, EARLY, EARLY + LATE)} and branches
+    assert found.restored == {"early": EARLY, "late": LATE}
+    assert (found.after["steps"], found.after["disksToRead"]) == ([], []), "both follow the leader now"

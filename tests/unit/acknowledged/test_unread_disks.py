@@ -1,0 +1,183 @@
+"""Whose disks are to be read before they start, of partitions that are online: by the metadata log."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from backends.base.disks_to_read import disks_to_read
+from recovery.acknowledged.unread_disks import MissedElection, UnreadDisks
+from recovery.advice import AdviceKind, first_steps, read_first
+from recovery.controller.registration import PartitionChange
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
+from recovery.wording.advice_text import step_lines
+from recovery.wording.unread_disk_text import not_judged_text
+from tests.unit.acknowledged.controller_log import ControllerLog
+
+NO_LOG = Unknown(Why.NOT_ALLOWED, "the metadata log: needs CLUSTER_ACTION")
+
+
+def unread(told: ControllerLog, *away: int, history: Unknown | None = None) -> UnreadDisks:
+    """By that log, while the brokers ``away`` are fenced."""
+    folded = told.folded()
+    now = folded.intervals(next(folded.partitions()))[-1].registration
+    state = PartitionState(
+        "t", 0, "id", now.leader, now.leader_epoch, now.replicas, now.isr, now.elr, None, away
+    )
+    return asyncio.run(disks_to_read([state], lambda _: 2, history or folded))
+
+
+def missed(told: ControllerLog, *away: int) -> MissedElection | None:
+    found = unread(told, *away)
+    assert not found.not_judged
+    return found.partitions.get(TopicPartition("t", 0))
+
+
+def elected_uncleanly() -> ControllerLog:
+    """2 drops out; 1 and 3 acknowledge and die; 2 is elected."""
+    told = ControllerLog()
+    told.isr(1, 3)
+    told.isr(1)
+    told.isr(1, leader=-1)
+    told.isr(2, leader=2, recovering=True)
+    return told
+
+
+def test_former_members_that_are_down_may_hold_what_was_acknowledged_without_the_leader() -> None:
+    assert missed(elected_uncleanly(), 1, 3) == MissedElection(
+        TopicPartition("t", 0), (1, 3), 2, 2, 9000, unclean=True
+    )
+
+
+def test_a_member_that_came_back_and_caught_up_has_truncated_its_log() -> None:
+    told = elected_uncleanly()
+    told.isr(2, 3)
+    found = missed(told, 1)
+    assert found is not None and found.brokers == (1,)
+    told.isr(2)
+    found = missed(told, 1, 3)
+    assert found is not None and found.brokers == (1,), "3 died again, and has nothing of before"
+
+
+def test_of_brokers_that_are_up_nothing_is_said() -> None:
+    assert missed(elected_uncleanly()) is None, "they follow the leader, and have truncated their logs"
+
+
+def test_a_later_leader_lacks_what_the_first_lacked() -> None:
+    told = elected_uncleanly()
+    told.isr(2, 3)
+    told.isr(3, leader=3)
+    found = missed(told, 1, 2)
+    assert found is not None
+    assert (found.brokers, found.leader, found.elected, found.since_ms) == ((1,), 3, 2, 9000)
+
+
+def test_the_newest_election_that_was_missed_is_named_with_all_who_missed_one() -> None:
+    told = elected_uncleanly()
+    told.isr(2, 3)
+    told.isr(2)
+    told.isr(2, leader=-1)
+    told.isr(3, leader=3, recovering=True)
+    found = missed(told, 1, 2)
+    assert found is not None and found.brokers == (1,), "2 took nothing alone with a min ISR of 2"
+    told = elected_uncleanly()
+    told.isr(2, 1)
+    told.isr(1, leader=1)
+    told.isr(1, leader=-1)
+    told.isr(3, leader=3, recovering=True)
+    found = missed(told, 1, 2)
+    assert found is not None and (found.brokers, found.elected) == ((1, 2), 3)
+
+
+def test_an_unclean_election_of_a_log_that_holds_everything_cuts_off_nothing_acknowledged() -> None:
+    told = ControllerLog(min_isr=3)
+    told.isr(1, 3)
+    told.isr(1)
+    told.isr(1, leader=-1)
+    told.isr(2, leader=2, recovering=True)
+    folded = told.folded()
+    now = folded.intervals(next(folded.partitions()))[-1].registration
+    state = PartitionState("t", 0, "id", 2, now.leader_epoch, now.replicas, now.isr, (), None, (1, 3))
+    found = asyncio.run(disks_to_read([state], lambda _: 3, folded))
+    assert found == UnreadDisks(), "with min ISR 3 nothing was acknowledged once 2 was out"
+
+
+def test_a_clean_election_leaves_nothing_behind() -> None:
+    told = ControllerLog()
+    told.isr(2, 3, leader=2)
+    assert missed(told, 1) is None
+
+
+def test_a_member_that_is_elected_with_another_log_dir_is_not_called_unclean() -> None:
+    told = ControllerLog()
+    told.isr(1, 2)
+    told.isr(2, leader=2)
+    told.isr(2, leader=-1)
+    told.changes(PartitionChange(replicas=(1, 3)))
+    told.changes(PartitionChange(replicas=(1, 2, 3)))
+    told.isr(2, leader=2)
+    found = missed(told, 1, 3)
+    assert found is not None and found.brokers == (1, 3) and not found.unclean
+    (step,) = first_steps(read_first(unread(told, 1, 3)))
+    assert "elected with a log that may have been cut" in " ".join(step_lines(step))
+
+
+def test_without_the_metadata_log_it_is_said_that_nothing_was_judged() -> None:
+    found = unread(elected_uncleanly(), 1, 3, history=NO_LOG)
+    assert (found.partitions, found.not_judged) == ({}, 1)
+    assert not_judged_text(found) == (
+        "whether brokers that are down hold acknowledged records which the leader lacks: 1 partition not judged"
+        " (not allowed: the metadata log: needs CLUSTER_ACTION)"
+    )
+    assert not_judged_text(UnreadDisks()) == ""
+
+
+def test_a_member_that_was_away_before_the_log_begins_is_not_judged() -> None:
+    told = ControllerLog(in_snapshot=True)
+    told.isr(1, 2)
+    assert unread(told, 3) == UnreadDisks(), "it left since"
+    told = ControllerLog(in_snapshot=True, replicas_in_sync=(1, 2))
+    found = unread(told, 3)
+    assert found.not_judged == 1 and "broker 3 left the ISR before the metadata log begins" in found.why
+
+
+def test_a_partition_that_was_recovering_when_the_log_begins_was_elected_uncleanly() -> None:
+    told = ControllerLog(in_snapshot=True, recovering=True, replicas_in_sync=(1,))
+    found = missed(told, 2, 3)
+    assert found is not None and (found.brokers, found.unclean) == ((2, 3), True)
+
+
+def test_a_log_that_tells_another_state_is_not_judged_by() -> None:
+    told = elected_uncleanly()
+    state = PartitionState("t", 0, "id", 2, 99, (1, 2, 3), (2,), (), None, (1, 3))
+    found = asyncio.run(disks_to_read([state], lambda _: 2, told.folded()))
+    assert found.not_judged == 1 and "differently" in found.why
+
+
+def test_many_partitions_are_one_step_which_stands_before_all_others() -> None:
+    one = MissedElection(TopicPartition("t", 0), (1, 3), 2, 2, 1_790_000_000_000, unclean=True)
+    more = one._replace(tp=TopicPartition("u", 4), brokers=(4,), leader=3)
+    (step,) = first_steps(read_first(UnreadDisks({one.tp: one, more.tp: more})))
+    assert (step.advice.kind, step.advice.brokers, step.partitions) == (AdviceKind.READ_FIRST, (1, 3, 4), 2)
+    assert step_lines(step) == (
+        "Before broker 1, 3 or 4 is started, read their disks (ktriage rescue read --to DIR --from-disk LOG_DIR):"
+        " for 2 partitions they may hold acknowledged records that the leader lacks and that are cut off when they"
+        " start (t-0: leader 2, elected uncleanly at 2026-09-21 14:13 UTC).",
+    )
+
+
+@pytest.mark.parametrize(
+    ("leader", "why"),
+    [
+        (2, "leader 2 of t-0 (elected uncleanly at 2026-09-21 14:13 UTC) lacks and"),
+        (3, "leader 3 of t-0 lacks since broker 2 was elected uncleanly at 2026-09-21 14:13 UTC, and"),
+    ],
+)
+def test_one_partition_is_named_with_its_leader(leader: int, why: str) -> None:
+    one = MissedElection(TopicPartition("t", 0), (1,), leader, 2, 1_790_000_000_000, unclean=True)
+    (step,) = first_steps(read_first(UnreadDisks({one.tp: one})))
+    assert step_lines(step) == (
+        "Before broker 1 is started, read its disk (ktriage rescue read --to DIR --from-disk LOG_DIR): it may hold"
+        f" acknowledged records that {why} that are cut off when it starts.",
+    )
