@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.acknowledged.unread_disks import MissedElection, UnreadDisks
+from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.acknowledged.verdict import (
     Decider,
     PartitionVerdicts,
@@ -74,7 +74,7 @@ class Advice(NamedTuple):
     missed: MissedElection | None = None
 
 
-def read_first(unread: UnreadDisks) -> Iterator[tuple[TopicPartition, Advice]]:
+def read_first(unread: DisksToRead) -> Iterator[tuple[TopicPartition, Advice]]:
     """The advice for partitions with a leader: whose disks are to be read before they start."""
     for tp, missed in unread.partitions.items():
         yield tp, Advice(AdviceKind.READ_FIRST, missed.brokers, missed=missed)

@@ -91,7 +91,7 @@ class ClusterHealth(NamedTuple):
     (unclean.leader.election.enable). ``unreachable_leaders``: partitions with a leader that the listener which was
     asked does not reach. ``unseen``: there are, or may be, partitions that this caller is not allowed to see.
     ``cut_off``: the broker that described the partitions gets no new metadata; None: no such thing was seen.
-    ``unread_disks``: brokers whose disks are to be read before they start (UnreadDisks).
+    ``disks_to_read``: brokers whose disks are to be read before they start (DisksToRead).
     """
 
     quorum: QuorumFinding
@@ -105,7 +105,7 @@ class ClusterHealth(NamedTuple):
     cut_off: int | None = None
     brokers_fenced: tuple[int, ...] = ()
     brokers_unreached: tuple[int, ...] = ()
-    unread_disks: tuple[int, ...] = ()
+    disks_to_read: tuple[int, ...] = ()
 
     @property
     def current(self) -> bool:
@@ -125,7 +125,7 @@ class ClusterHealth(NamedTuple):
             self.failed_dirs,
             self.offline,
             self.under_min_isr,
-            self.unread_disks,
+            self.disks_to_read,
         )
         return self.sees_all and not any(wrong) and not self.self_electing
 
@@ -133,7 +133,7 @@ class ClusterHealth(NamedTuple):
     def urgent(self) -> bool:
         """Whether something cannot be written or elected now, or data is at stake."""
         now = self.quorum.state is QuorumState.LED_BY_NON_VOTER or not self.current
-        return now or bool(self.offline or self.failed_dirs or self.self_electing or self.unread_disks)
+        return now or bool(self.offline or self.failed_dirs or self.self_electing or self.disks_to_read)
 
     @property
     def sees_all(self) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from recovery.acknowledged.broker_restarts import broker_restarts
-from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.log_changes import PartitionSubject
 from recovery.model import PartitionState, TopicPartition
+
+if TYPE_CHECKING:
+    from recovery.metadata_log.history import MetadataHistory
 
 
 class UnreadDisk(NamedTuple):
@@ -89,6 +89,9 @@ def by_broker(disks: Iterable[UnreadDisk]) -> Mapping[int, tuple[TopicPartition,
 
 def _started_since(disk: UnreadDisk, state: PartitionState, history: MetadataHistory) -> bool:
     """Whether the broker registered after the election; where the election is not in the log, by the clocks."""
+    # The console's first frame shows such disks, and needs no metadata log.
+    from recovery.acknowledged.broker_restarts import broker_restarts  # noqa: PLC0415
+
     offset = _elected_at(disk, state, history)
     restarts = broker_restarts(history, disk.broker)
     if offset is None:
@@ -98,6 +101,8 @@ def _started_since(disk: UnreadDisk, state: PartitionState, history: MetadataHis
 
 def _elected_at(disk: UnreadDisk, state: PartitionState, history: MetadataHistory) -> int | None:
     """The offset of the change that gave the partition its leader of that epoch."""
+    from recovery.metadata_log.log_changes import PartitionSubject  # noqa: PLC0415
+
     subject = PartitionSubject(state.topic_id, state.partition)
     elected = (
         one for one in history.intervals(subject) if one.registration.leader_epoch == disk.leader_epoch

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection, missed_election
 from recovery.acknowledged.from_metadata_log import InSyncHistories
-from recovery.acknowledged.unread_disks import MissedElection, UnreadDisks, missed_election
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown
 
@@ -17,8 +17,8 @@ async def disks_to_read(
     history: MetadataHistory | Unknown,
     *,
     copied: bool = False,
-) -> UnreadDisks:
-    """Of partitions with replicas that are away (:func:`recovery.acknowledged.unread_disks.away`). ``history`` is
+) -> DisksToRead:
+    """Of partitions with replicas that are away (:func:`recovery.acknowledged.disks_to_read.away`). ``history`` is
     the metadata log, or why none was read; ``copied``: it may have gone on since.
     """
     found: dict[TopicPartition, MissedElection] = {}
@@ -29,7 +29,7 @@ async def disks_to_read(
             await asyncio.sleep(
                 0
             )  # of a broker with 100,000 replicas it takes a second; here it can be cancelled
-        missed = history if isinstance(history, Unknown) else None
+        missed: MissedElection | Unknown | None = history if isinstance(history, Unknown) else None
         if histories is not None:
             in_sync = histories.of(Survey(state, (), min_isr(state)))
             missed = in_sync if isinstance(in_sync, Unknown) else missed_election(state, in_sync)
@@ -37,4 +37,4 @@ async def disks_to_read(
             unknown.append(missed)
         elif missed is not None:
             found[state.tp] = missed
-    return UnreadDisks(found, len(unknown), str(unknown[0]) if unknown else "")
+    return DisksToRead(found, len(unknown), str(unknown[0]) if unknown else "")

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState
 from recovery.model import Unknown
-from recovery.wording.quantity_text import counted, either, printable
+from recovery.wording.quantity_text import counted, printable
+from recovery.wording.unread_disk_text import unread_in_short
 
 FEW = 4
 """So many brokers or voters are named; more are counted."""
@@ -158,8 +159,10 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
     if health.offline:
         text = f"{health.offline:,} offline"
         yield _Part(text, text, 1)
-    if health.unread_disks:
-        yield _unread(health.unread_disks)
+    if health.disks_to_read:
+        brief = f"read {counted(len(health.disks_to_read), 'disk')} before start"
+        few = len(health.disks_to_read) <= FEW
+        yield _Part(unread_in_short(health.disks_to_read) if few else brief, brief, 1)
     if health.self_electing:
         yield _self_electing(len(health.self_electing))
     if health.under_min_isr:
@@ -168,12 +171,6 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
     if health.unreachable_leaders:
         text = f"{health.unreachable_leaders:,} with a leader not on this listener"
         yield _Part(text, text, 7)
-
-
-def _unread(brokers: tuple[int, ...]) -> _Part:
-    disks = counted(len(brokers), "disk")
-    who = f"broker {either(brokers)} starts" if len(brokers) <= FEW else "their brokers start"
-    return _Part(f"read {disks} before {who}", f"read {disks} before start", 1)
 
 
 def _self_electing(count: int) -> _Part:

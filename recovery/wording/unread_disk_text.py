@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from recovery.acknowledged.unread_disks import MissedElection, UnreadDisks
+from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.model import TopicPartition
 from recovery.unread_disks import UnreadDisk, UnreadDiskState, by_broker
 from recovery.wording.quantity_text import counted, either, ids, printable, simulated_time, some_of, utc_text
@@ -101,7 +101,7 @@ def _when(ms: int) -> str:
     return simulated_time(ms) or f"{utc_text(ms)[:16]} UTC"
 
 
-def not_judged_text(unread: UnreadDisks) -> str:
+def not_judged_text(unread: DisksToRead) -> str:
     """For how many partitions that is not known, and why; "" where it is known."""
     if not unread.not_judged:
         return ""

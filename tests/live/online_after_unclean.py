@@ -81,13 +81,13 @@ def is_told(found: OnlineAgain) -> None:
     rows = {row["topic"]: row for row in found.told["disksToRead"]}
     assert set(rows) == set(CUT) and found.told["disksNotJudged"] == 0
     assert all((row["leader"], row["elected"], row["unclean"]) == (2, 2, True) for row in rows.values())
-    assert found.told["health"]["unreadDisks"] == [1, 3] and not found.told["health"]["well"]
+    assert found.told["health"]["disksToRead"] == [1, 3] and not found.told["health"]["well"]
     do = (
         "Before broker 1 or 3 is started, read their disks (ktriage rescue read --to DIR --from-disk LOG_DIR)"
     )
     for page in (found.screen, found.handover):
         assert f"Do first: {do}: for 3 partitions they may hold acknowledged records" in page
-        assert "read 2 disks before broker 1 or 3 starts" in page
+        assert "read the disks of 1,3 before they start" in page
     assert "heal show" not in found.screen, "nobody is told to give up a broker whose disk is to be read"
 
 

@@ -27,7 +27,7 @@ from console.operations.survey.offline_times import OfflineTimesReader
 from console.operations.survey.partition_picture import may_be_under_min_isr
 from console.operations.voters.quorum_state import lost
 from console.operations.voters.remembered_voters import MEMORY
-from recovery.acknowledged.unread_disks import UnreadDisks, away
+from recovery.acknowledged.disks_to_read import DisksToRead, away
 from recovery.advice import first_steps, read_first
 from recovery.cluster_health import ClusterHealth, short_of_replicas
 from recovery.controller.rules import min_isr_from_config
@@ -322,7 +322,7 @@ def _health(view: View) -> ClusterHealth | None:
             view.quorum,
             view.configs,
             under_min_isr=sum(_under_min_isr(state, view.configs) for state in led),
-            unread=UnreadDisks() if view.disks is None else view.disks.unread,
+            unread=DisksToRead() if view.disks is None else view.disks.unread,
         )
     )
 

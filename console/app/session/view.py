@@ -15,7 +15,7 @@ from backends.base.answers import (
     Partitions,
     Reassignment,
 )
-from recovery.acknowledged.unread_disks import UnreadDisks
+from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth
@@ -59,7 +59,7 @@ class JudgedDisks(NamedTuple):
     partitions: Partitions
     configs: Mapping[str, Mapping[str, str] | Unknown]
     log: LogRead
-    unread: UnreadDisks
+    unread: DisksToRead
     steps: tuple[FirstStep, ...]
 
 

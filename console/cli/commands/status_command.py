@@ -56,7 +56,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
             run.next("quorum", "status")
         elif health.failed_dirs:
             run.next("log-dirs")
-        elif replaceable := [broker for broker in health.brokers_down if broker not in health.unread_disks]:
+        elif replaceable := [broker for broker in health.brokers_down if broker not in health.disks_to_read]:
             _if_gone(run, replaceable[0])
     return Status.DONE if health.well and not missing else Status.PARTLY
 

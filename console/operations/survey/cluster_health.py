@@ -9,7 +9,7 @@ from typing import NamedTuple
 from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions
 from backends.base.protocol import Backend
 from console.operations.voters.remembered_voters import quorum_or_lost
-from recovery.acknowledged.unread_disks import UnreadDisks
+from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.cluster_health import (
     ClusterHealth,
     cut_off,
@@ -38,7 +38,7 @@ class HealthSources(NamedTuple):
     quorum: Quorum | QuorumWithoutLeader | Unknown | None
     configs: Configs
     under_min_isr: int | None = None
-    unread: UnreadDisks = UnreadDisks()
+    unread: DisksToRead = DisksToRead()
 
 
 def cluster_health(reported: HealthSources) -> ClusterHealth:
@@ -60,7 +60,7 @@ def cluster_health(reported: HealthSources) -> ClusterHealth:
         unreachable_leaders=len(found.unreachable_leaders),
         unseen=bool(found.hidden) or found.not_compared is not None,
         cut_off=cut_off(reported.quorum, found.asked),
-        unread_disks=reported.unread.brokers,
+        disks_to_read=reported.unread.brokers,
     )
 
 

@@ -8,7 +8,7 @@ from backends.base.answers import ClusterInfo
 from backends.base.judged_partitions import LogDirs, judged
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
-from recovery.acknowledged.unread_disks import UnreadDisks
+from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.advice import FirstStep, advise, first_steps, read_first
 from recovery.model import Survey
 from recovery.ranking import Ranking
@@ -22,7 +22,7 @@ async def first_advice(
     log_dirs: LogDirs,
     *,
     source: MetadataLogSource,
-    unread: UnreadDisks,
+    unread: DisksToRead,
 ) -> tuple[FirstStep, ...]:
     """For those of ``surveys`` that are offline, read down to where their logs part, and for disks that are to be
     read before their brokers start. Raises BackendError.

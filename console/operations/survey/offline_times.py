@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
-from recovery.acknowledged.unread_disks import away
+from recovery.acknowledged.disks_to_read import away
 from recovery.metadata_log.fenced_since import fenced_since_ms
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import PartitionSubject

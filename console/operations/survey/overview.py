@@ -35,7 +35,7 @@ from console.operations.survey.first_advice import first_advice
 from console.operations.survey.offline_times import OfflineTimes, OfflineTimesReader
 from console.operations.survey.partition_picture import tasks
 from console.operations.voters.remembered_voters import quorum_or_lost
-from recovery.acknowledged.unread_disks import UnreadDisks, away
+from recovery.acknowledged.disks_to_read import DisksToRead, away
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, no_answer
 from recovery.membership.preflight import LivenessLimits
@@ -89,7 +89,7 @@ class Overview:
     steps: tuple[FirstStep, ...] = ()
     lost: QuorumWithoutLeader | None = None
     began: float = 0.0
-    unread: UnreadDisks = field(default_factory=UnreadDisks)
+    unread: DisksToRead = field(default_factory=DisksToRead)
 
     @cached_property
     def totals(self) -> SurveyTotals:
@@ -161,7 +161,7 @@ async def overview(
     )
 
 
-async def _unread_disks(surveys: Sequence[Survey], source: MetadataLogSource) -> UnreadDisks:
+async def _unread_disks(surveys: Sequence[Survey], source: MetadataLogSource) -> DisksToRead:
     """By what was read of the metadata log after the partitions were."""
     columns = columns_of(surveys)
     min_isr = {

@@ -40,7 +40,7 @@ def health_json(health: ClusterHealth) -> dict[str, object]:
         "selfElecting": health.self_electing,
         "leadersNotTold": health.unreachable_leaders,
         "cutOff": health.cut_off,
-        "unreadDisks": health.unread_disks,
+        "disksToRead": health.disks_to_read,
     }
 
 

@@ -34,7 +34,7 @@ class MissedElection(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadDisks:
+class DisksToRead:
     """``partitions`` whose former members are away and may hold what the leader lacks. ``not_judged`` counts other
     partitions with replicas that are away, and ``why`` is the reason of the first of them.
     """

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from backends.base.disks_to_read import disks_to_read
-from recovery.acknowledged.unread_disks import MissedElection, UnreadDisks
+from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.advice import AdviceKind, first_steps, read_first
 from recovery.controller.registration import PartitionChange
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -18,7 +18,7 @@ from tests.unit.acknowledged.controller_log import ControllerLog
 NO_LOG = Unknown(Why.NOT_ALLOWED, "the metadata log: needs CLUSTER_ACTION")
 
 
-def unread(told: ControllerLog, *away: int, history: Unknown | None = None) -> UnreadDisks:
+def unread(told: ControllerLog, *away: int, history: Unknown | None = None) -> DisksToRead:
     """By that log, while the brokers ``away`` are fenced."""
     folded = told.folded()
     now = folded.intervals(next(folded.partitions()))[-1].registration
@@ -100,7 +100,7 @@ def test_an_unclean_election_of_a_log_that_holds_everything_cuts_off_nothing_ack
     now = folded.intervals(next(folded.partitions()))[-1].registration
     state = PartitionState("t", 0, "id", 2, now.leader_epoch, now.replicas, now.isr, (), None, (1, 3))
     found = asyncio.run(disks_to_read([state], lambda _: 3, folded))
-    assert found == UnreadDisks(), "with min ISR 3 nothing was acknowledged once 2 was out"
+    assert found == DisksToRead(), "with min ISR 3 nothing was acknowledged once 2 was out"
 
 
 def test_a_clean_election_leaves_nothing_behind() -> None:
@@ -130,13 +130,13 @@ def test_without_the_metadata_log_it_is_said_that_nothing_was_judged() -> None:
         "whether brokers that are down hold acknowledged records which the leader lacks: 1 partition not judged"
         " (not allowed: the metadata log: needs CLUSTER_ACTION)"
     )
-    assert not_judged_text(UnreadDisks()) == ""
+    assert not_judged_text(DisksToRead()) == ""
 
 
 def test_a_member_that_was_away_before_the_log_begins_is_not_judged() -> None:
     told = ControllerLog(in_snapshot=True)
     told.isr(1, 2)
-    assert unread(told, 3) == UnreadDisks(), "it left since"
+    assert unread(told, 3) == DisksToRead(), "it left since"
     told = ControllerLog(in_snapshot=True, replicas_in_sync=(1, 2))
     found = unread(told, 3)
     assert found.not_judged == 1 and "broker 3 left the ISR before the metadata log begins" in found.why
@@ -158,7 +158,7 @@ def test_a_log_that_tells_another_state_is_not_judged_by() -> None:
 def test_many_partitions_are_one_step_which_stands_before_all_others() -> None:
     one = MissedElection(TopicPartition("t", 0), (1, 3), 2, 2, 1_790_000_000_000, unclean=True)
     more = one._replace(tp=TopicPartition("u", 4), brokers=(4,), leader=3)
-    (step,) = first_steps(read_first(UnreadDisks({one.tp: one, more.tp: more})))
+    (step,) = first_steps(read_first(DisksToRead({one.tp: one, more.tp: more})))
     assert (step.advice.kind, step.advice.brokers, step.partitions) == (AdviceKind.READ_FIRST, (1, 3, 4), 2)
     assert step_lines(step) == (
         "Before broker 1, 3 or 4 is started, read their disks (ktriage rescue read --to DIR --from-disk LOG_DIR):"
@@ -176,7 +176,7 @@ def test_many_partitions_are_one_step_which_stands_before_all_others() -> None:
 )
 def test_one_partition_is_named_with_its_leader(leader: int, why: str) -> None:
     one = MissedElection(TopicPartition("t", 0), (1,), leader, 2, 1_790_000_000_000, unclean=True)
-    (step,) = first_steps(read_first(UnreadDisks({one.tp: one})))
+    (step,) = first_steps(read_first(DisksToRead({one.tp: one})))
     assert step_lines(step) == (
         "Before broker 1 is started, read its disk (ktriage rescue read --to DIR --from-disk LOG_DIR): it may hold"
         f" acknowledged records that {why} that are cut off when it starts.",
