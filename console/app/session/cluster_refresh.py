@@ -206,7 +206,9 @@ class ClusterRefresh:
         def min_isr(state: PartitionState) -> int | Unknown:
             return min_isr_from_config(state, view.configs.get(state.topic, no_config))
 
-        unread = await disks_to_read(states, min_isr, history, copied=copied)
+        why = self.offline_times.source.unread
+        log_or_why = why if isinstance(history, Unknown) and why is not None else history
+        unread = await disks_to_read(states, min_isr, log_or_why, copied=copied)
         steps = first_steps(read_first(unread))
         return replace(view, disks=JudgedDisks(view.partitions, view.configs, log, unread, steps))
 

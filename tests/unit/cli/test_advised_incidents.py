@@ -43,3 +43,15 @@ def test_a_reassignment_in_progress_has_an_advice_and_nobody_is_sent_into_an_emp
         "the first live replica of the assignment, whatever its log lacks: broker 4 now, its log is EMPTY"
         in shown
     )
+
+
+def test_disks_are_to_be_read_before_brokers_start_that_hold_what_the_leader_lacks(call: Caller) -> None:
+    """Nothing is offline: status alone shows that starting the brokers cuts off acknowledged records."""
+    first, shown = advised(call, ("status",), "online-after-unclean-election")
+    assert first.startswith(
+        "Do first (orders-0): Before broker 1 or 3 is started, read their disks (ktriage rescue read --to DIR"
+        " --from-disk LOG_DIR): they may hold acknowledged records that leader 2 of orders-0 (elected"
+        " uncleanly at T+"
+    )
+    assert first.endswith("lacks and that are cut off when they start.")
+    assert "read the disks of 1,3 before they start" in shown and "no partition offline" in shown
