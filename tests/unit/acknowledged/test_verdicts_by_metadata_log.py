@@ -359,4 +359,4 @@ def test_partitions_that_changed_alike_are_judged_as_each_one_alone() -> None:
         shared = InSyncHistories(told.folded())
         for facts in several:
             together = replace(facts, in_sync=shared.of(facts.survey))
-            assert partition_verdicts(together).candidates == partition_verdicts(facts).candidates
+            assert partition_verdicts(together)[:2] == partition_verdicts(facts)[:2]
