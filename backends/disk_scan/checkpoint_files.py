@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from backends.java_properties import JavaPropertiesError, java_properties
 from backends.log_segments.segment_source import open_unchanged, reason_of
 
 _LARGEST = 64 << 20
@@ -13,6 +14,16 @@ _LARGEST = 64 << 20
 
 class CheckpointError(Exception):
     """A file exists and cannot be read, or is not what its name says. The message is one line for a person."""
+
+
+class NotReadByKafka(CheckpointError):
+    """Kafka cannot read the file either. ``not_numbers``: where it expects a number stands another word, which it
+    reports in another way (NumberFormatException instead of IOException).
+    """
+
+    def __init__(self, message: str, *, not_numbers: bool = False) -> None:
+        super().__init__(message)
+        self.not_numbers = not_numbers
 
 
 def read_text(path: Path) -> str | None:
@@ -40,26 +51,27 @@ def read_text(path: Path) -> str | None:
 
 
 def read_properties(path: Path) -> dict[str, str] | None:
-    """Lines of meta.properties (``name=value``) or partition.metadata (``name: value``); None: there is no file."""
+    """meta.properties, as java.util.Properties reads it; None: there is no file. Raises CheckpointError."""
     text = read_text(path)
     if text is None:
         return None
-    found = {}
-    for line in text.splitlines():
-        ends = [at for at in (line.find("="), line.find(":")) if at > 0]
-        if ends and not line.startswith(("#", "!")):
-            found[line[: min(ends)].strip()] = line[min(ends) + 1 :].strip()
-    return found
+    try:
+        return {key: value.strip() for _, key, value in java_properties(text)}
+    except JavaPropertiesError as error:
+        raise NotReadByKafka(f"{path}: line {error.line}: {error}") from None
 
 
 def read_offsets(path: Path) -> dict[tuple[str, int], int]:
-    """Offsets by topic and partition; none where there is no file. Raises CheckpointError."""
+    """Offsets by topic and partition; none where there is no file, or one of 0 bytes, as Kafka creates it.
+
+    Raises CheckpointError.
+    """
     found = {}
     for line in _lines(path) or ():
         words = line.split()
-        if len(words) != 3 or not (_is_number(words[1]) and _is_number(words[2])):
-            raise CheckpointError(f"{path}: has a line that is no offset of a partition")
-        found[(words[0], int(words[1]))] = int(words[2])
+        if len(words) != 3:
+            raise NotReadByKafka(f"{path}: has a line that is no offset of a partition")
+        found[(words[0], _number(words[1], path))] = _number(words[2], path)
     return found
 
 
@@ -71,13 +83,19 @@ def read_epochs(path: Path) -> list[tuple[int, int]] | None:
     found: list[tuple[int, int]] = []
     for line in lines:
         words = line.split()
-        if len(words) != 2 or not all(_is_number(word) for word in words):
-            raise CheckpointError(f"{path}: has a line that is no leader epoch")
-        entry = (int(words[0]), int(words[1]))
+        if len(words) != 2:
+            raise NotReadByKafka(f"{path}: has a line that is no leader epoch")
+        entry = (_number(words[0], path), _number(words[1], path))
         if found and (entry[0] <= found[-1][0] or entry[1] < found[-1][1]):
             raise CheckpointError(f"{path}: its epochs do not ascend")
         found.append(entry)
     return found
+
+
+def _number(word: str, path: Path) -> int:
+    if not _is_number(word):
+        raise NotReadByKafka(f"{path}: has {word[:40]!r} where a number is expected", not_numbers=True)
+    return int(word)
 
 
 def _is_number(word: str) -> bool:
@@ -85,13 +103,18 @@ def _is_number(word: str) -> bool:
 
 
 def _lines(path: Path) -> list[str] | None:
-    """Behind the version, 0, and the number of lines, which must be right."""
+    """Behind the version, 0, and the number of lines, which must be right. A file of 0 bytes, or with the version
+    alone, has no entry for Kafka (CheckpointFile.CheckpointReadBuffer).
+    """
     text = read_text(path)
     if text is None:
         return None
-    version, _, rest = text.partition("\n")
-    count, _, body = rest.partition("\n")
-    lines = [line for line in body.split("\n") if line.strip()]
-    if version.strip() != "0" or not _is_number(count.strip()) or int(count) != len(lines):
-        raise CheckpointError(f"{path}: is no checkpoint of version 0, or is cut short")
+    version, *rest = text.split("\n")
+    if not text or (version == "0" and not "".join(rest)):
+        return []
+    if version != "0" or not _is_number(rest[0]):
+        raise NotReadByKafka(f"{path}: is no checkpoint of version 0")
+    lines = rest[1:-1] if not rest[-1] else rest[1:]
+    if int(rest[0]) != len(lines):
+        raise NotReadByKafka(f"{path}: is cut short: it has {len(lines)} of {rest[0]} lines")
     return lines

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from backends.disk_scan.checkpoint_files import CheckpointError, read_offsets, read_properties
+from backends.disk_scan.broker_start import (
+    BAD_CHECKPOINTS,
+    METADATA_TOPIC,
+    dir_effects,
+    effects_together,
+)
+from backends.disk_scan.checkpoint_files import (
+    CheckpointError,
+    NotReadByKafka,
+    read_offsets,
+    read_properties,
+)
 from backends.disk_scan.partition_scan import (
     LogCheckpoints,
     PartitionFolder,
@@ -13,7 +24,15 @@ from backends.disk_scan.partition_scan import (
     partition_folder,
     scan_partition,
 )
-from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth, ScannedDir, ScannedLog
+from backends.disk_scan.scan_values import (
+    DIR_OFFLINE,
+    LIVE,
+    DiskScan,
+    ScanDepth,
+    ScannedDir,
+    ScannedLog,
+    StartEffect,
+)
 from backends.log_segments.segment_source import reason_of
 
 META = "meta.properties"
@@ -28,17 +47,15 @@ def scan_log_dirs(
     progress: Callable[[int, int], None] | None = None,
 ) -> DiskScan:
     """Every dir, in the order given; what cannot be read is in the values. Opens files for reading only."""
-    return DiskScan(
-        host,
-        now_ms,
-        depth.checksums,
-        tuple(_scan_dir(Path(path).absolute(), depth, progress) for path in paths),
-    )
+    dirs = tuple(_scan_dir(Path(path).absolute(), depth, progress) for path in paths)
+    return DiskScan(host, now_ms, depth.checksums, dirs, effects_together(dirs))
 
 
 def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None] | None) -> ScannedDir:
     try:
-        names = sorted(entry.name for entry in path.iterdir())
+        entries = sorted(path.iterdir())
+        names = [entry.name for entry in entries]
+        subdirectories = [entry.name for entry in entries if entry.is_dir()]
         folders = [found for found in map(partition_folder, names) if found is not None]
         folders = [found for found in folders if (path / found.name).is_dir()]
         # Many a folder that is no log dir holds names such as "dbus-1".
@@ -56,7 +73,9 @@ def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None]
         return _bad_dir(path, f"is no log dir: it has no {META} and no partition with a segment{hint}")
     remarks: list[str] = []
     properties = _properties(path, remarks)
-    checkpoints = _Checkpoints(path, remarks)
+    at_start = [*dir_effects(path, subdirectories, properties, (folder.name for folder in folders))]
+    checkpoints = _Checkpoints(path, remarks, at_start)
+    properties = properties or {}
     logs: list[ScannedLog] = []
     for folder in folders:
         logs.append(scan_partition(path, folder, checkpoints.of(folder), depth))
@@ -74,10 +93,23 @@ def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None]
         clean_shutdown=".kafka_cleanshutdown" in names,
         remarks=tuple(remarks),
         logs=tuple(logs),
+        at_start=tuple(at_start),
+        never_started=_never_started(path, names, folders),
     )
 
 
-def _properties(path: Path, remarks: list[str]) -> dict[str, str]:
+def _never_started(path: Path, names: Sequence[str], folders: Sequence[PartitionFolder]) -> bool:
+    """Whether it is as ``kafka-storage format`` leaves it: a broker makes its checkpoints when it starts, and a
+    controller a segment.
+    """
+    if META not in names or any(folder.topic != METADATA_TOPIC for folder in folders):
+        return False
+    return not any(name in names for name in BAD_CHECKPOINTS) and not any(
+        has_segment(path / folder.name) for folder in folders
+    )
+
+
+def _properties(path: Path, remarks: list[str]) -> dict[str, str] | None:
     try:
         found = read_properties(path / META)
     except CheckpointError as error:
@@ -85,14 +117,14 @@ def _properties(path: Path, remarks: list[str]) -> dict[str, str]:
         return {}
     if found is None:
         remarks.append(f"it has no {META}: which broker it belongs to is not known")
-    return found or {}
+    return found
 
 
 class _Checkpoints:
-    def __init__(self, path: Path, remarks: list[str]) -> None:
-        self._log_start = _offsets(path, "log-start-offset-checkpoint", remarks)
-        self._recovery_point = _offsets(path, "recovery-point-offset-checkpoint", remarks)
-        self._high_watermark = _offsets(path, "replication-offset-checkpoint", remarks)
+    def __init__(self, path: Path, remarks: list[str], at_start: list[StartEffect]) -> None:
+        self._log_start = _offsets(path, "log-start-offset-checkpoint", remarks, at_start)
+        self._recovery_point = _offsets(path, "recovery-point-offset-checkpoint", remarks, at_start)
+        self._high_watermark = _offsets(path, "replication-offset-checkpoint", remarks, at_start)
 
     def of(self, folder: PartitionFolder) -> LogCheckpoints:
         """Those of the replica itself; folders that are being moved or deleted have none."""
@@ -106,12 +138,18 @@ class _Checkpoints:
         )
 
 
-def _offsets(path: Path, name: str, remarks: list[str]) -> dict[tuple[str, int], int]:
+def _offsets(
+    path: Path, name: str, remarks: list[str], at_start: list[StartEffect]
+) -> dict[tuple[str, int], int]:
     try:
         return read_offsets(path / name)
+    except NotReadByKafka as error:
+        why, repair = "Kafka cannot read it", BAD_CHECKPOINTS[name]
+        at_start.append(StartEffect(DIR_OFFLINE, str(path / name), why, repair))
+        remarks.append(str(error))
     except CheckpointError as error:
         remarks.append(str(error))
-        return {}
+    return {}
 
 
 def _bad_dir(path: Path, problem: str) -> ScannedDir:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.disk_scan.checkpoint_files import CheckpointError, read_epochs, read_properties
+from backends.disk_scan.broker_start import METADATA_TOPIC, bad_epochs, partition_metadata
+from backends.disk_scan.checkpoint_files import CheckpointError, NotReadByKafka, read_epochs
 from backends.disk_scan.scan_values import (
     DELETED,
     FUTURE,
@@ -18,6 +19,7 @@ from backends.disk_scan.scan_values import (
     LogDefect,
     ScanDepth,
     ScannedLog,
+    StartEffect,
 )
 from backends.disk_scan.segment_walk import SegmentName, SegmentWalk
 from backends.log_segments.segment_reader import DefectKind
@@ -147,6 +149,7 @@ class _FolderScan:
         self._walk = SegmentWalk(self._path, check_from, 0 if reads_all else flushed_to)
         self._remarks: list[str] = []
         self._segments: list[SegmentName] = []
+        self._at_start: list[StartEffect] = []
 
     def scan(self) -> ScannedLog:
         self._list()
@@ -186,6 +189,7 @@ class _FolderScan:
             defect=self._walk.defect,
             lost_tail=self._lost_tail(start, epochs) or (None if self._segments else _NO_SEGMENT),
             remarks=tuple(self._remarks),
+            at_start=tuple(self._at_start),
         )
 
     def _list(self) -> None:
@@ -214,19 +218,22 @@ class _FolderScan:
         ]
 
     def _topic_id(self) -> str:
-        try:
-            found = read_properties(self._path / "partition.metadata")
-        except CheckpointError as error:
-            self._remarks.append(str(error))
-            return ""
-        return (found or {}).get("topic_id", "")
+        if self._folder.topic == METADATA_TOPIC or self._folder.kind != LIVE:
+            return partition_metadata(self._path)[0]
+        topic_id, effect = partition_metadata(self._path)
+        self._at_start += [] if effect is None else [effect]
+        return topic_id
 
     def _epochs(self) -> list[tuple[int, int]] | None:
+        path = self._path / "leader-epoch-checkpoint"
         try:
-            return read_epochs(self._path / "leader-epoch-checkpoint")
+            return read_epochs(path)
+        except NotReadByKafka as error:
+            self._at_start.append(bad_epochs(path, error))
+            self._remarks.append(str(error))
         except CheckpointError as error:
             self._remarks.append(str(error))
-            return None
+        return None
 
     def _lost_tail(self, start: int, epochs: list[tuple[int, int]] | None) -> str | None:
         """Why records are known to be missing at the end; the most telling reason."""

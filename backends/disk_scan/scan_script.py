@@ -6,12 +6,14 @@ import ast
 from importlib import resources
 
 _MODULES = (
+    "java_properties.py",
     "log_segments/checksum.py",
     "log_segments/batch_header.py",
     "log_segments/segment_source.py",
     "log_segments/segment_reader.py",
     "disk_scan/checkpoint_files.py",
     "disk_scan/scan_values.py",
+    "disk_scan/broker_start.py",
     "disk_scan/segment_walk.py",
     "disk_scan/partition_scan.py",
     "disk_scan/log_dir_scan.py",

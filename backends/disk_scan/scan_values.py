@@ -14,6 +14,11 @@ SCHEMA = "ktriage.disk-scan/1"
 LIVE, FUTURE, DELETED, STRAY = "log", "future", "deleted", "stray"
 """What a partition's folder is: the replica itself; the copy that a move between dirs fills; a replica that the
 broker is deleting; one that was not assigned to the broker any more."""
+ENDS = "the broker ends"
+DIR_OFFLINE = "the log dir goes offline"
+RENAMED_TO_STRAY = "renamed to stray"
+START_EFFECTS = (ENDS, DIR_OFFLINE, RENAMED_TO_STRAY)
+"""What a broker does at its start that a person must know before, the worst first."""
 CHECKSUMS = ("unflushed", "all", "none")
 """Which batches' checksums are checked: those that the broker had not flushed for certain (what Kafka itself checks
 after an unclean stop), all, or none."""
@@ -41,6 +46,17 @@ class LogDefect(NamedTuple):
     text: str
 
 
+class StartEffect(NamedTuple):
+    """What the broker does at its start with the file or folder ``where``: ``effect``, one of
+    :data:`START_EFFECTS`, ``why``, and the ``repair`` before the start.
+    """
+
+    effect: str
+    where: str
+    why: str
+    repair: str
+
+
 class ScannedLog(NamedTuple):
     """One partition's folder. ``spans`` are (leader epoch, first offset, offset after the last), ascending, without
     gaps, from ``log_start`` to ``log_end``.
@@ -49,7 +65,8 @@ class ScannedLog(NamedTuple):
     ``lost_tail`` is why records that once were in this log are known to be missing at its end, None where nothing
     shows that. ``skipped`` is the size in bytes of flushed batches that were not read, because the index of their
     segment tells their epochs; ``records`` is None then, and ``last_timestamp`` that of the batches that were read.
-    ``remarks`` are other things that a person should know, one line each.
+    ``remarks`` are other things that a person should know, one line each. ``at_start``: what the broker does with
+    the folder at its start.
     """
 
     folder: str
@@ -73,11 +90,14 @@ class ScannedLog(NamedTuple):
     defect: LogDefect | None
     lost_tail: str | None
     remarks: tuple[str, ...]
+    at_start: tuple[StartEffect, ...] = ()
 
 
 class ScannedDir(NamedTuple):
     """One log dir. ``problem``: why nothing of it could be read, None: it could. Ids are "" and ``node_id`` is -1
     where meta.properties does not tell. ``clean_shutdown``: the broker left its file for a clean stop.
+    ``at_start``: what the broker does with it at its start. ``never_started``: it is as ``kafka-storage format``
+    leaves it.
     """
 
     path: str
@@ -88,15 +108,29 @@ class ScannedDir(NamedTuple):
     clean_shutdown: bool
     remarks: tuple[str, ...]
     logs: tuple[ScannedLog, ...]
+    at_start: tuple[StartEffect, ...] = ()
+    never_started: bool = False
 
 
 class DiskScan(NamedTuple):
-    """All dirs of one scan. ``read_at_ms``: when it began, by the host's clock; ``checksums`` as it was asked."""
+    """All dirs of one scan. ``read_at_ms``: when it began, by the host's clock; ``checksums`` as it was asked.
+    ``together``: what a broker does at its start with several of the dirs.
+    """
 
     host: str
     read_at_ms: int
     checksums: str
     dirs: tuple[ScannedDir, ...]
+    together: tuple[StartEffect, ...] = ()
+
+    @property
+    def at_start(self) -> tuple[StartEffect, ...]:
+        """What the broker does at its start, the worst first."""
+        found = [*self.together]
+        for one in self.dirs:
+            found += one.at_start
+            found += (effect for log in one.logs for effect in log.at_start)
+        return tuple(sorted(found, key=lambda one: START_EFFECTS.index(one.effect)))
 
 
 def scan_lines(scan: DiskScan) -> Iterator[str]:
@@ -109,6 +143,7 @@ def scan_lines(scan: DiskScan) -> Iterator[str]:
     yield from _list(
         "partitions", (_log_fields(found.path, log) for found in scan.dirs for log in found.logs)
     )
+    yield from _list("atStart", (one._asdict() for one in scan.at_start))
     yield "}"
 
 
@@ -129,6 +164,7 @@ def _dir_fields(found: ScannedDir) -> dict[str, Any]:
         "nodeId": found.node_id,
         "directoryId": found.directory_id,
         "cleanShutdown": found.clean_shutdown,
+        "neverStarted": found.never_started,
         "remarks": found.remarks,
     }
 

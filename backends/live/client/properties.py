@@ -1,5 +1,5 @@
-"""The file format of Java's properties, as Kafka's tools read it (java.util.Properties, ISO 8859-1), and the
-variables in values: ``${env:NAME}``, ``${file:PATH:KEY}``, ``${directory:PATH:FILE}`` (KIP-297, KIP-421, KIP-887).
+"""client.properties as Kafka's tools read it (backends/java_properties.py, ISO 8859-1), and variables in values:
+``${env:NAME}``, ``${file:PATH:KEY}``, ``${directory:PATH:FILE}`` (KIP-297, KIP-421, KIP-887).
 
 Values may be passwords: each is a Secret from the start, and no error shows one.
 """
@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from backends.java_properties import JavaPropertiesError, java_properties
 from backends.live.client.secret import Secret
-
-_BLANK = " \t\f"
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_CODE_UNITS = 4
-_HEXADECIMAL = re.compile(r"[0-9a-fA-F]{4}")
 
 
 class PropertiesError(ValueError):
@@ -50,73 +46,11 @@ def read_properties(path: Path) -> Properties:
 
 def parse_properties(text: str, name: str) -> Properties:
     """Parse ``text``; a key that comes twice has its last value. ``name`` is the file's in errors."""
-    found: dict[str, Property] = {}
-    for number, line in _logical_lines(text):
-        where = f"{name}:{number}"
-        end, start = _split(line)
-        found[_unescape(line[:end], where)] = Property(Secret(_unescape(line[start:], where)), where)
-    return found
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are neither blank nor comments, continuations joined, with the number of their first line."""
-    first, parts = 0, list[str]()
-    for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
-        line = natural.lstrip(_BLANK)
-        if not parts:
-            if not line or line[0] in "#!":
-                continue
-            first = number
-        continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        line = line[:-1] if continued else line
-        if line or parts:  # a lone backslash starts nothing: a comment may follow it
-            parts.append(line)
-        if parts and not continued:
-            yield first, "".join(parts)
-            parts = []
-    if parts:
-        yield first, "".join(parts)
-
-
-def _split(line: str) -> tuple[int, int]:
-    """Where the key ends and where the value starts."""
-    end, escaped = len(line), False
-    for at, char in enumerate(line):
-        if not escaped and (char in "=:" or char in _BLANK):
-            end = at
-            break
-        escaped = char == "\\" and not escaped
-    start = end + len(line[end:]) - len(line[end:].lstrip(_BLANK))
-    if start < len(line) and line[start] in "=:":
-        start += 1
-    return end, start + len(line[start:]) - len(line[start:].lstrip(_BLANK))
-
-
-def _unescape(raw: str, where: str) -> str:
-    if "\\" not in raw:
-        return raw
-    out: list[str] = []
-    at = 0
-    while at < len(raw):
-        char = raw[at]
-        at += 1
-        if char != "\\":
-            out.append(char)
-            continue
-        escape, at = raw[at : at + 1], at + 1
-        if escape != "u":
-            out.append(_ESCAPES.get(escape, escape))
-            continue
-        digits, at = raw[at : at + _CODE_UNITS], at + _CODE_UNITS
-        if not _HEXADECIMAL.fullmatch(digits):
-            raise PropertiesError(f"{where}: \\u is not followed by four hexadecimal digits")
-        out.append(chr(int(digits, 16)))
-    return _join_surrogates("".join(out))
-
-
-def _join_surrogates(text: str) -> str:
-    # Java's characters are UTF-16 code units: two escapes may be one character.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        read = list(java_properties(text))
+    except JavaPropertiesError as error:
+        raise PropertiesError(f"{name}:{error.line}: {error}") from None
+    return {key: Property(Secret(value), f"{name}:{line}") for line, key, value in read}
 
 
 _VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")

@@ -45,7 +45,12 @@ def scan_disks(program: Program, dirs: Sequence[Path], depth: ScanDepth, rows: i
 
 def _next(scan: DiskScan, depth: ScanDepth) -> list[str]:
     nodes = sorted({found.node_id for found in scan.dirs if found.node_id >= 0})
-    if len(nodes) != 1:
+    clusters = {found.cluster_id for found in scan.dirs if found.cluster_id}
+    if (
+        len(nodes) != 1
+        or len(clusters) > 1
+        or not any(found.logs and not found.never_started for found in scan.dirs)
+    ):
         return []
     file = f"broker-{nodes[0]}.json"
     paths = [found.path for found in scan.dirs if found.problem is None]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from backends.disk_scan.scan_values import LIVE, DiskScan, ScannedDir, ScannedLog
+from backends.disk_scan.scan_values import (
+    ENDS,
+    LIVE,
+    DiskScan,
+    ScannedDir,
+    ScannedLog,
+)
 from console.output.text_table import TextColumn, table
 from recovery.membership.metadata_copies import ComparedCopy, MetadataCopy, compare_copies, on_majority
 from recovery.model import EpochSpan, Lineage
@@ -27,12 +33,30 @@ COLUMNS = (
 
 
 def scan_table(scan: DiskScan, limit: int) -> Iterator[str]:
-    """Every dir with whose it is, then its partitions, those that lost records first."""
+    """What the broker does with the dirs at its start, the worst first; then every dir with whose it is, and its
+    partitions, those that lost records first.
+    """
+    yield from start_lines(scan, limit)
     for number, found in enumerate(scan.dirs):
         if number:
             yield ""
         yield from _dir_lines(found, limit)
     yield from metadata_lines(scan)
+
+
+def start_lines(scan: DiskScan, limit: int) -> Iterator[str]:
+    """What Kafka does at its start that has to be known before; nothing where it loads everything as it is."""
+    effects = scan.at_start
+    if not effects:
+        return
+    yield "WHAT THE BROKER DOES WITH THESE DIRS AT ITS START"
+    for one in effects[: limit or len(effects)]:
+        yield printable(f"  {one.effect.upper()}: {one.where}: {one.why}")
+        yield printable(f"    repair: {one.repair}")
+    left = len(effects) - (limit or len(effects))
+    if left > 0:
+        yield f"  … and {left:,} more (--rows 0, or --output json, shows all)"
+    yield ""
 
 
 def metadata_lines(scan: DiskScan) -> Iterator[str]:
@@ -82,6 +106,9 @@ def _dir_lines(found: ScannedDir, limit: int) -> Iterator[str]:
     beside = sum(log.kind != LIVE for log in found.logs)
     size = human_bytes(sum(log.size for log in found.logs))
     yield printable(f"{found.path}: {_owner(found)}")
+    if found.never_started:
+        yield "  formatted, and never started: no broker or controller has run with this dir"
+        return
     stopped = (
         "stopped cleanly" if found.clean_shutdown else "no clean stop (killed, crashed, or still running)"
     )
@@ -138,27 +165,42 @@ def _cells(log: ScannedLog) -> tuple[str, ...]:
 def advice_lines(scan: DiskScan) -> Iterator[str]:
     """The best recovery first: the disk itself, where it is whole."""
     read = [found for found in scan.dirs if found.problem is None]
-    replicas = [log for found in read for log in found.logs if log.kind == LIVE]
+    used = [found for found in read if not found.never_started]
+    replicas = [log for found in used for log in found.logs if log.kind == LIVE]
     lost = [log for log in replicas if log.lost_tail is not None]
     nodes = {found.node_id for found in read}
     if not replicas or len(nodes) != 1 or -1 in nodes:
         return
     node = nodes.pop()
+    broken = scan.at_start
+    ends = sum(effect.effect == ENDS for effect in broken)
+    if broken:
+        what = "ends at its start" if ends else "does not serve all of it"
+        yield (
+            f"Do not start broker {node} with these dirs as they are: it {what}"
+            f" ({counted(len(broken), 'reason')}, see above). Repair a copy, or repair and keep what you replace."
+        )
     if lost:
         yield (
             f"Do not start broker {node} with this disk before you have compared:"
             f" {counted(len(lost), 'log')} lost records at the end. If Kafka elects broker {node} by itself, the"
             " other replicas are truncated to these logs."
         )
-    else:
+    elif not broken:
         ids = ", ".join(sorted({found.directory_id for found in read if found.directory_id})) or "not known"
         yield (
             f"Try first: run broker {node} with this disk again. Mount it here, or move it to another host, with"
             f" node id {node} and its meta.properties as it is (directory id {ids}): then nothing that is on it is"
-            " lost. No sign of a lost record was found."
+            f" lost. No sign of a lost record was found{_not_read(used)}."
         )
         yield (
             "Compare its logs with the replicas that are up before you start it: Kafka may elect it at once, and"
             " a host that lost power can have lost records without a sign."
         )
     yield f"How, and what to compare: {RUNBOOK}"
+
+
+def _not_read(dirs: Iterable[ScannedDir]) -> str:
+    """What "no sign" leaves out: the batches that were skipped, and folders that are no replicas."""
+    skipped = sum(log.skipped for found in dirs for log in found.logs)
+    return f" ({human_bytes(skipped)} of flushed batches were not read)" if skipped else ""

@@ -1,0 +1,153 @@
+"""What a broker does with its log dirs when it starts: Kafka's own checks, in one list.
+
+Sources (read in 3.9): MetaPropertiesEnsemble.verify and KafkaRaftServer.initializeLogDirs for meta.properties;
+LogManager.loadLogs for folders and checkpoints; PartitionMetadataReadBuffer, CheckpointFile.CheckpointReadBuffer
+and LeaderEpochCheckpointFile for the files of a partition. An IOException takes the log dir offline, any other
+exception ends the broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from backends.disk_scan.checkpoint_files import CheckpointError, NotReadByKafka, read_text
+from backends.disk_scan.scan_values import (
+    DIR_OFFLINE,
+    ENDS,
+    LIVE,
+    RENAMED_TO_STRAY,
+    ScannedDir,
+    ScannedLog,
+    StartEffect,
+)
+
+METADATA_TOPIC = "__cluster_metadata"
+REMOTE_INDEX_CACHE = "remote-log-index-cache"
+
+_MOVE_CHECKPOINT = "move the file away: Kafka makes a new one"
+BAD_CHECKPOINTS = {
+    "replication-offset-checkpoint": _MOVE_CHECKPOINT,
+    "recovery-point-offset-checkpoint": f"{_MOVE_CHECKPOINT}, and checks each log from its first record on",
+    "log-start-offset-checkpoint": (
+        f"{_MOVE_CHECKPOINT}, and each log begins at its first segment: what DeleteRecords removed is there again"
+    ),
+}
+"""The repair of a checkpoint of a log dir that Kafka cannot read, by the file's name: it takes the log dir offline
+(OffsetCheckpointFile reports it to the LogDirFailureChannel, though LogManager logs a warning and goes on).
+"""
+
+
+def partition_metadata(folder: Path) -> tuple[str, StartEffect | None]:
+    """The topic id in partition.metadata ("": none) and what the broker does with a folder whose file is not right.
+
+    Kafka reads ``version: 0`` and ``topic_id: ID``, each two words on a line of its own.
+    """
+    path = folder / "partition.metadata"
+    repair = (
+        f"write {path} with two lines, 'version: 0' and 'topic_id: ID'; ID is the topicId of the topic in"
+        " ktriage replicas --output json"
+    )
+    try:
+        text = read_text(path)
+    except CheckpointError as error:
+        return "", StartEffect(DIR_OFFLINE, str(path), str(error), "make the file readable for the broker")
+    if text is None:
+        why = "it has no partition.metadata: the broker begins an empty log in its place"
+        return "", StartEffect(RENAMED_TO_STRAY, str(folder), why, repair)
+    lines = [line.split() for line in text.splitlines()[:2]]
+    if len(lines) < 2:
+        why = "it has 0 bytes" if not text else "it has one line only"
+        return "", StartEffect(ENDS, str(path), f"{why}, which Kafka does not expect", repair)
+    if any(len(words) != 2 for words in lines) or not lines[0][1].isdigit():
+        return "", StartEffect(DIR_OFFLINE, str(path), "it has a line that Kafka cannot read", repair)
+    return lines[1][1], None
+
+
+def bad_epochs(path: Path, error: NotReadByKafka) -> StartEffect:
+    """What a leader-epoch-checkpoint does that Kafka cannot read."""
+    effect = ENDS if error.not_numbers else DIR_OFFLINE
+    return StartEffect(effect, str(path), "Kafka cannot read it", _MOVE_CHECKPOINT)
+
+
+def dir_effects(
+    path: Path, subdirectories: Iterable[str], properties: Mapping[str, str] | None, folders: Iterable[str]
+) -> Iterator[StartEffect]:
+    """Of one log dir. ``properties``: its meta.properties, None: it has none. ``folders`` are those of its
+    ``subdirectories`` that are named like a partition's.
+    """
+    meta = str(path / "meta.properties")
+    if properties is None:
+        why = "it is not there: to Kafka the log dir was never formatted"
+        yield StartEffect(ENDS, meta, why, "write it with the ids that the other log dirs have")
+    else:
+        node = properties.get("node.id") or properties.get("broker.id")
+        missing = [
+            name
+            for name, value in (("cluster.id", properties.get("cluster.id")), ("node.id", node))
+            if not value
+        ]
+        if missing:
+            why = f"it has no {' and no '.join(missing)}"
+            yield StartEffect(ENDS, meta, why, "add what the other log dirs have")
+    known = {*folders, REMOTE_INDEX_CACHE}
+    for name in subdirectories:
+        if name not in known:
+            why = "it is no partition's folder, and Kafka stops at any other folder in a log dir"
+            yield StartEffect(ENDS, str(path / name), why, f"move it out of {path}")
+
+
+def effects_together(dirs: Sequence[ScannedDir]) -> tuple[StartEffect, ...]:
+    """Of the log dirs that one broker is given together: those of one node id."""
+    by_node: dict[int, list[ScannedDir]] = {}
+    for found in dirs:
+        if found.problem is None and found.node_id >= 0:
+            by_node.setdefault(found.node_id, []).append(found)
+    return tuple(effect for mine in by_node.values() for effect in _of_one_node(mine))
+
+
+def _of_one_node(dirs: Sequence[ScannedDir]) -> Iterator[StartEffect]:
+    clusters = sorted({found.cluster_id for found in dirs if found.cluster_id})
+    if len(clusters) > 1:
+        why = f"they are of {len(clusters)} clusters ({', '.join(clusters)}), and a broker takes log dirs of one"
+        repair = "give each cluster's broker its own log dirs, and scan them apart"
+        yield StartEffect(ENDS, ", ".join(found.path for found in dirs), why, repair)
+        return
+    by_id: dict[str, list[str]] = {}
+    for found in dirs:
+        if found.directory_id:
+            by_id.setdefault(found.directory_id, []).append(found.path)
+    for directory, paths in by_id.items():
+        if len(paths) > 1:
+            why = f"they have the same directory id {directory}, as the copy of a disk does"
+            yield StartEffect(ENDS, ", ".join(paths), why, "give the broker only one of them")
+    logs: dict[tuple[str, int], list[tuple[str, ScannedLog]]] = {}
+    for found in dirs:
+        for log in found.logs:
+            if log.kind == LIVE:
+                logs.setdefault((log.topic, log.partition), []).append((found.path, log))
+    for places in logs.values():
+        if len(places) > 1:
+            yield _twice(places)
+
+
+def _twice(places: Sequence[tuple[str, ScannedLog]]) -> StartEffect:
+    def rank(place: tuple[str, ScannedLog]) -> tuple[int, int]:
+        return place[1].last_epoch, place[1].log_end
+
+    ranked = sorted(places, key=rank, reverse=True)
+    best, second = ranked[0], ranked[1]
+    if rank(best) == rank(second):
+        better = "both logs end alike"
+    else:
+        ends = [f"last epoch {epoch}, log end {end}" for epoch, end in map(rank, (best, second))]
+        better = f"the better log is in {best[0]} ({ends[0]}; the other: {ends[1]})"
+    log = best[1]
+    why = f"{log.topic}-{log.partition} stands in {len(places)} log dirs; {better}"
+    return StartEffect(
+        ENDS,
+        ", ".join(f"{path}/{other.folder}" for path, other in ranked),
+        why,
+        "move all but one out of the log dirs, and keep what you moved. Which log dir the cluster has for the"
+        " replica: the controllers' metadata log (directories of the partition)",
+    )

@@ -1,0 +1,163 @@
+"""What Kafka does at its start with broken log dirs is what ``ktriage disk scan`` says before.
+
+Broker 3 is killed, its dirs are broken in one way, scanned, and the broker is started: it ends, takes a log dir
+offline, or renames a folder. Then it gets its dirs back.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from backends.disk_scan.broker_start import BAD_CHECKPOINTS
+from backends.disk_scan.log_dir_scan import scan_log_dirs
+from backends.disk_scan.scan_values import DIR_OFFLINE, ENDS, RENAMED_TO_STRAY, StartEffect
+from testbed.kafka import KafkaCluster, wait_until
+from testbed.kafka.log_files import replica_directory
+from testbed.kafka.node import Node
+from tests.live import started_cluster
+from tests.live.incident_steps import produce
+
+CLUSTER = started_cluster.TWO_DISKS
+BROKER, TOPIC = 3, "broken-dirs"
+
+
+@pytest.fixture(scope="module")
+def killed(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """Broker 3 has a replica in each log dir, and is down; a copy of its dirs is kept."""
+    cluster.bring_all_up()
+    cluster.client.create_topic(TOPIC, [[1, BROKER]] * 4, {"min.insync.replicas": "1"})
+    produce(cluster, TOPIC, 40, "whole")
+    for partition in range(4):
+        cluster.metadata.wait_isr(TOPIC, partition, (1, BROKER))
+    node = cluster.node(BROKER)
+    node.kill()
+    kept = tmp_path_factory.mktemp("kept")
+    for number, path in enumerate(node.log_dirs):
+        shutil.copytree(path, kept / str(number))
+    yield node
+    restore(node, kept)
+    cluster.bring_all_up()
+
+
+@pytest.fixture
+def node(killed: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    kept = tmp_path_factory.mktemp("before")
+    for number, path in enumerate(killed.log_dirs):
+        shutil.copytree(path, kept / str(number))
+    yield killed
+    killed.kill()
+    restore(killed, kept)
+
+
+def restore(node: Node, kept: Path) -> None:
+    for number, path in enumerate(node.log_dirs):
+        shutil.rmtree(path)
+        shutil.copytree(kept / str(number), path)
+
+
+def replica_in(log_dir: Path) -> Path:
+    return next(path for path in sorted(log_dir.iterdir()) if path.name.startswith(f"{TOPIC}-"))
+
+
+def effects(node: Node) -> tuple[StartEffect, ...]:
+    return scan_log_dirs([str(path) for path in node.log_dirs], "here", 0).at_start
+
+
+def ends(node: Node) -> None:
+    node.start()
+    assert node.wait_exit(90.0) != 0
+
+
+def empty_partition_metadata(node: Node) -> None:
+    (replica_in(node.log_dirs[1]) / "partition.metadata").write_bytes(b"")
+
+
+def foreign_folder(node: Node) -> None:
+    (node.log_dirs[1] / "lost+found").mkdir()
+
+
+def two_copies(node: Node) -> None:
+    source = replica_in(node.log_dirs[1])
+    shutil.copytree(source, node.log_dirs[0] / source.name)
+
+
+def two_clusters(node: Node) -> None:
+    meta = node.log_dirs[1] / "meta.properties"
+    lines = [line for line in meta.read_text().splitlines() if not line.startswith("cluster.id")]
+    meta.write_text("\n".join([*lines, "cluster.id=AAAAAAAAAAAAAAAAAAAAAQ"]) + "\n")
+
+
+def no_meta_properties(node: Node) -> None:
+    (node.log_dirs[1] / "meta.properties").unlink()
+
+
+def epochs_without_numbers(node: Node) -> None:
+    (replica_in(node.log_dirs[1]) / "leader-epoch-checkpoint").write_text("0\n1\nx y\n")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        empty_partition_metadata,
+        foreign_folder,
+        two_copies,
+        two_clusters,
+        no_meta_properties,
+        epochs_without_numbers,
+    ],
+)
+def test_the_broker_ends_where_the_scan_says_so(node: Node, broken: Callable[[Node], None]) -> None:
+    assert [one for one in effects(node) if one.effect == ENDS] == []
+    broken(node)
+    assert ENDS in {one.effect for one in effects(node)}
+    ends(node)
+
+
+@pytest.mark.parametrize("name", [*BAD_CHECKPOINTS, "leader-epoch-checkpoint", "partition.metadata"])
+def test_a_log_dir_goes_offline_where_the_scan_says_so(cluster: KafkaCluster, node: Node, name: str) -> None:
+    """The broker goes on with its other log dir."""
+    folder = node.log_dirs[1] if name in BAD_CHECKPOINTS else replica_in(node.log_dirs[1])
+    (folder / name).write_text("0\n7\n")
+    assert [one.effect for one in effects(node)] == [DIR_OFFLINE]
+    before = node.log_file.stat().st_size
+    node.start()
+    wait_until(
+        lambda: f"Stopping serving logs in dir {node.log_dirs[1]}" in written(node, before),
+        "the log dir to go offline",
+        90.0,
+    )
+    cluster.metadata.wait_live([BROKER])
+
+
+def test_a_folder_becomes_a_stray_where_the_scan_says_so(cluster: KafkaCluster, node: Node) -> None:
+    replica = replica_in(node.log_dirs[1])
+    (replica / "partition.metadata").unlink()
+    assert [one.effect for one in effects(node)] == [RENAMED_TO_STRAY]
+    size = sum(path.stat().st_size for path in replica.glob("*.log"))
+    node.start()
+    cluster.metadata.wait_live([BROKER])
+    (stray,) = node.log_dirs[1].glob(f"{replica.name}.*-stray")
+    assert sum(path.stat().st_size for path in stray.glob("*.log")) == size, "nothing of it is lost"
+    partition = int(replica.name.rpartition("-")[2])
+    wait_until(lambda: replica_directory(node, TOPIC, partition).is_dir(), "a new log in its place", 60.0)
+
+
+def test_checkpoints_of_0_bytes_are_no_remark_and_the_broker_starts(
+    cluster: KafkaCluster, node: Node
+) -> None:
+    for name in ("log-start-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        (node.log_dirs[1] / name).write_bytes(b"")
+    found = scan_log_dirs([str(path) for path in node.log_dirs], "here", 0)
+    assert found.at_start == () and [one.remarks for one in found.dirs] == [(), ()]
+    node.start()
+    cluster.metadata.wait_live([BROKER])
+
+
+def written(node: Node, before: int) -> str:
+    with node.log_file.open("rb") as log:
+        log.seek(before)
+        return log.read().decode(errors="replace")

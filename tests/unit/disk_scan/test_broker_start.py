@@ -1,0 +1,156 @@
+"""A dead broker's log dirs that Kafka does not load as they are: said before somebody starts the broker.
+
+That Kafka does so is tried in tests/live/test_broker_start.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from backends.disk_scan.broker_start import BAD_CHECKPOINTS
+from backends.disk_scan.log_dir_scan import scan_log_dirs
+from backends.disk_scan.scan_values import DIR_OFFLINE, ENDS, RENAMED_TO_STRAY, DiskScan, scan_lines
+from tests.command_server import Ended
+from tests.unit.cli.command_process import invoke
+from tests.unit.disk_scan.log_dirs import CLUSTER, DIRECTORY, TOPIC_ID, add_partition, log_dir, write_offsets
+from tests.unit.log_segments.segments import batch
+
+
+def data(path: Path, node: int = 3) -> Path:
+    """A healthy log dir with one replica."""
+    log_dir(path, node)
+    add_partition(path, "orders-0", {0: batch(0, 100)})
+    write_offsets(path, "replication-offset-checkpoint", {"orders 0": 100})
+    return path
+
+
+def scan(*paths: Path) -> DiskScan:
+    return scan_log_dirs([str(path) for path in paths], "host-3", 0)
+
+
+def shown(home: Path, *paths: Path) -> Ended:
+    return invoke(home, "ktriage", "disk", "scan", *map(str, paths))
+
+
+def write(name: str, text: str) -> Callable[[Path], Path]:
+    def broken(path: Path) -> Path:
+        (path / name).write_text(text)
+        return path / name
+
+    return broken
+
+
+def no_partition_metadata(path: Path) -> Path:
+    (path / "orders-0" / "partition.metadata").unlink()
+    return path / "orders-0"
+
+
+def no_meta_properties(path: Path) -> Path:
+    (path / "meta.properties").unlink()
+    return path / "meta.properties"
+
+
+def foreign_folder(path: Path) -> Path:
+    (path / "lost+found").mkdir()
+    return path / "lost+found"
+
+
+METADATA, EPOCHS = "orders-0/partition.metadata", "orders-0/leader-epoch-checkpoint"
+BROKEN = [
+    (write(METADATA, ""), ENDS, "it has 0 bytes"),
+    (write(METADATA, "version: 0\n"), ENDS, "it has one line only"),
+    (write(METADATA, "version: 0\ntopic_id:\n"), DIR_OFFLINE, "a line that Kafka cannot read"),
+    (no_partition_metadata, RENAMED_TO_STRAY, "an empty log in its place"),
+    (write(EPOCHS, "0\n2\n0 0\n"), DIR_OFFLINE, "Kafka cannot read it"),
+    (write(EPOCHS, "0\n1\nx y\n"), ENDS, "Kafka cannot read it"),
+    *((write(name, "0\n7\n"), DIR_OFFLINE, "Kafka cannot read it") for name in BAD_CHECKPOINTS),
+    (no_meta_properties, ENDS, "never formatted"),
+    (write("meta.properties", "version=1\ncluster.id=a\n"), ENDS, "no node.id"),
+    (foreign_folder, ENDS, "no partition's folder"),
+]
+
+
+@pytest.mark.parametrize(("broken", "effect", "why"), BROKEN)
+def test_what_the_broker_does_at_its_start_stands_first(
+    tmp_path: Path, broken: Callable[[Path], Path], effect: str, why: str
+) -> None:
+    path = data(tmp_path / "data")
+    assert scan(path).at_start == ()
+    where = broken(path)
+    (found,) = scan(path).at_start
+    assert (found.effect, found.where) == (effect, str(where))
+    assert why in found.why and found.repair
+    ended = shown(tmp_path, path)
+    assert ended.out.startswith("WHAT THE BROKER DOES WITH THESE DIRS AT ITS START")
+    assert "Try first: run broker" not in ended.err
+    told = json.loads("".join(scan_lines(scan(path))))
+    assert told["atStart"] == [found._asdict()]
+
+
+@pytest.mark.parametrize("name", [*BAD_CHECKPOINTS, EPOCHS])
+def test_a_file_of_0_bytes_has_no_entry_for_kafka_and_is_no_remark(tmp_path: Path, name: str) -> None:
+    path = data(tmp_path / "data")
+    write(name, "")(path)
+    (found,) = scan(path).dirs
+    assert (found.at_start, found.remarks) == ((), ())
+    assert found.logs[0].at_start == ()
+
+
+def test_a_partition_in_two_log_dirs_names_the_better_log(tmp_path: Path) -> None:
+    first, second = data(tmp_path / "a"), log_dir(tmp_path / "b")
+    text = (second / "meta.properties").read_text().replace(DIRECTORY, "bBgYEsQI1_LYj4bkgJZzHg")
+    (second / "meta.properties").write_text(text)
+    add_partition(second, "orders-0", {0: batch(0, 140)})
+    (found,) = scan(first, second).at_start
+    assert found.effect == ENDS and found.why.startswith("orders-0 stands in 2 log dirs")
+    assert (
+        f"the better log is in {second} (last epoch 0, log end 140; the other: last epoch 0, log end 100)"
+        in found.why
+    )
+    assert (
+        "Do not start broker 3 with these dirs as they are: it ends at its start"
+        in shown(tmp_path, first, second).err
+    )
+
+
+def test_log_dirs_of_two_clusters_are_no_evidence_of_one_broker(tmp_path: Path) -> None:
+    first, second = data(tmp_path / "a"), data(tmp_path / "b")
+    text = (second / "meta.properties").read_text()
+    (second / "meta.properties").write_text(text.replace(CLUSTER, "BBBBBBBBBBBBBBBBBBBBBQ"))
+    (found,) = scan(first, second).at_start
+    assert found.effect == ENDS and "they are of 2 clusters" in found.why
+    assert "next: ktriage plan" not in shown(tmp_path, first, second).err
+
+
+def test_the_copy_of_a_disk_beside_the_disk_is_told(tmp_path: Path) -> None:
+    first, second = log_dir(tmp_path / "a"), log_dir(tmp_path / "b")
+    for path in (first, second):
+        write_offsets(path, "replication-offset-checkpoint", {})
+    (found,) = scan(first, second).at_start
+    assert "the same directory id" in found.why
+    assert scan(first, data(tmp_path / "other", node=4)).at_start == (), (
+        "dirs of two nodes are not given together"
+    )
+
+
+def test_a_dir_that_was_only_formatted_is_called_so(tmp_path: Path) -> None:
+    path = log_dir(tmp_path / "data")
+    (path / "__cluster_metadata-0").mkdir()
+    (path / "__cluster_metadata-0" / f"{0:020}-{0:010}.checkpoint").write_bytes(b"")
+    ended = shown(tmp_path, path)
+    assert "formatted, and never started" in ended.out
+    assert "lost records" not in ended.err and "next:" not in ended.err
+    write_offsets(path, "recovery-point-offset-checkpoint", {})
+    assert "never started" not in shown(tmp_path, path).out
+
+
+def test_meta_properties_is_read_as_java_writes_it(tmp_path: Path) -> None:
+    path = data(tmp_path / "data")
+    text = (path / "meta.properties").read_text()
+    (path / "meta.properties").write_text(text.replace(CLUSTER, "abc\\=\\=\\:d"))
+    (found,) = scan(path).dirs
+    assert (found.cluster_id, found.logs[0].topic_id) == ("abc==:d", TOPIC_ID)
