@@ -197,8 +197,7 @@ class LogDirReplica(NamedTuple):
 class LogDir:
     """A broker's log dir. ``error`` None: healthy; bytes are -1 where they are not known.
 
-    ``replicas`` may be created lazily. ``cordoned``: the broker puts no new replica there (KIP-1066); None: its
-    release does not tell (DescribeLogDirs before version 5).
+    ``replicas`` may be created lazily.
     """
 
     broker: int
@@ -207,7 +206,6 @@ class LogDir:
     total_bytes: int
     usable_bytes: int
     replicas: Sequence[LogDirReplica]
-    cordoned: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,15 +21,21 @@ _BEFORE_LENGTH_ENDS = 12
 Place = tuple[int, int]
 """(leader epoch, offset): the same place on two disks is the same record."""
 
+TOMBSTONE_ID = "id"
+"""The header that tells one tombstone from another: it has no value."""
+
 
 class DiskRecord(NamedTuple):
-    """``key`` and ``value`` are "" if there is none, as in the control records of transactions."""
+    """One record. ``value`` tells it from all others: its value, of a tombstone its header. ``key`` and ``value``
+    are "" if there is none, as in the control records of transactions.
+    """
 
     key: str
     value: str
 
 
-class DiskReplica(NamedTuple):
+@dataclass(frozen=True)
+class DiskReplica:
     """``start`` is the log start offset; ``places`` has every offset from there on that a batch covers, ``records``
     those that compaction left.
     """
@@ -41,29 +49,38 @@ class DiskReplica(NamedTuple):
         """The log end offset."""
         return max((offset for _, offset in self.places), default=self.start - 1) + 1
 
+    @cached_property
+    def values(self) -> frozenset[str]:
+        return frozenset(record.value for record in self.records.values() if record.value)
+
     def newest_by_key(self) -> Mapping[str, int]:
         """The offset of the last record of every key."""
         return {record.key: offset for (_, offset), record in sorted(self.records.items(), key=_offset)}
 
 
-def read_disk(node: Node, topic: str, start: int | None = None) -> DiskReplica | None:
-    """The replica of the topic's only partition; None if the disk has none.
+def read_disk(node: Node, topic: str, partition: int = 0, start: int | None = None) -> DiskReplica | None:
+    """The replica of one partition; None if the disk has none.
 
     ``start`` is the log start of a running broker, which writes it to disk later.
     """
     try:
-        directory = replica_directory(node, topic, 0)
-        first = read_log(node, topic, 0).start if start is None else start
+        directory = replica_directory(node, topic, partition)
+        first = read_log(node, topic, partition).start if start is None else start
+        places: set[Place] = set()
+        records: dict[Place, DiskRecord] = {}
+        for epoch, base, end, batch in _batches(directory):
+            places.update((epoch, offset) for offset in range(max(base, first), end))
+            for offset, record in _records(batch):
+                if offset >= first:
+                    records[epoch, offset] = record
     except (TestbedError, OSError):
-        return None
-    places: set[Place] = set()
-    records: dict[Place, DiskRecord] = {}
-    for epoch, base, end, batch in _batches(directory):
-        places.update((epoch, offset) for offset in range(max(base, first), end))
-        for offset, record in _records(batch):
-            if offset >= first:
-                records[epoch, offset] = record
+        return None  # there is none, or it is being moved or deleted
     return DiskReplica(first, frozenset(places), records)
+
+
+def identity(value: bytes | None, headers: Iterable[tuple[str, bytes | None]]) -> str:
+    """What tells a record from all others."""
+    return (value if value is not None else dict(headers).get(TOMBSTONE_ID) or b"").decode()
 
 
 def _batches(directory: Path) -> Iterator[tuple[int, int, int, bytes]]:
@@ -86,12 +103,11 @@ def _records(data: bytes) -> Iterator[tuple[int, DiskRecord]]:
         return
     control = getattr(batch, "is_control_batch", False)
     for record in batch:
-        key, value = ("", "") if control else (_text(record.key), _text(record.value))
-        yield record.offset, DiskRecord(key, value)
-
-
-def _text(data: bytes | None) -> str:
-    return (data or b"").decode()
+        if control:
+            yield record.offset, DiskRecord("", "")
+        else:
+            key = (record.key or b"").decode()
+            yield record.offset, DiskRecord(key, identity(record.value, record.headers))
 
 
 def _offset(item: tuple[Place, DiskRecord]) -> int:

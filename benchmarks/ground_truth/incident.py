@@ -1,4 +1,4 @@
-"""One incident: a random history, every claim about every candidate, an election, and a consumer."""
+"""The incidents of one random history: every claim about every candidate, elections, and a consumer."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import contextlib
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, NoReturn
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from kio.schema.list_offsets.v7.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -17,15 +19,28 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
 from backends.base.answers import Outcome
+from backends.base.errors import NotOffered
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import scan_lines
-from benchmarks.ground_truth.disk_records import DiskReplica, read_disk
-from benchmarks.ground_truth.history import IncidentHistory, elect_whoever_is_alive
-from benchmarks.ground_truth.promises import PromiseCounts, TopicHistory, broken_promises, lost_records
+from backends.live.adapter import LiveBackend
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
+from backends.live.membership import LiveMembership
+from benchmarks.ground_truth.disk_records import DiskReplica, identity, read_disk
+from benchmarks.ground_truth.history import IncidentHistory, Only, elect_whoever_is_alive
+from benchmarks.ground_truth.promises import (
+    PromiseCounts,
+    TopicHistory,
+    acknowledged_lost,
+    broken_promises,
+    excused,
+    unread_promises,
+)
 from console.disk_evidence_files import read_disk_evidence
 from console.operations.elections.leader_choice import Choices, LeaderChoice
 from console.operations.elections.partition_selection import Selection
 from console.operations.elections.recover_partitions import ChoiceOptions, survey_and_choose
+from recovery.acknowledged.verdict import Verdict
 from recovery.disk_evidence import DiskReading
 from recovery.model import Survey
 from recovery.plan.make import designate, plan_row
@@ -37,20 +52,39 @@ from testbed.kafka.connection import Connection, NoAnswer
 from tests.live.live_backend import MemoryRecorder, NeverStopped, open_backend
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
-READ_SECONDS = 60.0
+READ_SECONDS = 40.0
 INTERNAL = "__transaction_state"
+INCIDENTS = 2
+"""Incidents of one history."""
+UNLOGGED = 0.3
+"""The share of incidents that are also judged without the metadata log."""
+DECIDABLE = frozenset({"MIN_ISR_NEVER_LOWER", "NO_UNCLEAN_ELECTION", "SAME_REPLICAS"})
+"""Conditions that the metadata log decides: ``balanced`` elects nobody on them."""
+
+Place = tuple[str, int]
+
+
+class Judgement(NamedTuple):
+    """``at_hand``: by what the choices were judged."""
+
+    at_hand: str
+    choices: Choices
 
 
 @dataclass
 class IncidentResult:
-    """``broken`` has one line for each claim that was not true, ``details`` what was claimed and what the disks
+    """The incidents of one seed.
+
+    ``broken`` has one line for each claim that was not true, ``details`` what was claimed and what the disks
     have. ``offline`` partitions had no leader, ``elected`` got one by ktriage, and ``read`` were read by the
-    consumer. ``unsettled`` are topics whose disks changed while they were read. ``decisions`` counts the decisions
-    of each strategy.
+    consumer. ``unsettled`` are partitions whose disks changed while they were read. ``decisions`` counts the
+    decisions of each strategy.
     """
 
     seed: int
     steps: list[str]
+    kafka: str = ""
+    incidents: int = 0
     broken: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
     counts: PromiseCounts = field(default_factory=PromiseCounts)
@@ -59,6 +93,7 @@ class IncidentResult:
     elected: int = 0
     read: int = 0
     unsettled: int = 0
+    acknowledged: int = 0
     seconds: float = 0.0
 
     def line(self) -> str:
@@ -69,19 +104,21 @@ def incident_result(line: str) -> IncidentResult:
     """From a line of :meth:`IncidentResult.line`. Raises ValueError for one that was cut off."""
     fields = json.loads(line)
     counts = fields.pop("counts")
-    verdicts, excused = Counter(counts.pop("verdicts")), Counter(counts.pop("excused"))
+    verdicts, excuses = Counter(counts.pop("verdicts")), Counter(counts.pop("excused"))
     fields["decisions"] = Counter(fields["decisions"])
-    return IncidentResult(**fields, counts=PromiseCounts(**counts, verdicts=verdicts, excused=excused))
+    return IncidentResult(**fields, counts=PromiseCounts(**counts, verdicts=verdicts, excused=excuses))
 
 
-def run_incident(cluster: KafkaCluster, seed: int, topics: int) -> IncidentResult:
-    """All brokers run before and after it; its topics are deleted."""
+def run_incident(cluster: KafkaCluster, seed: int, topics: int, only: Only | None = None) -> IncidentResult:
+    """The incidents of one history. All brokers run before and after it; its topics are deleted."""
     began = time.monotonic()
-    history = IncidentHistory(cluster, seed, topics)
-    history.run()
+    history = IncidentHistory(cluster, seed, topics, only)
     found = IncidentResult(seed, history.steps)
-    asyncio.run(_recover(history, found))
-    bring_back(cluster, [topic.name for topic in history.topics])
+    for _ in range(INCIDENTS):
+        history.next_incident()
+        asyncio.run(_recover(history, found))
+        found.incidents += 1
+    found.acknowledged = sum(len(topic.acknowledged) for topic in history.lives)
     cluster.admin.delete_topics([topic.name for topic in history.topics])
     found.seconds = time.monotonic() - began
     return found
@@ -91,43 +128,127 @@ async def _recover(history: IncidentHistory, found: IncidentResult) -> None:
     by_name = {topic.name: topic for topic in history.topics}
     before = _disks(history)
     options = ChoiceOptions(Selection(topics=tuple(by_name)), strategy=Strategy.AGGRESSIVE)
+    judgements = await _unlogged(history, options)
     async with open_backend(history.cluster) as backend:
         reported = await survey_and_choose(backend, options)
-        # Again with the disks of the brokers that are down: their logs are known then, and losses have a bound.
-        read = await survey_and_choose(backend, replace(options, evidence=_evidence(history.cluster)))
+        judgements.append(Judgement("log", reported))
+        evidence = _evidence(history.cluster)
+        if evidence:
+            # With the disks of the brokers that are down: their logs are known then, and losses have a bound.
+            with_disks = await survey_and_choose(backend, replace(options, evidence=evidence))
+            judgements.append(Judgement("log and disks", with_disks))
         disks = _disks(history)
-        settled = [name for name in by_name if disks[name] == before[name]]
-        found.unsettled += len(by_name) - len(settled)
-        for choices in (reported, read):
-            for choice in _offline(choices, settled):
-                topic = by_name[choice.tp.topic]
-                judged = choice.decision.judged
-                disk_logs = disks[topic.name]
-                broken = list(broken_promises(topic, choice.survey, judged, disk_logs, found.counts))
-                broken += _broken_decisions(topic, choice, disk_logs, found)
-                if broken:
-                    found.broken += broken
-                    found.details += _details(topic, choice.survey, disk_logs)
+        settled = {place for place in disks if disks[place] == before.get(place)}
+        found.unsettled += len(disks) - len(settled)
+        for judgement in judgements:
+            for choice in _offline(judgement.choices, settled):
+                _check(by_name[choice.tp.topic], judgement.at_hand, choice, disks[_place(choice)], found)
         offline = _offline(reported, settled)
         found.offline += len(offline)
-        rows = _any_leader(history, offline)
+        rows = _leaders(history, offline)
+        told_before = {topic.name: set(topic.acknowledged) for topic in history.topics}
         elections = await backend.designate(
             rows, Ranking.LAST_RECORD, MemoryRecorder(), attempts=3, stop=NeverStopped()
         )
-    expected: dict[str, DiskReplica] = {}
+    elected: dict[Place, int] = {}
     for row, election in zip(rows, elections, strict=True):
+        history.mark_unclean(by_name[row.tp.topic])
         if election.outcome is Outcome.ELECTED and election.leader == row.leader:
             found.elected += 1
-            expected[row.tp.topic] = disks[row.tp.topic][row.leader]
+            elected[row.tp.topic, row.tp.partition] = row.leader
         else:
             found.steps.append(f"{row.tp}: {election.outcome} {election.detail}")
+    await asyncio.to_thread(history.write_to_cut_off)
     await asyncio.to_thread(_return, history)
-    found.broken += await _broken_reading(history.cluster, by_name, expected, found)
+    expected = {place: disks[place][leader] for place, leader in elected.items()}
+    visible = await _read_all(history.cluster, expected, found)
+    for place, disk in expected.items():
+        found.read += 1
+        found.broken += _broken_reading(by_name[place[0]], place, disk, visible)
+    for judgement in judgements:
+        for choice in _offline(judgement.choices, elected):
+            topic, place = by_name[choice.tp.topic], _place(choice)
+            verdict = _verdict(choice, elected[place])
+            if verdict is None:
+                continue
+            existed = set[str]().union(*(disk.values for disk in disks[place].values()))
+            existed |= topic.acknowledged - told_before[topic.name]
+            read = visible[ISOLATIONS[0]][place]
+            wrong = unread_promises(topic, place[1], verdict, existed, set(read))
+            broken = [
+                f"{choice.tp}, choice {elected[place]}, {verdict.value} ({judgement.at_hand}): {line}"
+                for line in excused(topic, choice.survey, verdict, wrong, found.counts)
+            ]
+            if broken:
+                found.broken += broken
+                found.details += _details(topic, choice.survey, verdict, disks[place])
+            if verdict.none and judgement.at_hand == "log":
+                lost_alone = topic.of(topic.alone & existed - topic.deleted, place[1]) - set(read)
+                found.counts.alone += len(lost_alone)
 
 
-def _details(topic: TopicHistory, survey: Survey, disks: Mapping[int, DiskReplica]) -> list[str]:
-    """What was reported about each log, and what its disk has."""
-    lines = [f"{survey.state}; {replace(topic, acknowledged=set(), deleted=set())}"]
+class _WithoutMetadataLog(LiveBackend):
+    """As from a host that reaches the brokers and no controller."""
+
+    @property
+    def membership(self) -> LiveMembership:
+        found = super().membership
+        setattr(found, "metadata_log", _not_reached)  # noqa: B010 - of this one object
+        return found
+
+
+async def _not_reached() -> NoReturn:
+    raise NotOffered("this host reaches no controller")
+
+
+@asynccontextmanager
+async def _without_metadata_log(cluster: KafkaCluster) -> AsyncIterator[LiveBackend]:
+    backend = _WithoutMetadataLog(ClientSettings(parse_addresses(cluster.bootstrap())))
+    try:
+        await backend.open()
+        yield backend
+    finally:
+        await backend.close()
+
+
+async def _unlogged(history: IncidentHistory, options: ChoiceOptions) -> list[Judgement]:
+    if history.only is not Only.TOPIC_CONFIG and history.random.random() >= UNLOGGED:
+        return []
+    async with _without_metadata_log(history.cluster) as backend:
+        return [Judgement("no log", await survey_and_choose(backend, options))]
+
+
+def _place(choice: LeaderChoice) -> Place:
+    return choice.tp.topic, choice.tp.partition
+
+
+def _verdict(choice: LeaderChoice, broker: int) -> Verdict | None:
+    judged = choice.decision.judged
+    return None if judged is None else judged.candidates.get(broker)
+
+
+def _check(
+    topic: TopicHistory,
+    at_hand: str,
+    choice: LeaderChoice,
+    disks: Mapping[int, DiskReplica],
+    found: IncidentResult,
+) -> None:
+    """Every claim about every candidate of one partition, against the disks."""
+    judged = choice.decision.judged
+    broken = list(broken_promises(topic, choice.survey, judged, disks, found.counts, at_hand=at_hand))
+    broken += _broken_decisions(topic, at_hand, choice, disks, found)
+    if broken:
+        found.broken += broken
+        found.details += _details(topic, choice.survey, judged, disks)
+
+
+def _details(
+    topic: TopicHistory, survey: Survey, judged: object, disks: Mapping[int, DiskReplica]
+) -> list[str]:
+    """What was reported about each log, what its disk has, and how it was judged."""
+    summary = replace(topic, acknowledged=set(), alone=set(), deleted=set(), sent={})
+    lines = [f"{survey.state}; min ISR {survey.min_isr}; {summary}; {judged}"]
     for broker, disk in disks.items():
         epochs = {epoch: sorted(at for e, at in disk.places if e == epoch) for epoch, _ in disk.places}
         spans = [(epoch, offsets[0], offsets[-1] + 1) for epoch, offsets in sorted(epochs.items())]
@@ -135,18 +256,20 @@ def _details(topic: TopicHistory, survey: Survey, disks: Mapping[int, DiskReplic
     return lines
 
 
-def _offline(choices: Choices, settled: Sequence[str]) -> list[LeaderChoice]:
-    return [row for row in choices.rows if row.survey.state.offline and row.tp.topic in settled]
+def _offline(choices: Choices, places: Set[Place] | Mapping[Place, object]) -> list[LeaderChoice]:
+    return [row for row in choices.rows if row.survey.state.offline and _place(row) in places]
 
 
-def _any_leader(history: IncidentHistory, offline: Sequence[LeaderChoice]) -> list[PlanRow]:
-    """Plans that elect each electable replica, also the worst."""
+def _leaders(history: IncidentHistory, offline: Sequence[LeaderChoice]) -> list[PlanRow]:
+    """Plans that elect whom ``balanced`` chooses, or any electable replica, also the worst."""
     rows = []
     for survey, decision in offline:
         electable = [replica.broker for replica in survey.replicas if replica.electable]
         if not electable:
             continue
-        leader = history.random.choice(electable)
+        balanced = decide(survey, Ranking.LAST_RECORD, Strategy.BALANCED, decision.judged)
+        by_plan = balanced.verdict is DecisionKind.ELECT and history.random.random() < 0.6
+        leader = balanced.leader if by_plan else history.random.choice(electable)
         by_hand = designate(survey, leader, Ranking.LAST_RECORD, decision.judged)
         if by_hand.verdict is DecisionKind.ELECT:
             rows.append(plan_row(survey, by_hand, Ranking.LAST_RECORD))
@@ -166,17 +289,22 @@ def _evidence(cluster: KafkaCluster) -> tuple[DiskReading, ...]:
 
 
 def _broken_decisions(
-    topic: TopicHistory, choice: LeaderChoice, disks: Mapping[int, DiskReplica], found: IncidentResult
+    topic: TopicHistory,
+    at_hand: str,
+    choice: LeaderChoice,
+    disks: Mapping[int, DiskReplica],
+    found: IncidentResult,
 ) -> list[str]:
     """What each strategy elects by each ranking: ``complete`` never with a replica that is silent, and ``balanced``
-    nobody that loses acknowledged records, unless its verdict names the condition that it assumed.
+    nobody that loses acknowledged records, unless its verdict names a condition that was false and that nothing
+    could have decided.
     """
     wrong = []
     survey, judged = choice.survey, choice.decision.judged
     for strategy in Strategy:
         for ranking in Ranking:
             decision = decide(survey, ranking, strategy, judged)
-            found.decisions[f"{strategy} {decision.verdict}"] += 1
+            found.decisions[f"{at_hand}: {strategy} {decision.verdict}"] += 1
             if decision.verdict is not DecisionKind.ELECT:
                 continue
             silent = [replica.broker for replica in survey.replicas if survey.log(replica.broker) is None]
@@ -185,36 +313,50 @@ def _broken_decisions(
             verdict = judged.candidates.get(decision.leader) if judged is not None else None
             if strategy is not Strategy.BALANCED or verdict is None or not verdict.none:
                 continue
-            chosen = disks[decision.leader]
             others = {id: disk for id, disk in disks.items() if id != decision.leader}
-            lost = lost_records(topic, chosen, others)
-            gone = {at for at, v in lost.items() if v in topic.acknowledged and at[1] >= chosen.start}
-            if gone and all(map(topic.holds, verdict.conditions)):
-                wrong.append(f"{survey.tp}: {strategy} elects {decision.leader}, which loses {len(gone)}")
+            lost = acknowledged_lost(topic, disks[decision.leader], others)
+            undecidable = [one for one in verdict.conditions if one.kind.name not in DECIDABLE]
+            if lost and all(topic.holds(one, survey.min_isr) for one in undecidable):
+                wrong.append(
+                    f"{survey.tp}: {strategy} ({at_hand}) elects {decision.leader}, {verdict.value}, which loses"
+                    f" {len(lost)} acknowledged records"
+                )
     return wrong
 
 
-def _disks(history: IncidentHistory) -> dict[str, dict[int, DiskReplica]]:
-    """Every replica's disk, by topic and broker; of a running broker from the log start that it serves."""
+def _disks(history: IncidentHistory) -> dict[Place, dict[int, DiskReplica]]:
+    """Every replica's disk, by partition and broker; of a running broker from the log start that it serves."""
     states = history.states()
-    found: dict[str, dict[int, DiskReplica]] = {name: {} for name in states}
+    topics = {topic.name: topic for topic in history.topics}
+    found: dict[Place, dict[int, DiskReplica]] = {place: {} for place in states}
     for broker, node in history.cluster.brokers.items():
-        topics = [name for name, state in states.items() if broker in state.replicas]
-        starts = _log_starts(node.port, topics) if node.is_running else {}
-        for name in topics:
-            disk = read_disk(node, name, starts.get(name))
-            if disk is not None:
-                found[name][broker] = disk
+        places = [place for place, state in states.items() if broker in state.replicas]
+        starts = _log_starts(node.port, places) if node.is_running and not node.is_paused else {}
+        for place in places:
+            disk = read_disk(node, *place, starts.get(place))
+            if disk is not None and topics[place[0]].is_of_this_life(disk):
+                found[place][broker] = disk
     return found
 
 
-def _log_starts(port: int, topics: Sequence[str]) -> dict[str, int]:
+def _log_starts(port: int, places: Sequence[Place]) -> dict[Place, int]:
     """The log starts as the broker serves them, leader or not (the debugging replica, -2)."""
-    where = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(-2))
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in places:
+        by_topic.setdefault(topic, []).append(partition)
     request = ListOffsetsRequest(
         replica_id=BrokerId(-2),
         isolation_level=i8(0),
-        topics=tuple(ListOffsetsTopic(name=TopicName(topic), partitions=(where,)) for topic in topics),
+        topics=tuple(
+            ListOffsetsTopic(
+                name=TopicName(topic),
+                partitions=tuple(
+                    ListOffsetsPartition(partition_index=i32(partition), timestamp=i64(-2))
+                    for partition in partitions
+                ),
+            )
+            for topic, partitions in by_topic.items()
+        ),
     )
     try:
         with Connection(port, None, 10.0) as connection:
@@ -222,15 +364,26 @@ def _log_starts(port: int, topics: Sequence[str]) -> dict[str, int]:
     except NoAnswer:
         return {}
     return {
-        str(topic.name): one.offset for topic in answered for one in topic.partitions if not one.error_code
+        (str(topic.name), one.partition_index): one.offset
+        for topic in answered
+        for one in topic.partitions
+        if not one.error_code
     }
 
 
 def _return(history: IncidentHistory) -> None:
-    """Starts every broker; waits until its replicas follow."""
+    """Starts every broker; waits until its replicas follow. Who has no leader then gets one uncleanly."""
+    history.all_return()
     cluster = history.cluster
-    cluster.bring_all_up()
-    elect_whoever_is_alive(cluster, [INTERNAL], range(int(cluster.spec.broker_config.get(PARTITIONS, 1))))
+    elect_whoever_is_alive(cluster, {INTERNAL: range(int(cluster.spec.broker_config.get(PARTITIONS, 1)))})
+    offline: dict[str, list[int]] = {}
+    for (name, partition), state in history.states().items():
+        if state.leader < 0:
+            offline.setdefault(name, []).append(partition)
+    for topic in history.topics:
+        if topic.name in offline:
+            history.mark_unclean(topic)
+    elect_whoever_is_alive(cluster, offline)
 
     def replicated() -> bool:
         return all(
@@ -242,46 +395,39 @@ def _return(history: IncidentHistory) -> None:
 
 PARTITIONS = "transaction.state.log.num.partitions"
 
+Reading = Mapping[str, Mapping[Place, Sequence[str]]]
+"""What was read, by isolation level and partition, in order."""
 
-async def _broken_reading(
-    cluster: KafkaCluster,
-    topics: Mapping[str, TopicHistory],
-    expected: Mapping[str, DiskReplica],
-    found: IncidentResult,
-) -> list[str]:
+
+async def _read_all(
+    cluster: KafkaCluster, expected: Mapping[Place, DiskReplica], found: IncidentResult
+) -> Reading:
+    await _wait_visible(cluster, expected)
+    return {isolation: await _read(cluster, list(expected), isolation, found) for isolation in ISOLATIONS}
+
+
+def _broken_reading(topic: TopicHistory, place: Place, disk: DiskReplica, visible: Reading) -> list[str]:
     """A consumer must read exactly what the elected disk had."""
     wrong: list[str] = []
-    visible: dict[str, dict[str, list[str]]] = {}
-    await _wait_visible(cluster, expected)
-    for isolation in ISOLATIONS:
-        visible[isolation] = await _read(cluster, list(expected), isolation, found)
-    for name, disk in expected.items():
-        read, committed = (visible[isolation][name] for isolation in ISOLATIONS)
-        found.read += 1
-        on_disk = [
-            record.value
-            for _, record in sorted(disk.records.items(), key=lambda at: at[0][1])
-            if record.value
-        ]
-        missing = set(on_disk) - set(read)
-        if topics[name].compacted:
-            missing = _lost_keys(disk, topics[name].acknowledged, frozenset(read))
-        if missing:
-            wrong.append(
-                f"{name}: {len(missing)} records of the elected log cannot be read: {sorted(missing)[:3]}"
-            )
-        if set(read) - set(on_disk):
-            wrong.append(
-                f"{name}: {len(set(read) - set(on_disk))} records were read that its log did not hold"
-            )
-        if set(committed) - set(read) or len(read) != len(set(read)):
-            wrong.append(f"{name}: the consumer's two readings contradict each other")
+    name = f"{place[0]}-{place[1]}"
+    read, committed = (visible[isolation][place] for isolation in ISOLATIONS)
+    missing = set(disk.values) - topic.deleted - set(read)
+    if topic.compacted:
+        missing = _lost_keys(disk, topic, frozenset(read))
+    if missing:
+        wrong.append(
+            f"{name}: {len(missing)} records of the elected log cannot be read: {sorted(missing)[:3]}"
+        )
+    if set(read) - disk.values:
+        wrong.append(f"{name}: {len(set(read) - disk.values)} records were read that its log did not hold")
+    if set(committed) - set(read):
+        wrong.append(f"{name}: the consumer's two readings contradict each other")
     return wrong
 
 
-def _lost_keys(disk: DiskReplica, acknowledged: Set[str], read: Set[str]) -> set[str]:
+def _lost_keys(disk: DiskReplica, topic: TopicHistory, read: Set[str]) -> set[str]:
     """The newest acknowledged value of each key of a compacted log of which neither it nor a newer one was read. A
-    newer one may be gone: compaction removes the records of aborted transactions.
+    newer one may be gone: compaction removes the records of aborted transactions, and tombstones.
     """
     by_key: dict[str, list[str]] = {}
     for _, record in sorted(disk.records.items(), key=lambda at: at[0][1]):
@@ -289,17 +435,18 @@ def _lost_keys(disk: DiskReplica, acknowledged: Set[str], read: Set[str]) -> set
             by_key.setdefault(record.key, []).append(record.value)
     lost = set()
     for values in by_key.values():
-        places = [place for place, value in enumerate(values) if value in acknowledged]
-        if places and not read & set(values[places[-1] :]):
-            lost.add(values[places[-1]])
+        places = [place for place, value in enumerate(values) if value in topic.acknowledged]
+        newest = values[places[-1] :] if places else []
+        if newest and not read & set(newest) and not any(topic.sent[value].tombstone for value in newest):
+            lost.add(newest[0])
     return lost
 
 
-async def _wait_visible(cluster: KafkaCluster, expected: Mapping[str, DiskReplica]) -> None:
+async def _wait_visible(cluster: KafkaCluster, expected: Mapping[Place, DiskReplica]) -> None:
     """Until the high watermark is at the end of each elected log: it follows the ISR by a moment. What is not
     visible after READ_SECONDS is reported by the reading.
     """
-    where = {TopicPartition(name, 0): disk.end for name, disk in expected.items()}
+    where = {TopicPartition(*place): disk.end for place, disk in expected.items()}
     if not where:
         return
     consumer = AIOKafkaConsumer(bootstrap_servers=cluster.bootstrap(), isolation_level=ISOLATIONS[0])
@@ -317,15 +464,15 @@ async def _wait_visible(cluster: KafkaCluster, expected: Mapping[str, DiskReplic
 
 
 async def _read(
-    cluster: KafkaCluster, topics: Sequence[str], isolation: str, result: IncidentResult
-) -> dict[str, list[str]]:
-    """The values of every topic up to the high watermark, or to the last stable offset, as far as they were read
-    within READ_SECONDS: ``result.steps`` says where the consumer did not get to the end.
+    cluster: KafkaCluster, places: Sequence[Place], isolation: str, result: IncidentResult
+) -> dict[Place, list[str]]:
+    """The values of every partition up to the high watermark, or to the last stable offset, as far as they were
+    read within READ_SECONDS: ``result.steps`` says where the consumer did not get to the end.
     """
-    found: dict[str, list[str]] = {topic: [] for topic in topics}
-    if not topics:
+    found: dict[Place, list[str]] = {place: [] for place in places}
+    if not places:
         return found
-    where = [TopicPartition(topic, 0) for topic in topics]
+    where = [TopicPartition(*place) for place in places]
     consumer = AIOKafkaConsumer(bootstrap_servers=cluster.bootstrap(), isolation_level=isolation)
     await consumer.start()
     try:
@@ -337,16 +484,13 @@ async def _read(
                 while open_ones := [tp for tp in where if await consumer.position(tp) < ends[tp]]:
                     batches = await consumer.getmany(*open_ones, timeout_ms=200)
                     for tp, records in batches.items():
-                        found[tp.topic] += [record.value.decode() for record in records if record.value]
+                        values = (identity(record.value, record.headers) for record in records)
+                        found[tp.topic, tp.partition] += [value for value in values if value]
         for tp in where:
             if (position := await consumer.position(tp)) < ends[tp]:
-                result.steps.append(f"{tp.topic}: {isolation} came to {position} of {ends[tp]}")
+                result.steps.append(
+                    f"{tp.topic}-{tp.partition}: {isolation} came to {position} of {ends[tp]}"
+                )
         return found
     finally:
         await consumer.stop()
-
-
-def bring_back(cluster: KafkaCluster, topics: Sequence[str]) -> None:
-    """Every broker runs, so that the topics can be deleted."""
-    cluster.bring_all_up()
-    elect_whoever_is_alive(cluster, topics)

@@ -1,65 +1,112 @@
-"""Checks what was claimed about each choice of leader against the disks."""
+"""Checks what was claimed about each choice of leader against what producers were told and what is left."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from benchmarks.ground_truth.disk_records import DiskReplica, Place
 from recovery.acknowledged.verdict import Condition, ConditionKind, PartitionVerdicts, Verdict
 from recovery.loss import Loss, loss
-from recovery.model import Survey
+from recovery.model import Survey, Unknown
 
 
-@dataclass
+class Sent(NamedTuple):
+    """One record that a producer sent; ``number`` counts all of an incident."""
+
+    partition: int
+    key: str
+    tombstone: bool
+    number: int
+
+
+@dataclass(eq=False)
 class TopicHistory:
-    """What happened to one topic with one partition.
+    """What happened to one topic from its creation to its deletion; one that is made again has another history.
 
-    ``acknowledged`` are the values of records that the cluster acknowledged with acks=all, those of a transaction
-    only once it was committed. ``deleted`` are the values that DeleteRecords or retention removed. ``emptied`` are
-    the brokers that lost their disk; ``unclean``: a leader was elected uncleanly; ``lowered``: min ISR was lower
-    for a while; ``moved``: replicas were reassigned.
+    ``partitions`` are those that are written to and judged, of ``count``. ``acknowledged`` are the values of
+    records that a producer was told to be written, with acks=all, those of a transaction once it was committed;
+    ``alone`` are those with acks=1. ``deleted`` are the values that DeleteRecords or retention removed. ``emptied``
+    are the brokers that lost their disk; ``unclean``: a leader was elected uncleanly, at the latest when the record
+    ``unclean_at`` was sent; ``lowest``: the lowest min.insync.replicas that a leader may have had;
+    ``moved``: replicas were reassigned. ``min_isr`` is the topic's own value, ``ghosts`` are those of topics of the
+    same name from before, which a restarted broker brings back. ``led`` are the partitions that had a leader when
+    they were last looked at.
     """
 
     name: str
+    partitions: tuple[int, ...] = (0,)
+    count: int = 1
+    replicas: frozenset[int] = frozenset()
     compacted: bool = False
     acknowledged: set[str] = field(default_factory=set)
+    alone: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
+    sent: dict[str, Sent] = field(default_factory=dict)
     emptied: set[int] = field(default_factory=set)
     unclean: bool = False
-    lowered: bool = False
+    unclean_at: int = -1
+    lowest: int | None = None
     moved: bool = False
+    min_isr: int | None = None
+    ghosts: set[int] = field(default_factory=set)
+    led: tuple[int, ...] = ()
 
-    def holds(self, condition: Condition) -> bool:
-        """Whether the condition of a verdict is true in this history."""
+    def observed(self, values: Iterable[int]) -> None:
+        """These values of min.insync.replicas may be in force now."""
+        self.lowest = min((*values, *(() if self.lowest is None else (self.lowest,))))
+
+    def holds(self, condition: Condition, told: int | Unknown) -> bool:
+        """Whether the condition of a verdict is true in this history; ``told`` is min ISR as the cluster told it.
+
+        A condition that the bench does not know counts as true: it excuses nothing.
+        """
         emptied = self.emptied & set(condition.brokers)
-        match condition.kind:
-            case ConditionKind.RECORDS_KEPT:
-                return len(emptied) <= condition.tolerated
-            case ConditionKind.NOT_EMPTIED:
-                return not emptied
-            case ConditionKind.MIN_ISR_NEVER_LOWER:
-                return not self.lowered
-            case ConditionKind.NO_UNCLEAN_ELECTION:
-                return not self.unclean and not self.emptied
-            case ConditionKind.SAME_REPLICAS:
-                return not self.moved
-            case ConditionKind.NO_COMPACTION_HOLES:
-                return not self.compacted
+        kept = {
+            ConditionKind.RECORDS_KEPT: len(emptied) <= condition.tolerated,
+            ConditionKind.NOT_EMPTIED: not emptied,
+            ConditionKind.MIN_ISR_NEVER_LOWER: self.lowest is None
+            or isinstance(told, Unknown)
+            or self.lowest >= told,
+            ConditionKind.NO_UNCLEAN_ELECTION: not self.unclean and not self.emptied,
+            ConditionKind.SAME_REPLICAS: not self.moved,
+            ConditionKind.NO_COMPACTION_HOLES: not self.compacted,
+        }
+        return kept.get(condition.kind, True)
+
+    def is_of_this_life(self, disk: DiskReplica) -> bool:
+        """Whether the log is not that of a deleted topic of the same name, which a dead broker still has."""
+        return disk.values <= self.sent.keys()
+
+    def of(self, values: Iterable[str], partition: int) -> set[str]:
+        """Those that were sent to this partition."""
+        return {v for v in values if v in self.sent and self.sent[v].partition == partition}
 
 
 @dataclass
 class PromiseCounts:
     """``choices`` is the number of candidates that were judged; ``excused`` are false verdicts by the condition
-    that they named and that did not hold.
+    that they named and that did not hold. ``verdicts`` counts them by what was at hand (the metadata log, the disks
+    of dead brokers, neither) and by what was told; ``alone``: records that were acknowledged with acks=1 only, and
+    that an election with the verdict none lost.
     """
 
     choices: int = 0
     bounded: int = 0
     nothing: int = 0
+    alone: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     excused: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: PromiseCounts) -> None:
+        self.choices += other.choices
+        self.bounded += other.bounded
+        self.nothing += other.nothing
+        self.alone += other.alone
+        self.verdicts.update(other.verdicts)
+        self.excused.update(other.excused)
 
 
 def broken_promises(
@@ -68,9 +115,11 @@ def broken_promises(
     judged: PartitionVerdicts | None,
     disks: Mapping[int, DiskReplica],
     counts: PromiseCounts,
+    *,
+    at_hand: str = "log",
 ) -> Iterator[str]:
     """One line for each claim about a candidate that is not true. ``disks`` has every replica, also the silent
-    ones.
+    ones. ``at_hand`` says by what was judged.
     """
     for broker, chosen in disks.items():
         if survey.log(broker) is None:
@@ -86,14 +135,21 @@ def broken_promises(
         verdict = judged.candidates.get(broker) if judged is not None else None
         if verdict is None:
             continue
-        counts.verdicts[verdict.kind.value] += 1
-        wrong = list(_broken_verdict(topic, chosen, others, verdict))
-        false = [str(one.kind) for one in verdict.conditions if not topic.holds(one)]
-        if wrong and false:
-            counts.excused.update(false)
-        else:
-            for line in wrong:
-                yield f"{survey.tp}, choice {broker}: {line}"
+        counts.verdicts[f"{at_hand}: {verdict.value}"] += 1
+        for line in excused(topic, survey, verdict, _broken_verdict(topic, chosen, others, verdict), counts):
+            yield f"{survey.tp}, choice {broker}, {verdict.value} ({at_hand}): {line}"
+
+
+def excused(
+    topic: TopicHistory, survey: Survey, verdict: Verdict, wrong: Iterable[str], counts: PromiseCounts
+) -> list[str]:
+    """The lines of what is wrong with a verdict: none if it names a condition that was false in this history."""
+    lines = list(wrong)
+    false = [str(one.kind) for one in verdict.conditions if not topic.holds(one, survey.min_isr)]
+    if lines and false:
+        counts.excused.update(false)
+        return []
+    return lines
 
 
 def _broken_loss(
@@ -119,20 +175,81 @@ def _broken_loss(
 def _broken_verdict(
     topic: TopicHistory, chosen: DiskReplica, others: Mapping[int, DiskReplica], verdict: Verdict
 ) -> Iterator[str]:
-    lost = lost_records(topic, chosen, others)
-    # What retention or DeleteRecords removed is reported as expired.
-    acknowledged = {
-        place for place, value in lost.items() if value in topic.acknowledged and place[1] >= chosen.start
-    }
-    if verdict.none and acknowledged:
-        yield f"verdict none, and {len(acknowledged)} acknowledged records are lost: {sorted(acknowledged)[:3]}"
-    elif verdict.at_most is not None and verdict.at_most < len(acknowledged):
-        yield f"{len(acknowledged)} acknowledged records are lost, the verdict allows {verdict.at_most}"
+    lost = acknowledged_lost(topic, chosen, others)
+    yield from _beyond(verdict, lost)
     if topic.compacted:
         return
     places = set[Place]().union(*(disk.places for disk in others.values())) - chosen.places
     if verdict.at_least > len(places):
         yield f"the verdict proves {verdict.at_least} offsets lost, and the disks hold {len(places)} of them"
+
+
+def _beyond(verdict: Verdict, lost: Set[str]) -> Iterator[str]:
+    if verdict.none and lost:
+        yield f"verdict none, and {len(lost)} acknowledged records are lost: {sorted(lost)[:3]}"
+    elif verdict.at_most is not None and verdict.at_most < len(lost):
+        yield f"{len(lost)} acknowledged records are lost, the verdict allows {verdict.at_most}"
+
+
+def unread_promises(
+    topic: TopicHistory,
+    partition: int,
+    verdict: Verdict,
+    existed: Set[str],
+    read: Set[str],
+) -> Iterator[str]:
+    """What a consumer did not read after the election of this verdict's replica, of what producers had been told.
+
+    ``existed``: what any disk had before the election, and what was acknowledged after it.
+    """
+    lost = topic.of(topic.acknowledged & existed - topic.deleted, partition) - read
+    if topic.compacted:
+        lost = {value for value in lost if _stands_for_itself(topic, value)} | _came_back(
+            topic, partition, read
+        )
+    for line in _beyond(verdict, lost):
+        yield f"{line} (read by a consumer)"
+
+
+def _stands_for_itself(topic: TopicHistory, value: str) -> bool:
+    """Whether no newer record of its key was sent to a compacted topic, and it is no tombstone."""
+    one = topic.sent[value]
+    newer = (
+        other.number > one.number
+        for other in topic.sent.values()
+        if (other.partition, other.key) == (one.partition, one.key)
+    )
+    return not one.tombstone and not any(newer)
+
+
+def _came_back(topic: TopicHistory, partition: int, read: Set[str]) -> set[str]:
+    """Acknowledged tombstones whose key has an older value again, and nothing newer; since an unclean election that
+    may have cut them off.
+    """
+    newest: dict[str, tuple[int, str]] = {}
+    for value in topic.of(read, partition):
+        one = topic.sent[value]
+        newest[one.key] = max(newest.get(one.key, (-1, "")), (one.number, value))
+    back = set()
+    for value in topic.of(topic.acknowledged, partition):
+        one = topic.sent[value]
+        if (
+            one.tombstone
+            and one.number > topic.unclean_at
+            and 0 <= newest.get(one.key, (-1, ""))[0] < one.number
+        ):
+            back.add(value)
+    return back
+
+
+def acknowledged_lost(
+    topic: TopicHistory, chosen: DiskReplica, others: Mapping[int, DiskReplica]
+) -> frozenset[str]:
+    """Of what producers were told, what other disks hold and the chosen one lacks. What retention or DeleteRecords
+    removed is reported as expired.
+    """
+    lost = lost_records(topic, chosen, others)
+    return frozenset(v for at, v in lost.items() if v in topic.acknowledged and at[1] >= chosen.start)
 
 
 def lost_records(
@@ -148,6 +265,7 @@ def lost_records(
         for place, record in disk.records.items()
         if record.value
         and place not in chosen.records
+        and record.value not in chosen.values
         and record.value not in topic.deleted
         and newest.get(record.key, -1) < place[1]
     }

@@ -10,7 +10,7 @@ class SoakOptions(NamedTuple):
     """The size of a run: ``rounds`` seeds from ``first`` on, in at most ``jobs`` processes (None: the run's own).
 
     So a long run can be done in parts. After ``seconds`` no further seed starts, and the outcome of each part is
-    kept in ``record``, in runs that support it.
+    kept in ``record``, in runs that support it; ``only`` is one kind of histories, of the ground truth.
     """
 
     rounds: int | None = None
@@ -18,6 +18,7 @@ class SoakOptions(NamedTuple):
     jobs: int | None = None
     seconds: int | None = None
     record: Path | None = None
+    only: str | None = None
 
     def seeds(self, rounds: int, first: int = 0) -> range:
         """The seeds; ``rounds`` and ``first`` are the run's own."""

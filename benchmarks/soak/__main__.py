@@ -45,11 +45,12 @@ def main() -> int:
         metavar="FILE",
         help="keep the outcome of each part of the verdicts run, and go on with the parts that are missing",
     )
+    parser.add_argument("--only", metavar="KIND", help="one kind of histories of the ground_truth run")
     asked = parser.parse_args()
     unknown = [name for name in asked.names if name not in known]
     if unknown:
         parser.error(f"no such run: {', '.join(unknown)}; there are {', '.join(known)}")
-    options = SoakOptions(asked.rounds, asked.first, asked.jobs, asked.seconds, asked.record)
+    options = SoakOptions(asked.rounds, asked.first, asked.jobs, asked.seconds, asked.record, asked.only)
     worst = 0
     for name in asked.names or known:
         worst = max(worst, importlib.import_module(f"benchmarks.soak.{name}").run(options))

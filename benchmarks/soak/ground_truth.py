@@ -1,13 +1,16 @@
-"""Random incidents on real Kafka: checks every claim about every candidate against the disks and a consumer."""
+"""Random incidents on real Kafka: every claim about every candidate against producers, disks and a consumer."""
 
 from __future__ import annotations
 
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 
+from benchmarks.ground_truth.configuration import MIN_ISR
+from benchmarks.ground_truth.history import Only
 from benchmarks.ground_truth.incident import PARTITIONS, IncidentResult, incident_result, run_incident
 from benchmarks.ground_truth.promises import PromiseCounts
 from benchmarks.soak import SoakOptions
@@ -15,56 +18,80 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.connection import NoAnswer
 from testbed.kafka.errors import TestbedError
 
-ROUNDS = 200
-TOPICS = 20
-PER_CLUSTER = 25
-"""Incidents on one cluster; the next cluster has the ELR if this one had not."""
+ROUNDS = 250
+TOPICS = 40
+PER_CLUSTER = 6
+"""Histories on one cluster; the next cluster is of another kind."""
+OLD, NEW = "4.3.1", "4.4.0"
+KINDS = tuple((kafka, elr) for kafka in (OLD, NEW, f"{OLD} with {NEW}") for elr in (False, True))
+"""Kafka's version and whether the ELR is on."""
 
 _FENCED_SOON = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
 _QUICK = {"log.flush.start.offset.checkpoint.interval.ms": "200"}
 
 
-def spec(elr: bool) -> ClusterSpec:
-    """Log starts that DeleteRecords raised are on disk at once on 1 and 2, and not for a minute on 3 and 4."""
+def spec(kafka: str, elr: bool) -> ClusterSpec:
+    """Log starts that DeleteRecords raised are on disk at once on 1 and 2, and not for a minute on the others; the
+    file of broker 5 has another min.insync.replicas than theirs.
+    """
+    version, _, newer = kafka.partition(" with ")
     return ClusterSpec(
+        version=version,
+        node_versions={2: newer, 5: newer} if newer else {},
         controllers=1,
-        brokers=4,
+        brokers=5,
+        log_dirs=2,
         elr=elr,
+        cuttable_links=True,
         broker_config={
             **_FENCED_SOON,
             "log.initial.task.delay.ms": "100",
             "log.cleaner.backoff.ms": "100",
             "log.retention.check.interval.ms": "300",
+            "replica.lag.time.max.ms": "3000",
+            "replica.socket.timeout.ms": "3000",
             "transaction.state.log.replication.factor": "3",
             "transaction.state.log.min.isr": "1",
             PARTITIONS: "3",
         },
         controller_config=_FENCED_SOON,
-        node_config={1: _QUICK, 2: _QUICK},
+        node_config={1: _QUICK, 2: _QUICK, 5: {MIN_ISR: "2"}},
     )
 
 
 def run(options: SoakOptions) -> int:
-    """Runs the seeds; prints a line for each incident. 0 if no promise was broken.
+    """Runs the seeds; prints a line for each history. 0 if no promise was broken.
 
-    With ``--record FILE`` each incident's outcome is appended to the file, and a run that was stopped continues.
-    An incident that could not be made (a node ended, a wait timed out) is reported, and does not count.
+    With ``--record FILE`` each history's outcome is appended to the file, and a run that was stopped continues.
+    A history that could not be made (a node ended, a wait timed out) is reported, and does not count.
     """
     began = time.monotonic()
+    only = None if options.only is None else Only(options.only)
     results = {} if options.record is None else recorded(options.record)
     seeds = [seed for seed in options.seeds(ROUNDS, first=1) if seed not in results]
     while seeds and (options.seconds is None or time.monotonic() - began < options.seconds):
         block = seeds[0] // PER_CLUSTER
-        with KafkaCluster(spec(elr=block % 2 == 0)) as cluster:
+        kafka, elr = KINDS[block % len(KINDS)]
+        with KafkaCluster(spec(kafka, elr)) as cluster:
             while seeds and seeds[0] // PER_CLUSTER == block:
                 seed = seeds.pop(0)
                 try:
-                    result = run_incident(cluster, seed, TOPICS)
+                    result = run_incident(cluster, seed, TOPICS, only)
                 except (TestbedError, NoAnswer, TimeoutError, KafkaException, AssertionError) as error:
-                    print(f"ground truth: seed {seed} could not be made: {error!r}"[:500], flush=True)
+                    where = traceback.extract_tb(error.__traceback__)
+                    at = next(
+                        (
+                            f"{one.name}:{one.lineno}"
+                            for one in reversed(where)
+                            if "ground_truth" in one.filename
+                        ),
+                        "",
+                    )
+                    print(f"ground truth: seed {seed} could not be made: {at} {error!r}"[:500], flush=True)
                     break
+                result.kafka = f"{kafka}, ELR {'on' if elr else 'off'}"
                 results[seed] = result
-                _tell(result)
+                _tell(result, only)
                 if options.record is not None:
                     with options.record.open("a") as file:
                         file.write(result.line() + "\n")
@@ -86,33 +113,44 @@ def recorded(path: Path) -> dict[int, IncidentResult]:
     return found
 
 
-def _tell(result: IncidentResult) -> None:
+def _tell(result: IncidentResult, only: Only | None) -> None:
     print(
-        f"ground truth: seed {result.seed}: {result.offline} offline, {result.counts.choices} choices,"
-        f" {result.elected} elected, {result.read} read, {result.seconds:.0f} s, {len(result.broken)} broken;"
-        f" {'; '.join(result.steps)}",
+        f"ground truth: seed {result.seed} ({result.kafka}): {result.incidents} incidents,"
+        f" {result.offline} offline, {result.counts.choices} choices, {result.elected} elected, {result.read} read,"
+        f" {result.seconds:.0f} s, {len(result.broken)} broken; {'; '.join(result.steps)}",
         flush=True,
     )
     for line in (*result.broken, *result.details):
         print(f"  {line}", flush=True)
+    if result.broken:
+        kind = "" if only is None else f" --only {only}"
+        again = f"python -m benchmarks.soak ground_truth --first {result.seed} --rounds 1{kind}"
+        print(f"  the same history again: {again}", flush=True)
 
 
 def _sum_up(results: list[IncidentResult]) -> None:
     total = PromiseCounts()
     decisions: Counter[str] = Counter()
     for result in results:
-        total.choices += result.counts.choices
-        total.bounded += result.counts.bounded
-        total.nothing += result.counts.nothing
-        total.verdicts.update(result.counts.verdicts)
-        total.excused.update(result.counts.excused)
+        total.add(result.counts)
         decisions.update(result.decisions)
     print(
-        f"ground truth: {len(results)} incidents, {sum(r.offline for r in results):,} offline partitions,"
-        f" {total.choices:,} choices ({total.bounded:,} with a bound, {total.nothing:,} of nothing),"
+        f"ground truth: {sum(r.incidents for r in results)} incidents of {len(results)} histories,"
+        f" {sum(r.offline for r in results):,} offline partitions, {sum(r.acknowledged for r in results):,} records"
+        f" acknowledged, {total.choices:,} choices ({total.bounded:,} with a bound, {total.nothing:,} of nothing),"
         f" {sum(r.elected for r in results):,} elected, {sum(r.read for r in results):,} read,"
-        f" {sum(r.unsettled for r in results):,} not settled, {sum(r.seconds for r in results):,.0f} s:"
-        f" {sum(len(r.broken) for r in results):,} broken promises"
+        f" {sum(r.unsettled for r in results):,} not settled, {total.alone:,} of acks=1 lost by a none,"
+        f" {sum(r.seconds for r in results):,.0f} s: {sum(len(r.broken) for r in results):,} broken promises"
     )
-    for name, counter in (("verdicts", total.verdicts), ("excused", total.excused), ("decisions", decisions)):
+    for name, counter in (("excused", total.excused), ("decisions", decisions)):
         print(f"  {name}: {', '.join(f'{key} {count:,}' for key, count in counter.most_common())}")
+    for at_hand in ("log", "log and disks", "no log"):
+        told = {
+            key.partition(": ")[2]: n
+            for key, n in total.verdicts.items()
+            if key.partition(": ")[0] == at_hand
+        }
+        if told:
+            decided = sum(count for value, count in told.items() if value != "open") / sum(told.values())
+            shares = ", ".join(f"{value} {count:,}" for value, count in sorted(told.items()))
+            print(f"  verdicts ({at_hand}): {shares}: {decided:.0%} decided")

@@ -152,11 +152,14 @@ class KafkaCluster:
         """Adds ACLs and SCRAM users, as superuser."""
         return AccessControl(self.admin)
 
-    def superuser_config(self) -> dict[str, str | int]:
-        """confluent-kafka's settings for the testbed's own superuser on the internal listener."""
+    def superuser_config(self, broker: int | None = None) -> dict[str, str | int]:
+        """confluent-kafka's settings for the testbed's own superuser on the internal listener, of ``broker`` alone
+        or of all.
+        """
+        alone = "" if broker is None else f"{LOOPBACK}:{self._addresses.brokers[broker, INTERNAL_LISTENER]}"
         return {
             **self.client_configs.internal_settings(),
-            "bootstrap.servers": self._internal_bootstrap(),
+            "bootstrap.servers": alone or self._internal_bootstrap(),
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
             # Brokers die here all the time; errors are returned as results.
@@ -274,8 +277,7 @@ class KafkaCluster:
 
     def _lay_out(self) -> None:
         spec = self.spec
-        jars = kafka_jars(spec.version)
-        archive = class_archive(jars, JVM_FLAGS, to_stderr)
+        programs = {version: self._jars(version) for version in (spec.version, *spec.node_versions.values())}
         self._work = WorkDirectory(self._given_directory)
         listeners = (INTERNAL_LISTENER, *(listener.name for listener in spec.listeners))
         node_ids = (*spec.controller_ids, *spec.broker_ids, *spec.spare_ids)
@@ -295,13 +297,25 @@ class KafkaCluster:
             self._links = self._make_links(node_ids, ports)
         authority = self._make_authority()
         self.client_configs = ClientConfigs(spec, self._addresses, self.directory, authority)
-        self._runner = JavaRunner(jars, spec.jvm, self.directory, archive)
+        self._runners = {
+            version: JavaRunner(jars, spec.jvm, self.directory, archive)
+            for version, (jars, archive) in programs.items()
+        }
         for node_id in node_ids:
             self._nodes[node_id] = self._make_node(node_id)
         voters = {node: new_uuid() for node in spec.controller_ids}
         self._formatter = StorageFormatter(
             spec, self.cluster_id, self._addresses, voters, self._run_tools(self._runner)
         )
+
+    @staticmethod
+    def _jars(version: str) -> tuple[tuple[Path, ...], Path | None]:
+        jars = kafka_jars(version)
+        return jars, class_archive(jars, JVM_FLAGS, to_stderr)
+
+    @property
+    def _runner(self) -> JavaRunner:
+        return self._runners[self.spec.version]
 
     def _make_links(self, node_ids: Iterable[int], ports: Iterator[int]) -> Links:
         """A proxy at the port that each node advertises to the others; the node listens on a port of its own."""
@@ -330,7 +344,7 @@ class KafkaCluster:
             directory=directory,
             log_dirs=log_dirs,
             port=port,
-            runner=self._runner,
+            runner=self._runners[self.spec.node_versions.get(node_id, self.spec.version)],
         )
         node.write_properties(node_properties(self.spec, ports, node_id, log_dirs, self._security_files))
         return node

@@ -53,7 +53,8 @@ class ClusterMetadata:
     A wait that fails raises TimedOut with the state at the end. ``ports`` are those of the internal listener;
     ``credentials`` are a user and a password for PLAIN, if the listener needs them. One connection to each broker
     is kept between the requests: a wait asks ten times a second, and a new connection costs a broker more CPU than
-    the answer.
+    the answer. ``cut_off`` are brokers that run, hear nothing of the controller and would show an old state: they
+    are not asked.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ClusterMetadata:
         self._credentials = credentials
         self._connections: dict[int, Connection] = {}
         self._barrier = 0
+        self.cut_off: set[int] = set()
 
     def live_brokers(self) -> frozenset[int]:
         """Ids of the brokers that all answering brokers see unfenced. Raises NoAnswer if no broker answers."""
@@ -323,7 +325,7 @@ class ClusterMetadata:
 
     def _can_answer(self, broker: int) -> bool:
         node = self._nodes[broker]
-        return node.is_running and not node.is_paused
+        return node.is_running and not node.is_paused and broker not in self.cut_off
 
     def _describe_live(self) -> str:
         return f"unfenced are {_ids(self.live_brokers())}"

@@ -38,6 +38,7 @@ class ClusterSpec:
     all, others (and unauthenticated clients) what ACLs allow. ``users`` maps names to passwords, for SCRAM (made
     when the storage is formatted) and PLAIN; OAUTHBEARER and mutual TLS take names from token and certificate.
     With ``cuttable_links`` the nodes of a dynamic quorum reach each other through proxies (``cluster.links``).
+    ``node_versions`` are the Kafka versions of single nodes, newer than ``version``, by which all are formatted.
     """
 
     version: str = DEFAULT_VERSION
@@ -57,6 +58,7 @@ class ClusterSpec:
     super_users: tuple[str, ...] = ("admin",)
     authorizer: bool = False
     cuttable_links: bool = False
+    node_versions: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.controllers < 1 or self.brokers < 0 or self.log_dirs < 1 or not self.listeners:

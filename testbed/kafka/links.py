@@ -1,7 +1,8 @@
-"""Links between nodes that can be cut one at a time: a proxy in front of each node's internal listener.
+"""Links between nodes that can be cut one at a time, in one direction too: a proxy before each internal listener.
 
 On loopback all nodes have one address, so a firewall cannot tell them apart. The proxy knows who connects by the
 client id of the first request (Kafka protocol guide, request header): Kafka's nodes put their own id there.
+Clients that want their links to be cut take a client id that begins with :data:`CUTTABLE_CLIENT`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,21 @@ from testbed.kafka.config import LOOPBACK
 
 _CLIENT_ID = re.compile(r"broker-(\d+)-.+|raft-client-(\d+)|(\d+)")
 """Of a fetcher or a sender of transaction markers, of the Raft client, and of a broker that asks the controller."""
+CLIENTS = 0
+"""In the place of a node's id: all clients whose links can be cut."""
+CUTTABLE_CLIENT = "cuttable-"
 _HEADER = struct.Struct(">ihhih")
 """Size of the request, API key, version, correlation id, length of the client id (-1: none)."""
+_Way = tuple[int, int]
+"""From whom, to whom."""
 _BLOCK = 1 << 16
 _CONNECT_SECONDS = 5.0
 
 
 def node_of(client_id: str) -> int | None:
-    """The node that uses this client id; None for any other client."""
+    """The node that uses this client id, or :data:`CLIENTS`; None for any other client."""
+    if client_id.startswith(CUTTABLE_CLIENT):
+        return CLIENTS
     found = _CLIENT_ID.fullmatch(client_id)
     return int(next(filter(None, found.groups()))) if found else None
 
@@ -37,7 +45,7 @@ class Links:
     """
 
     def __init__(self, proxied: Mapping[int, tuple[int, int]]) -> None:
-        self._cut: set[frozenset[int]] = set()
+        self._cut: set[_Way] = set()
         self._changed = threading.Condition()
         self._open: set[socket.socket] = set()
         self._listeners: list[socket.socket] = []
@@ -49,8 +57,13 @@ class Links:
 
     def cut(self, one: int, other: int) -> None:
         """Nothing passes between the two nodes any more, in either direction."""
+        self.cut_way(one, other)
+        self.cut_way(other, one)
+
+    def cut_way(self, source: int, target: int) -> None:
+        """Nothing that ``source`` sends reaches ``target`` any more, whoever opened the connection."""
         with self._changed:
-            self._cut.add(frozenset((one, other)))
+            self._cut.add((source, target))
 
     def mend(self) -> None:
         """Every link works again."""
@@ -89,20 +102,20 @@ class Links:
         server.settimeout(None)
         self._add(server)
         source = node_of(client_id)
-        link = frozenset() if source is None else frozenset((node, source))
-        back = threading.Thread(target=self._relay, args=(server, client, link), daemon=True)
-        back.start()
-        self._relay(client, server, link, received)
-        back.join()
+        there, back = (None, None) if source is None else ((source, node), (node, source))
+        answers = threading.Thread(target=self._relay, args=(server, client, back), daemon=True)
+        answers.start()
+        self._relay(client, server, there, received)
+        answers.join()
 
     def _relay(
-        self, source: socket.socket, target: socket.socket, link: frozenset[int], block: bytes = b""
+        self, source: socket.socket, target: socket.socket, way: _Way | None, block: bytes = b""
     ) -> None:
         """Passes on ``block``, and then what ``source`` sends."""
         with contextlib.suppress(OSError):
             while block := block or source.recv(_BLOCK):
                 with self._changed:
-                    self._changed.wait_for(lambda: self._closed or link not in self._cut)
+                    self._changed.wait_for(lambda: self._closed or way not in self._cut)
                 target.sendall(block)
                 block = b""
         self._end(source, target)

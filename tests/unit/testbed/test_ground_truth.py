@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.ground_truth.disk_records import DiskRecord, DiskReplica
-from benchmarks.ground_truth.promises import PromiseCounts, TopicHistory, broken_promises
+from benchmarks.ground_truth.promises import (
+    PromiseCounts,
+    Sent,
+    TopicHistory,
+    broken_promises,
+    excused,
+    unread_promises,
+)
 from recovery.acknowledged.verdict import Condition, ConditionKind, PartitionVerdicts, Verdict, VerdictKind
 from recovery.model import (
     EpochSpan,
@@ -99,3 +106,65 @@ def test_what_was_deleted_or_replaced_by_a_newer_value_is_not_lost() -> None:
     compacted = TopicHistory("t", compacted=True)
     assert not broken(found, {0: older, 1: newer}, compacted)
     assert broken(found, {0: newer, 1: DiskReplica(0, SHORT.places, {})}, compacted)
+
+
+NONE = Verdict(VerdictKind.NONE, at_most=0)
+
+
+def test_a_false_verdict_is_not_excused_by_a_condition_that_it_did_not_name() -> None:
+    topic = TopicHistory("t", acknowledged={"1:3"}, emptied={1}, unclean=True, moved=True, lowest=1)
+    lines = broken(survey(TOLD_WHOLE, TOLD_SHORT), {0: WHOLE, 1: SHORT}, topic, NONE)
+    assert any("verdict none" in line for line in lines)
+
+
+@pytest.mark.parametrize(("lowest", "kept"), [(1, False), (2, True), (None, True)])
+def test_min_isr_was_never_lower_is_held_against_what_the_cluster_told(
+    lowest: int | None, kept: bool
+) -> None:
+    never = NONE._replace(conditions=(Condition(ConditionKind.MIN_ISR_NEVER_LOWER),))
+    topic = TopicHistory("t", lowest=lowest)
+    lines = excused(topic, survey(TOLD_SHORT, TOLD_SHORT), never, ["wrong"], PromiseCounts())
+    assert bool(lines) is kept
+
+
+def sent(*values: str, key: str = "k", tombstones: tuple[str, ...] = ()) -> dict[str, Sent]:
+    return {value: Sent(0, key, value in tombstones, number) for number, value in enumerate(values)}
+
+
+def test_what_a_producer_was_told_after_the_election_and_no_consumer_reads_breaks_a_none() -> None:
+    """As what a leader takes that is cut off from the controller: no disk had it when the choice was judged."""
+    topic = TopicHistory("t", sent=sent("before", "after"), acknowledged={"before", "after"})
+    [line] = unread_promises(topic, 0, NONE, {"before", "after"}, {"before"})
+    assert "1 acknowledged records are lost" in line and "read by a consumer" in line
+    assert not list(unread_promises(topic, 0, NONE, {"before"}, {"before"})), "it was nowhere any more"
+    assert not list(unread_promises(topic, 1, NONE, {"before", "after"}, set())), "of another partition"
+    topic.deleted = {"after"}
+    assert not list(unread_promises(topic, 0, NONE, {"before", "after"}, {"before"}))
+
+
+def test_a_bound_counts_what_a_consumer_does_not_read() -> None:
+    topic = TopicHistory("t", sent=sent("a", "b"), acknowledged={"a", "b"})
+    one = Verdict(VerdictKind.OPEN, at_most=1)
+    assert not list(unread_promises(topic, 0, one, {"a", "b"}, {"a"}))
+    [line] = unread_promises(topic, 0, one, {"a", "b"}, set())
+    assert "2 acknowledged records are lost, the verdict allows 1" in line
+
+
+def test_records_of_acks_1_alone_break_no_verdict() -> None:
+    topic = TopicHistory("t", sent=sent("told"), alone={"told"})
+    assert not list(unread_promises(topic, 0, NONE, {"told"}, set()))
+
+
+def test_a_deleted_key_that_comes_back_breaks_a_none() -> None:
+    names = sent("old", "gone", tombstones=("gone",))
+    topic = TopicHistory("t", compacted=True, sent=names, acknowledged={"old", "gone"})
+    [line] = unread_promises(topic, 0, NONE, {"old"}, {"old"})
+    assert "gone" in line, "the tombstone itself was cleaned away everywhere"
+    assert not list(unread_promises(topic, 0, NONE, {"old"}, set()))
+    topic.unclean_at = 1
+    assert not list(unread_promises(topic, 0, NONE, {"old"}, {"old"})), "an earlier election cut it off"
+
+
+def test_the_log_of_a_deleted_topic_of_the_same_name_is_told_from_the_new_one() -> None:
+    topic = TopicHistory("t", sent={"0:0": Sent(0, "k", False, 0)})
+    assert topic.is_of_this_life(disk(0)) and not topic.is_of_this_life(disk(7))

@@ -13,9 +13,20 @@ from benchmarks.soak.ground_truth import recorded
 def test_a_run_takes_finished_incidents_from_its_record_and_drops_a_line_that_was_cut_off(
     tmp_path: Path,
 ) -> None:
-    counts = PromiseCounts(7, 3, 1, Counter(none=4, open=3), Counter({"records kept": 2}))
+    counts = PromiseCounts(
+        7, 3, 1, 5, Counter({"log: none": 4, "log: open": 3}), Counter({"records kept": 2})
+    )
     result = IncidentResult(
-        3, ["kill [1]"], ["s3-0: loses"], ["1: told"], counts, Counter(elect=2), 9, 8, 7, 1, 31.5
+        3,
+        ["kill [1]"],
+        kafka="4.3.1, ELR on",
+        incidents=2,
+        broken=["s3-0: loses"],
+        details=["1: told"],
+        counts=counts,
+        decisions=Counter(elect=2),
+        offline=9,
+        seconds=31.5,
     )
     path = tmp_path / "incidents.jsonl"
     assert recorded(path) == {}

@@ -12,7 +12,7 @@ import pytest
 
 from testbed.kafka import ClusterSpec, TestbedError
 from testbed.kafka.config import LOOPBACK
-from testbed.kafka.links import Links, node_of
+from testbed.kafka.links import CLIENTS, Links, node_of
 from testbed.kafka.ports import PortReservation
 
 ANSWER_SECONDS = 5.0
@@ -103,6 +103,7 @@ def node() -> Iterator[Proxied]:
         ("broker-12-txn-marker-sender", 12),
         ("raft-client-101", 101),
         ("3", 3),
+        ("cuttable-writer", CLIENTS),
         ("ktriage", None),
         ("consumer-group-1", None),
         ("broker-2", None),
@@ -130,7 +131,27 @@ def test_a_connection_over_a_cut_link_gets_no_answer(node: Proxied) -> None:
         assert received(late, len(request("raft-client-2"))) == request("raft-client-2")
 
 
-def test_clients_are_never_cut_off(node: Proxied) -> None:
+def test_a_link_that_is_cut_in_one_direction_carries_the_other(node: Proxied) -> None:
+    with node.connected("broker-2-fetcher-0") as fetcher:
+        node.links.cut_way(NODE, 2)
+        assert not echoed(fetcher, b"heard", SILENCE_SECONDS), "the answer does not come back"
+        node.links.mend()
+        assert received(fetcher, 5) == b"heard"
+        node.links.cut_way(2, NODE)
+        assert not echoed(fetcher, b"unheard", SILENCE_SECONDS), "the request does not arrive"
+        node.links.cut_way(NODE, 2)
+        node.links.mend()
+        assert received(fetcher, 7) == b"unheard"
+
+
+def test_clients_that_want_it_are_cut_off_from_one_node(node: Proxied) -> None:
+    with node.connected("cuttable-writer") as writer, node.connected("testbed") as other:
+        node.links.cut(CLIENTS, NODE)
+        assert not echoed(writer, b"lost", SILENCE_SECONDS)
+        assert echoed(other, b"through")
+
+
+def test_other_clients_are_never_cut_off(node: Proxied) -> None:
     for broker in (1, 2, 3):
         node.links.cut(broker, NODE)
     with node.connected("testbed") as client:
