@@ -22,6 +22,7 @@ class LogDirRow(NamedTuple):
     """One log dir. ``error`` None: healthy. Bytes are -1 where they are not known; ``used`` is what the replicas
     take. ``largest`` are the largest partitions with their bytes; ``moving`` counts replicas on their way.
     ``unknown`` stands for all dirs of a broker that did not list them (then ``path`` is ""), and says why.
+    ``cordoned``: it takes no new replica (KIP-1066).
     """
 
     broker: int
@@ -34,6 +35,7 @@ class LogDirRow(NamedTuple):
     largest: tuple[tuple[TopicPartition, int], ...] = ()
     moving: int = 0
     unknown: Unknown | None = None
+    cordoned: bool = False
 
     @property
     def key(self) -> tuple[int, str]:
@@ -126,11 +128,15 @@ def state(row: LogDirRow) -> str:
     if row.error is not None:
         return "FAILED"
     full = share(row)
-    return "nearly full" if full is not None and full >= NEARLY_FULL else "healthy"
+    word = "nearly full" if full is not None and full >= NEARLY_FULL else "healthy"
+    return f"{word}, cordoned" if row.cordoned else word
 
 
 def state_tone(row: LogDirRow) -> Tone:
-    return {"FAILED": Tone.BAD, "unknown": Tone.WARN, "nearly full": Tone.WARN}.get(state(row), Tone.GOOD)
+    word = state(row)
+    if word == "FAILED":
+        return Tone.BAD
+    return Tone.GOOD if word == "healthy" else Tone.WARN
 
 
 def summary(view: LogDirsView, width: int) -> list[Line]:

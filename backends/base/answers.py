@@ -197,7 +197,8 @@ class LogDirReplica(NamedTuple):
 class LogDir:
     """A broker's log dir. ``error`` None: healthy; bytes are -1 where they are not known.
 
-    ``replicas`` may be created lazily.
+    ``replicas`` may be created lazily. ``cordoned``: the broker puts no new replica there (KIP-1066); None: its
+    release does not tell (DescribeLogDirs before version 5).
     """
 
     broker: int
@@ -206,6 +207,7 @@ class LogDir:
     total_bytes: int
     usable_bytes: int
     replicas: Sequence[LogDirReplica]
+    cordoned: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,10 +120,39 @@ def test_a_broker_that_is_up_is_not_healed(console: CommandRunner) -> None:
     assert "is up (not fenced), so it is not gone" in ended.err
 
 
-def test_kafkas_own_tool_carries_out_the_file_under_load_and_nothing_is_lost(
+def cordon(cluster: KafkaCluster, broker: int, value: str) -> None:
+    change = (
+        ("--add-config", f"cordoned.log.dirs={value}") if value else ("--delete-config", "cordoned.log.dirs")
+    )
+    named = ("--entity-type", "brokers", "--entity-name", str(broker))
+    cluster.tools("kafka-configs", "--alter", *named, *change)
+
+
+def test_no_replica_is_put_on_a_broker_whose_every_log_dir_is_cordoned(
     cluster: KafkaCluster, console: CommandRunner
 ) -> None:
     kill(cluster, 3)
+    cordon(cluster, 5, "*")
+
+    def cordoned() -> list[bool]:
+        return [one["cordoned"] for one in console.json("log-dirs")[1]["dirs"] if one["broker"] == 5]
+
+    wait_until(lambda: cordoned() == [True], "broker 5 to tell that its log dir is cordoned")
+    assert "online, cordoned" in console("log-dirs").out
+    ended = console("heal", *gone(3))
+    assert (
+        "broker 5 takes no replica: all its log dirs are cordoned (cordoned.log.dirs)"
+        in ended.err + ended.out
+    )
+    told = console.json("heal", *gone(3))[1]
+    assert {broker for move in told["moves"] for broker in move["added"]} == {4}
+    cordon(cluster, 5, "")
+    wait_until(lambda: cordoned() == [False], "broker 5 to take replicas again")
+
+
+def test_kafkas_own_tool_carries_out_the_file_under_load_and_nothing_is_lost(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
     status, told = console.json("heal", *gone(3), "--export", "heal.json", "--batch-size", "2")
     assert status == 0, told
     names = [Path(file).name for file in told["files"]]

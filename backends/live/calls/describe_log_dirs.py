@@ -143,6 +143,7 @@ class _LogDirRow(NamedTuple):
     total_bytes: int
     usable_bytes: int
     topics: Sequence[tuple[str, Columns]]
+    cordoned: bool | None = None
 
 
 class _LogDirRows(NamedTuple):
@@ -202,10 +203,9 @@ def _dir(version: int, reader: ColumnReader) -> _LogDirRow:
         topics.append((reader.string(), reader.columns(_ROW, reader.length())))
         reader.no_tags()
     total, usable = reader.fields("qq")
-    if version >= _CORDONED:
-        reader.boolean()
+    cordoned = reader.boolean() if version >= _CORDONED else None
     reader.no_tags()
-    return _LogDirRow(path, None, total, usable, topics)
+    return _LogDirRow(path, None, total, usable, topics, cordoned)
 
 
 def _decoded(answer: Any) -> Iterator[_LogDirRow]:
@@ -214,7 +214,8 @@ def _decoded(answer: Any) -> Iterator[_LogDirRow]:
     for result in answer.results:
         error = result.error_code.name.upper() if result.error_code else None
         topics = [(str(topic.name), _columns(topic.partitions)) for topic in result.topics]
-        yield _LogDirRow(result.log_dir, error, result.total_bytes, result.usable_bytes, topics)
+        cordoned = getattr(result, "is_cordoned", None)
+        yield _LogDirRow(result.log_dir, error, result.total_bytes, result.usable_bytes, topics, cordoned)
 
 
 def _columns(rows: Any) -> Columns:
@@ -230,7 +231,8 @@ def _broker_log_dirs(broker: int, dirs: Iterable[_LogDirRow]) -> BrokerLogDirs:
     topics: dict[str, list[OneDir]] = {}
     for one in dirs:
         replicas = DirReplicas(one.topics)
-        found.append(LogDir(broker, one.path, one.error, one.total_bytes, one.usable_bytes, replicas))
+        space = one.total_bytes, one.usable_bytes
+        found.append(LogDir(broker, one.path, one.error, *space, replicas, one.cordoned))
         for topic, columns in one.topics:
             if columns:
                 topics.setdefault(topic, []).append((one.path, columns))

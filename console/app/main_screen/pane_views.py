@@ -389,4 +389,5 @@ def _dir_row(one: LogDir) -> LogDirRow:
         len(replicas),
         tuple((r.tp, r.size) for r in largest),
         len(one.replicas) - len(replicas),
+        cordoned=one.cordoned is True,
     )

@@ -202,7 +202,9 @@ def _min_isr(state: PartitionState, config: Mapping[str, str] | Unknown | None) 
 def broker_rooms(
     cluster: ClusterInfo, states: Iterable[PartitionState], dirs: LogDirs
 ) -> Iterator[BrokerRoom]:
-    """The brokers that are up and tell all their log dirs; one with a failed dir takes nothing."""
+    """The brokers that are up and tell all their log dirs. One with a failed dir takes nothing, nor one whose every
+    dir is cordoned: Kafka accepts replicas on it (tried on 4.3.1), against what its operator meant.
+    """
     replicas = Counter(broker for state in states for broker in state.replicas)
     for broker in cluster.brokers:
         listed = dirs.get(broker.id)
@@ -210,9 +212,15 @@ def broker_rooms(
             continue
         if any(one.error is not None for one in listed):
             continue
+        if _all_cordoned(listed):
+            continue
         used = sum(max(replica.size, 0) for one in listed for replica in one.replicas)
-        room = tuple((one.total_bytes, one.usable_bytes) for one in listed)
+        room = tuple((one.total_bytes, one.usable_bytes) for one in listed if not one.cordoned)
         yield BrokerRoom(broker, used, replicas[broker.id], room)
+
+
+def _all_cordoned(dirs: Sequence[LogDir]) -> bool:
+    return bool(dirs) and all(one.cordoned for one in dirs)
 
 
 def _notes(found: Partitions, dirs: LogDirs, cluster: ClusterInfo) -> Iterator[str]:
@@ -228,3 +236,5 @@ def _notes(found: Partitions, dirs: LogDirs, cluster: ClusterInfo) -> Iterator[s
             yield f"broker {broker.id} takes no replica: its log dirs are not known ({listed or 'no answer'})"
         elif any(one.error is not None for one in listed):
             yield f"broker {broker.id} takes no replica: one of its log dirs failed"
+        elif _all_cordoned(listed):
+            yield f"broker {broker.id} takes no replica: all its log dirs are cordoned (cordoned.log.dirs)"

@@ -259,7 +259,7 @@ def _dir_row(found: LogDir) -> tuple[str, ...]:
     return (
         str(found.broker),
         printable(found.path),
-        printable(found.error or "online"),
+        printable(found.error or ("online, cordoned" if found.cordoned else "online")),
         human_bytes(sum(replica.size for replica in found.replicas)) if not found.error else "",
         human_bytes(found.usable_bytes, unknown=""),
         human_bytes(found.total_bytes, unknown=""),
@@ -279,6 +279,7 @@ def _dir_json(found: LogDir) -> dict[str, object]:
         "error": found.error,
         "totalBytes": found.total_bytes,
         "usableBytes": found.usable_bytes,
+        "cordoned": found.cordoned,
         "usedBytes": sum(replica.size for replica in found.replicas) if not found.error else -1,
         "replicas": [[r.tp.topic, r.tp.partition, r.size, r.offset_lag, r.future] for r in found.replicas],
     }

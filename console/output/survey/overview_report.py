@@ -294,6 +294,7 @@ def _dirs_json(broker: int, dirs: tuple[LogDir, ...] | Unknown) -> Iterator[dict
             "error": found.error,
             "totalBytes": found.total_bytes,
             "usableBytes": found.usable_bytes,
+            "cordoned": found.cordoned,
             "replicas": len(found.replicas),
             "size": sum(replica.size for replica in found.replicas),
             "moving": sum(1 for replica in found.replicas if replica.future),

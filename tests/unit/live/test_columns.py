@@ -277,7 +277,10 @@ def test_log_dirs_are_taken_as_kio_reads_them(schema: Any, data: st.DataObject) 
         partitions=st.lists(rows, max_size=70).map(tuple),
     )
     result = partial(st.builds, schema.DescribeLogDirsResult, log_dir=st.just("/data"), total_bytes=INT64)
-    dirs = result(error_code=SELDOM, topics=st.lists(topics, max_size=3).map(tuple), usable_bytes=INT64)
+    tells = {"is_cordoned": st.booleans()} if schema is log_dirs_v5 else {}
+    dirs = result(
+        error_code=SELDOM, topics=st.lists(topics, max_size=3).map(tuple), usable_bytes=INT64, **tells
+    )
     answer = data.draw(
         st.builds(
             schema.DescribeLogDirsResponse,
@@ -302,6 +305,7 @@ def test_log_dirs_are_taken_as_kio_reads_them(schema: Any, data: st.DataObject) 
             one.path,
             one.total_bytes,
             one.usable_bytes,
+            one.cordoned,
             [(name, list(zip(*rows, strict=True))) for name, rows in one.topics],
         )
         for one in told.dirs
@@ -310,6 +314,7 @@ def test_log_dirs_are_taken_as_kio_reads_them(schema: Any, data: st.DataObject) 
             one.log_dir,
             one.total_bytes,
             one.usable_bytes,
+            getattr(one, "is_cordoned", None),
             [
                 (
                     t.name,
