@@ -44,6 +44,7 @@ class Producer:
         self.refused = 0
         self._stopped = False
         self._sending: dict[TopicPartition, None] = {}
+        self._known_leaders: dict[TopicPartition, int] = {}
         context.loop.call_at(spec.start, self._tick)
 
     def stop(self) -> None:
@@ -61,9 +62,13 @@ class Producer:
         self._context.loop.call_later(spec.interval, self._tick)
 
     def _send(self, tp: TopicPartition) -> None:
-        leader = self._find_leader(tp)
+        leader = self._known_leaders.get(tp, NO_LEADER)
+        if leader == NO_LEADER:
+            leader = self._find_leader(tp)
         if leader == NO_LEADER:
             return
+        if self._spec.keeps_leader:
+            self._known_leaders[tp] = leader
         body = Produce(tp, self._spec.records, self._spec.acks)
         if self._spec.acks == 0:
             self._endpoint.send_one_way(broker(leader), body)
@@ -77,6 +82,7 @@ class Producer:
                 self.acknowledged += self._spec.records
             else:
                 self.refused += self._spec.records
+                self._known_leaders.pop(tp, None)
 
         self._endpoint.ask(broker(leader), body, timeout, answered)
 

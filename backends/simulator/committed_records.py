@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from backends.simulator.loop import MILLISECOND
-from backends.simulator.messages import MetadataUpdate
+from backends.simulator.messages import ConfigStep, MetadataUpdate, TopicRemoved
 from backends.simulator.partition_table import id_of, topics_of
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import PartitionChange, Registration
@@ -256,13 +256,35 @@ def _strategy(strategy: UncleanRecoveryStrategy) -> tuple[str, str]:
     return RECOVERY_STRATEGY, strategy.value
 
 
-def _cluster_configs(before: ClusterImage, after: ClusterImage) -> Iterator[MetadataRecord]:
+def _cluster_configs(before: ClusterImage, after: ClusterImage) -> Iterator[ConfigRecord]:
     if before.min_isr is not after.min_isr or before.strategies is not after.strategies:
         had, has = (
             _of_cluster(before.min_isr, before.strategies),
             _of_cluster(after.min_isr, after.strategies),
         )
         yield from _config_changes(ResourceType.BROKER, "", had, has)
+        for broker in dict.fromkeys((*before.min_isr.brokers, *after.min_isr.brokers)):
+            had, has = _of_broker(before.min_isr, broker), _of_broker(after.min_isr, broker)
+            yield from _config_changes(ResourceType.BROKER, str(broker), had, has)
+
+
+def _of_broker(min_isr: Layered[int], broker: int) -> dict[str, str]:
+    return {MIN_ISR: str(min_isr.brokers[broker])} if broker in min_isr.brokers else {}
+
+
+def config_steps(before: ClusterImage, after: ClusterImage) -> Iterator[ConfigStep]:
+    """What a change of the metadata writes about configurations, in the order of :class:`CommittedRecords`."""
+    if before.min_isr is after.min_isr and before.strategies is after.strategies:
+        return
+    yield from _cluster_configs(before, after)
+    old, new = topics_of(before), topics_of(after)
+    made = {topic for topic in new if topic not in old or id_of(before, topic) != id_of(after, topic)}
+    for topic in old:
+        if topic not in new or topic in made:
+            yield TopicRemoved(topic)
+    for topic in new:
+        had = {} if topic in made else _topic_configs(before, topic)
+        yield from _config_changes(ResourceType.TOPIC, topic, had, _topic_configs(after, topic))
 
 
 def _of_cluster(min_isr: Layered[int], strategies: Layered[UncleanRecoveryStrategy]) -> dict[str, str]:

@@ -25,6 +25,8 @@ class Config:
     - ``auto_join``: controller.quorum.auto.join.enable of every controller.
     - ``kraft_version``: the level at the start; 0 has static voters without directory ids. ``membership``: the
       rules for changes of the voters, shipped 4.3 by default.
+    - ``publish_time``: how long a broker takes for each of its partitions that a metadata delta changes, before it
+      comes to the delta's configurations (0.35 s for 1,200 partitions of a quiet 4.3.1).
     - ``denied``: what the operator may not do, as "READ topic payments" or "CLUSTER_ACTION cluster".
     """
 
@@ -59,4 +61,5 @@ class Config:
     membership: MembershipRules = field(default_factory=MembershipRules)
     partition_limit: int = 2000
     log_info_limit: int = 1000
+    publish_time: int = 300
     denied: tuple[str, ...] = ()

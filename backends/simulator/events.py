@@ -59,11 +59,15 @@ class HighWatermarkMoved(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """A leader acknowledged the span to a producer; ``acks`` is 0, 1 or -1."""
+    """A leader acknowledged the span to a producer; ``acks`` is 0, 1 or -1. ``isr`` is the number of members of the
+    ISR by which it did.
+    """
 
     tp: TopicPartition
     span: EpochSpan
     acks: int
+    broker: int
+    isr: int
 
 
 class TransactionWritten(NamedTuple):
@@ -73,6 +77,7 @@ class TransactionWritten(NamedTuple):
     span: EpochSpan
     transaction: int
     marker: bool
+    broker: int
 
 
 class TransactionEnded(NamedTuple):
@@ -95,6 +100,7 @@ class RecordsRead(NamedTuple):
     tp: TopicPartition
     epoch: int
     spans: tuple[EpochSpan, ...]
+    broker: int
 
 
 class BrokerStopped(NamedTuple):
@@ -178,6 +184,10 @@ Event = (
     | QuorumCommitted
     | MetadataDiskLost
 )
+
+
+OfALog = LogChanged | LeadershipTaken | HighWatermarkMoved | Acknowledged | RecordsRead | TransactionWritten
+"""What a broker does with its log of one partition."""
 
 
 Emit = Callable[[Event], None]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from backends.simulator.broker.log_storage import BrokerDisk, LogDirState
 from backends.simulator.broker.replica_log import Log
+from backends.simulator.committed_records import config_steps
 from backends.simulator.messages import MetadataUpdate
 from backends.simulator.partition_table import Interner, PartitionTable
 from backends.simulator.topology import BrokerSpec, TopicSpec, Topology, directory_id
@@ -47,7 +48,8 @@ def initial_state(topology: Topology) -> InitialState:
         topology.config.rules,
         Layered(
             topology.min_isr,
-            cluster=topology.min_isr,
+            # With the ELR on the cluster always has a dynamic value, and without it the files can differ.
+            cluster=topology.min_isr if topology.config.rules.elr or not _files_differ(topology) else None,
             topics={topic.name: topic.min_isr for topic in topology.topics if topic.min_isr is not None},
         ),
         Layered(
@@ -55,7 +57,12 @@ def initial_state(topology: Topology) -> InitialState:
             topics={topic.name: topic.strategy for topic in topology.topics if topic.strategy is not None},
         ),
     )
-    return InitialState(MetadataUpdate(image, (), (), len(registrations), "loaded"), disks)
+    configs = tuple(config_steps(ClusterImage({}, {}), image))
+    return InitialState(MetadataUpdate(image, (), (), len(registrations), "loaded", configs=configs), disks)
+
+
+def _files_differ(topology: Topology) -> bool:
+    return any(spec.min_isr is not None for spec in topology.brokers)
 
 
 def _ids(spec: BrokerSpec) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from recovery.controller.controller_errors import ControllerRefusal
 from recovery.controller.registration import Registration
 from recovery.controller.transition_targets import ElectionKind
 from recovery.controller.unclean_recovery import LogInfo
+from recovery.metadata_log.records import ConfigRecord
 from recovery.model import EpochSpan, TopicPartition
 
 
@@ -22,6 +23,7 @@ class Error(StrEnum):
     FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
     UNKNOWN_LEADER_EPOCH = "UNKNOWN_LEADER_EPOCH"
     UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
+    UNKNOWN_TOPIC_ID = "UNKNOWN_TOPIC_ID"
     KAFKA_STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
     NOT_ENOUGH_REPLICAS = "NOT_ENOUGH_REPLICAS"
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
@@ -51,11 +53,21 @@ class Error(StrEnum):
     GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
 
 
+class TopicRemoved(NamedTuple):
+    """A RemoveTopicRecord, by the topic's name: no further record removes the topic's configurations."""
+
+    topic: str
+
+
+ConfigStep = ConfigRecord | TopicRemoved
+
+
 class MetadataUpdate(NamedTuple):
     """An entry of the metadata log: the whole state after it, and what it changed.
 
     ``last_epoch`` is the highest broker epoch so far. ``placed`` are those of ``touched`` that are new or have
-    other replicas now. ``written`` is the virtual time in µs at which the leader appended it.
+    other replicas now. ``written`` is the virtual time in µs at which the leader appended it. ``configs`` are what
+    it holds about configurations, in order: each broker replays them for itself.
     """
 
     image: ClusterImage
@@ -65,6 +77,7 @@ class MetadataUpdate(NamedTuple):
     why: str
     placed: frozenset[TopicPartition] = frozenset()
     written: int = 0
+    configs: tuple[ConfigStep, ...] = ()
 
 
 # From a broker to the active controller.
@@ -121,7 +134,9 @@ class MetadataBatch(NamedTuple):
     """The state at ``offset``; ``image`` None means no news.
 
     ``touched`` are the partitions that changed since the requested offset; None means that any may have
-    changed. ``placed`` is as in :class:`MetadataUpdate`.
+    changed. ``placed`` is as in :class:`MetadataUpdate`. ``configs`` are those of all updates since
+    the requested offset; ``from_snapshot`` is the state that they begin with where the log begins with a snapshot.
+    ``complete``: it reaches the end of what is committed.
     """
 
     offset: int
@@ -129,14 +144,20 @@ class MetadataBatch(NamedTuple):
     touched: tuple[TopicPartition, ...] | None
     brokers: tuple[int, ...]
     placed: frozenset[TopicPartition] = frozenset()
+    configs: tuple[ConfigStep, ...] = ()
+    from_snapshot: ClusterImage | None = None
+    complete: bool = True
 
 
 class AlterPartitions(NamedTuple):
-    """One AlterPartition request of a broker."""
+    """One AlterPartition request of a broker. ``generations``: which topic of that name each partition belongs to,
+    as the topic ids of Kafka's request tell (``PartitionTable.generation``).
+    """
 
     broker: int
     epoch: int
     requests: tuple[tuple[TopicPartition, AlterPartition], ...]
+    generations: tuple[int, ...]
 
 
 class AlterPartitionsReply(NamedTuple):
@@ -158,12 +179,15 @@ class AssignDirectories(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a follower wants to read. ``last_epoch`` is that of its last record, -1 for an empty log."""
+    """Where a follower wants to read. ``last_epoch`` is that of its last record, -1 for an empty log.
+    ``generation``: of the topic of that name, as the topic id of Kafka's request tells.
+    """
 
     tp: TopicPartition
     leader_epoch: int
     offset: int
     last_epoch: int
+    generation: int = 0
 
 
 class Fetch(NamedTuple):
@@ -188,6 +212,7 @@ class FetchedPartition(NamedTuple):
     high_watermark: int = 0
     start: int = 0
     diverging: tuple[int, int] | None = None
+    generation: int = 0
 
 
 class Fetched(NamedTuple):
@@ -277,11 +302,14 @@ class ReassignReply(NamedTuple):
 
 
 class SetConfig(NamedTuple):
-    """A topic's configuration, or the cluster default if ``topic`` is empty. A value of None removes it."""
+    """A topic's configuration; with an empty ``topic`` that of one ``broker``, or the cluster-wide default. A value
+    of None removes it.
+    """
 
     topic: str
     name: str
     value: str | None
+    broker: int | None = None
 
 
 class UpdateFeature(NamedTuple):

@@ -160,8 +160,13 @@ def topic_id(topic: str, generation: int = 0) -> str:
 
 def id_of(image: ClusterImage, topic: str) -> str:
     """The id of the topic that has that name now."""
+    return topic_id(topic, generation_of(image, topic))
+
+
+def generation_of(image: ClusterImage, topic: str) -> int:
+    """Which topic of that name there is now, or comes next: 0 for the first."""
     table = image.partitions
-    return topic_id(topic, table.generation(topic) if isinstance(table, PartitionTable) else 0)
+    return table.generation(topic) if isinstance(table, PartitionTable) else 0
 
 
 def topics_of(image: ClusterImage) -> Mapping[str, tuple[Registration, ...]]:

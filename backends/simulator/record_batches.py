@@ -211,6 +211,11 @@ class RecordTimes:
         """A leader appended a batch; ``now`` in virtual µs."""
         self._batches.setdefault((tp, span.epoch), _OfSpans([], [], [])).append(span, now // MILLISECOND)
 
+    def forget(self, topic: str) -> None:
+        """The topic was deleted."""
+        for key in [key for key in self._batches if key[0].topic == topic]:
+            del self._batches[key]
+
     def of(self, tp: TopicPartition, epoch: int, offset: int) -> tuple[int, int]:
         """(First, newest) timestamp in ms of the batch that holds the record."""
         batches = self._batches.get((tp, epoch))

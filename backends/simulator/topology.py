@@ -17,13 +17,14 @@ from recovery.controller.rules import UncleanRecoveryStrategy
 @dataclass(frozen=True, slots=True)
 class BrokerSpec:
     """``log_dirs`` is the number of entries in ``log.dirs``; ``kraft_versions`` the range that its software
-    supports.
+    supports. ``min_isr`` is min.insync.replicas in its own file; None: as in the file of every other node.
     """
 
     id: int
     rack: str | None = None
     log_dirs: int = 1
     kraft_versions: tuple[int, int] = (0, 1)
+    min_isr: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,11 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSpec:
-    """A batch of ``records`` to each partition every ``interval`` µs, from ``start`` to ``stop``."""
+    """A batch of ``records`` to each partition every ``interval`` µs, from ``start`` to ``stop``.
+
+    ``keeps_leader``: it sends to the leader that it knows until that refuses or does not answer, as clients do
+    whose metadata is old. Without it each batch goes to the leader of the newest metadata.
+    """
 
     topic: str
     partitions: tuple[int, ...]
@@ -52,6 +57,7 @@ class ProducerSpec:
     interval: int
     start: int = 0
     stop: int | None = None
+    keeps_leader: bool = False
 
 
 @dataclass(frozen=True, slots=True)

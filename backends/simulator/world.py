@@ -6,16 +6,26 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.replica_log import Log
 from backends.simulator.clients import Consumer, Producer, TransactionalProducer
 from backends.simulator.committed_records import CommittedRecords
 from backends.simulator.context import Context
 from backends.simulator.controller.controller_process import ControllerProcess
-from backends.simulator.events import BrokerStopped, DiskLost, EventBus, MetadataCommitted, MetadataDiskLost
+from backends.simulator.events import (
+    BrokerStopped,
+    DiskLost,
+    Event,
+    EventBus,
+    MetadataCommitted,
+    MetadataDiskLost,
+    OfALog,
+)
 from backends.simulator.history import History
 from backends.simulator.initial_state import initial_state
 from backends.simulator.loop import Loop
-from backends.simulator.messages import MetadataUpdate, NotController
+from backends.simulator.messages import MetadataUpdate, NotController, TopicRemoved
 from backends.simulator.network import OPERATOR, Network, NetworkNode, NetworkRole
+from backends.simulator.partition_table import generation_of
 from backends.simulator.permissions import DeniedPermissions
 from backends.simulator.quorum.quorum_log import FIRST_EPOCH, QuorumLog
 from backends.simulator.rpc import Answer, RpcEndpoint
@@ -28,8 +38,9 @@ from recovery.wording.quantity_text import counted
 class World:
     """One cluster at time 0, running as its topology says. Time moves with ``loop``.
 
-    ``image`` is the newest committed metadata, and ``committed_records`` the metadata log so far. Faults may be
-    requested in any state: a stopped node stays stopped.
+    ``image`` is the newest committed metadata, and ``committed_records`` the metadata log so far. ``files`` has
+    min.insync.replicas in each broker's configuration file, which it reads at its start. Faults may be requested in
+    any state: a stopped node stays stopped.
     """
 
     def __init__(self, topology: Topology, seed: int) -> None:
@@ -41,6 +52,9 @@ class World:
         loaded = initial_state(topology)
         self.image: ClusterImage = loaded.metadata.image
         self.disks = loaded.disks
+        self.files: dict[int, int] = {
+            spec.id: topology.min_isr if spec.min_isr is None else spec.min_isr for spec in topology.brokers
+        }
         self.specs: dict[int, BrokerSpec] = {spec.id: spec for spec in topology.brokers}
         racks = {spec.id: spec.rack for spec in topology.brokers}
         self.committed_records = CommittedRecords(loaded.metadata, FIRST_EPOCH, topology.controllers, racks)
@@ -67,6 +81,7 @@ class World:
         self.brokers: dict[int, BrokerProcess] = {}
         self.controllers: dict[int, ControllerProcess] = {}
         self._replaced = 0
+        self._topics_deleted = False
         self._begin(loaded.metadata)
         self.operator = RpcEndpoint(self.loop, self.network, OPERATOR, _nobody)
 
@@ -76,7 +91,12 @@ class World:
         for broker, registered in first.image.brokers.items():
             running = (registered.epoch, first.image)
             self.brokers[broker] = BrokerProcess(
-                self.context, broker, self.disks[broker], self._stopped, running
+                self.context,
+                broker,
+                self.disks[broker],
+                self._stopped,
+                file_min_isr=self.files[broker],
+                running=running,
             )
         self.producers = [
             Producer(self.context, number, spec, self._leader)
@@ -93,12 +113,35 @@ class World:
 
     def _committed(self, epoch: int, controller: int, update: MetadataUpdate) -> None:
         before, self.image = self.image, update.image
+        for step in update.configs:
+            if isinstance(step, TopicRemoved):
+                self._forget(step.topic)
         voters = tuple(key.id for key in self.quorum.replicas[controller].voters.keys)
         self.committed_records.add(epoch, controller, voters, update)
         self.history.add(
             f"controller-{controller}", f"{update.why}; {counted(len(update.touched), 'partition')}"
         )
         self.events.emit(MetadataCommitted(before, update.image, update.touched, update.why))
+
+    def _forget(self, topic: str) -> None:
+        """What clients wrote to a topic that is deleted now."""
+        self._topics_deleted = True
+        context = self.context
+        for store in (context.times, context.contents, context.producers, context.transactions):
+            store.forget(topic)
+
+    def log(self, broker: int, tp: TopicPartition) -> Log | None:
+        """The log on the broker's disk, if it belongs to the topic that has that name now."""
+        if not self._topics_deleted:
+            return self.disks[broker].logs.get(tp)
+        return self.disks[broker].log_of(tp, generation_of(self.image, tp.topic))
+
+    def of_earlier_topic(self, event: Event) -> bool:
+        """Whether a broker does it with a log of a deleted topic whose name another topic has now."""
+        if not self._topics_deleted or not isinstance(event, OfALog):
+            return False
+        generation = self.disks[event.broker].generations.get(event.tp, 0)
+        return generation != generation_of(self.image, event.tp.topic)
 
     def _brokers_without(self, level: int) -> list[int]:
         ranges = {broker: self.specs[broker].kraft_versions for broker in self.image.brokers}
@@ -124,7 +167,9 @@ class World:
 
     def start_broker(self, broker: int) -> None:
         if broker not in self.brokers:
-            self.brokers[broker] = BrokerProcess(self.context, broker, self.disks[broker], self._stopped)
+            self.brokers[broker] = BrokerProcess(
+                self.context, broker, self.disks[broker], self._stopped, file_min_isr=self.files[broker]
+            )
 
     def kill_broker(self, broker: int) -> None:
         """SIGKILL: the page cache survives."""

@@ -55,12 +55,17 @@ class BrokerRegistration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layered(Generic[T]):
-    """A configuration with Kafka's precedence: topic, then node, then cluster, then the static value."""
+    """A configuration with Kafka's precedence: topic, then node, then cluster, then the static value.
+
+    ``node`` is the active controller's own value, ``static`` that of its file: the controller decides by them.
+    ``brokers`` are values set for one broker each. That broker obeys them, and the controller does not.
+    """
 
     static: T
     cluster: T | None = None
     node: T | None = None
     topics: Mapping[str, T] = field(default_factory=dict)
+    brokers: Mapping[int, T] = field(default_factory=dict)
 
     def of(self, topic: str) -> T:
         if topic in self.topics:

@@ -12,7 +12,7 @@ from recovery.model import TopicPartition
 
 
 class ConfigLevel(StrEnum):
-    """Where a configuration is set. As shipped, NODE is the active controller's own."""
+    """Where a configuration is set. NODE is one broker's, or as shipped the active controller's own."""
 
     TOPIC = "topic"
     NODE = "node"
@@ -20,9 +20,9 @@ class ConfigLevel(StrEnum):
 
 
 def change_min_isr(
-    image: ClusterImage, level: ConfigLevel, value: int | None, topic: str = ""
+    image: ClusterImage, level: ConfigLevel, value: int | None, topic: str = "", broker: int | None = None
 ) -> ControllerOutcome:
-    """Set ``min.insync.replicas``, or remove it with None.
+    """Set ``min.insync.replicas``, or remove it with None; of NODE for ``broker``, None: the active controller.
 
     Shipped Kafka then empties ELR and LastKnownELR of every partition concerned, also of those that are offline
     and only have the ELR to be elected from. KIP-966 does so only where the ISR reaches the new min ISR. Setting
@@ -41,7 +41,7 @@ def change_min_isr(
             ControllerError.INVALID_CONFIG,
             "the cluster's min.insync.replicas cannot be removed while the ELR is on",
         )
-    changed = _configured(image, level, value, topic)
+    changed = _configured(image, level, value, topic, broker)
     if changed.min_isr == image.min_isr:
         return ControllerOutcome(None, Effect(image, {}))
     if not image.rules.elr:
@@ -67,11 +67,18 @@ def delete_topic(image: ClusterImage, topic: str) -> ClusterImage:
     )
 
 
-def _configured(image: ClusterImage, level: ConfigLevel, value: int | None, topic: str) -> ClusterImage:
+def _configured(
+    image: ClusterImage, level: ConfigLevel, value: int | None, topic: str, broker: int | None
+) -> ClusterImage:
     if level is ConfigLevel.CLUSTER:
         return replace(image, min_isr=replace(image.min_isr, cluster=value))
-    if level is ConfigLevel.NODE:
+    if level is ConfigLevel.NODE and broker is None:
         return replace(image, min_isr=replace(image.min_isr, node=value))
+    if broker is not None:
+        brokers = {other: min_isr for other, min_isr in image.min_isr.brokers.items() if other != broker}
+        if value is not None:
+            brokers[broker] = value
+        return replace(image, min_isr=replace(image.min_isr, brokers=brokers))
     topics = {name: min_isr for name, min_isr in image.min_isr.topics.items() if name != topic}
     if value is not None:
         topics[topic] = value

@@ -7,6 +7,7 @@ from typing import Any
 
 from backends.base.consumer_groups import OFFSETS_TOPIC
 from backends.simulator.broker.broker_access import BrokerAccess, Perform, append_batch
+from backends.simulator.broker.broker_min_isr import BrokerMinIsr
 from backends.simulator.broker.broker_state import UNREGISTERED, BrokerState
 from backends.simulator.broker.controller_channel import ControllerChannel
 from backends.simulator.broker.fetcher import FetcherContext, FetcherManager
@@ -16,6 +17,7 @@ from backends.simulator.broker.log_storage import BrokerDisk, LogStorage
 from backends.simulator.broker.operator_requests import OperatorRequests
 from backends.simulator.broker.partition_leader import PartitionLeader
 from backends.simulator.broker.replica_log import read
+from backends.simulator.committed_records import config_steps
 from backends.simulator.context import Context
 from backends.simulator.events import BrokerStopped, RecordsRead
 from backends.simulator.loop import MILLISECOND, TimerGroup
@@ -37,6 +39,7 @@ from backends.simulator.messages import (
 )
 from backends.simulator.network import NetworkNode
 from backends.simulator.operator_messages import AppendBatch
+from backends.simulator.partition_table import generation_of
 from backends.simulator.record_batches import BadRecords, read_produced
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.controller.cluster_image import ClusterImage
@@ -55,6 +58,7 @@ class BrokerProcess:
 
     ``stopped`` is called when the process ends by itself: (broker, whether cleanly). A process of a cluster that is
     loaded ``running`` gets its broker epoch and the metadata; any other starts without metadata and registers.
+    ``file_min_isr``: min.insync.replicas in its configuration file.
     """
 
     def __init__(
@@ -63,10 +67,13 @@ class BrokerProcess:
         broker: int,
         disk: BrokerDisk,
         stopped: Callable[[int, bool], None],
+        *,
+        file_min_isr: int,
         running: tuple[int, ClusterImage] | None = None,
     ) -> None:
         self.id = broker
-        self.state = state = BrokerState(broker, running)
+        loaded = () if running is None else config_steps(ClusterImage({}, {}), running[1])
+        self.state = state = BrokerState(broker, BrokerMinIsr(broker, file_min_isr, loaded), running)
         self._context = context
         self._config = config = context.config
         self._timers = timers = TimerGroup(context.loop)
@@ -208,12 +215,36 @@ class BrokerProcess:
         if not isinstance(reply, MetadataBatch):
             self._timers.later(self._config.controller_election_timeout // 4, self._fetch_metadata)
             return
+        configures = False
+        if reply.offset > self._read_up_to:
+            snapshot = (
+                None
+                if reply.from_snapshot is None
+                else config_steps(ClusterImage({}, {}), reply.from_snapshot)
+            )
+            whole = reply.complete or self.state.offset >= 0
+            configures = self.state.min_isr.replay(reply.configs, snapshot, whole=whole)
         self._read_up_to = max(self._read_up_to, reply.offset)
+        publish_time = 0
         if reply.image is not None and reply.offset > self.state.offset and self._publishes(reply.image):
-            self._apply(reply, reply.image)
+            first = self.state.offset < 0
+            changed = self._apply(reply, reply.image)
+            if configures and not first:
+                publish_time = changed * self._config.publish_time
         if self.state.offset >= 0:
             self.state.offset = max(self.state.offset, reply.offset)
+        if publish_time:
+            # The leaderships of this delta are taken already; until then these leaders obey the old values.
+            self._timers.later(publish_time, self._configure)
+            self._timers.later(publish_time, self._fetch_metadata)
+            return
+        if configures:
+            self._configure()
         self._fetch_metadata()
+
+    def _configure(self) -> None:
+        """The configurations of the delta take effect, after its leaderships (BrokerMetadataPublisher)."""
+        self.leader.publish_min_isr()
 
     def _publishes(self, image: ClusterImage) -> bool:
         """As in Kafka, a starting broker acts on no metadata from before its own registration: an older image may
@@ -222,7 +253,8 @@ class BrokerProcess:
         registered = image.brokers.get(self.id)
         return self.state.offset >= 0 or (registered is not None and registered.epoch == self.state.epoch)
 
-    def _apply(self, batch: MetadataBatch, image: ClusterImage) -> None:
+    def _apply(self, batch: MetadataBatch, image: ClusterImage) -> int:
+        """Take over the partitions of this broker that changed; returns how many."""
         before, self.state.image = self.state.image, image
         first = self.state.offset < 0
         self.state.offset = batch.offset
@@ -236,16 +268,19 @@ class BrokerProcess:
             else:
                 mine = list(filter(logs.__contains__, batch.touched))
         for tp in mine:
-            after = image.partitions.get(tp)
+            was, after = before.partitions.get(tp), image.partitions.get(tp)
+            held = tp in self.storage.disk.logs
+            if held and self.storage.disk.log_of(tp, generation_of(image, tp.topic)) is None:
+                self._partition(tp, was, None)  # its topic was deleted, perhaps while this broker was down
+                was = None
             if tp in self.storage.disk.logs or (after is not None and self.id in after.replicas):
-                self._partition(tp, before.partitions.get(tp), after)
+                self._partition(tp, was, after)
             if tp.topic == OFFSETS_TOPIC:
                 self._groups.follow(tp)
         self.leader.registrations_changed(batch.brokers)
-        if before.min_isr != image.min_isr:
-            self.leader.min_isr_changed(before)
         if image.brokers.get(self.id) is not None:
             self.state.running = self.state.running or not image.brokers[self.id].fenced
+        return len(mine)
 
     def _everything(self) -> list[TopicPartition]:
         """Every partition that this broker hosts or is to host."""
@@ -281,8 +316,9 @@ class BrokerProcess:
 
     def _create(self, tp: TopicPartition, partition: Registration) -> bool:
         named = partition.directory(self.id)
-        if not self.storage.create(tp, named):
+        if not self.storage.create(tp, named, generation_of(self.state.image, tp.topic)):
             return False
+        self.state.min_isr.created(tp)
         placed = self.storage.disk.directories[self.storage.log(tp).directory].id
         if named is not None and named != placed:
             self._assign(((tp, placed),))
@@ -380,5 +416,5 @@ class BrokerProcess:
             return
         spans = read(log, begin, max(log.high_watermark - begin, 0))
         if spans and lead is not None:
-            self._context.emit(RecordsRead(body.tp, lead.epoch, spans))
+            self._context.emit(RecordsRead(body.tp, lead.epoch, spans, self.id))
         answer(ConsumeReply(None, log.high_watermark, spans))

@@ -12,6 +12,7 @@ from backends.simulator.config import Config
 from backends.simulator.loop import TimerGroup
 from backends.simulator.messages import AlterPartitions, AlterPartitionsReply, NotController
 from backends.simulator.network import controller
+from backends.simulator.partition_table import generation_of
 from backends.simulator.rpc import RpcEndpoint
 from recovery.controller.alter_partition import AlterPartition
 from recovery.controller.controller_errors import ControllerRefusal
@@ -77,11 +78,11 @@ class AlterPartitionManager:
         self._timers = timers
         self._channel = channel
         self._answered = answered
-        self._unsent: dict[TopicPartition, AlterPartition] = {}
-        self._in_flight: dict[TopicPartition, AlterPartition] | None = None
+        self._unsent: dict[TopicPartition, tuple[AlterPartition, int]] = {}
+        self._in_flight: dict[TopicPartition, tuple[AlterPartition, int]] | None = None
 
     def ask(self, tp: TopicPartition, request: AlterPartition) -> None:
-        self._unsent[tp] = request
+        self._unsent[tp] = request, generation_of(self._state.image, tp.topic)
         if self._in_flight is None:
             # Changes that are asked for at the same instant go into the same request.
             self._in_flight = {}
@@ -92,7 +93,9 @@ class AlterPartitionManager:
             self._in_flight = None
             return
         self._in_flight, self._unsent = self._unsent, {}
-        body = AlterPartitions(self._state.id, self._state.epoch, tuple(self._in_flight.items()))
+        requests = tuple((tp, request) for tp, (request, _) in self._in_flight.items())
+        generations = tuple(generation for _, generation in self._in_flight.values())
+        body = AlterPartitions(self._state.id, self._state.epoch, requests, generations)
         timeout = self._config.request_timeout
         self._channel.ask(body, timeout, self._replied, ALTER_PARTITION)
 
@@ -105,5 +108,7 @@ class AlterPartitionManager:
             self._timers.later(backoff, self._send)
             return
         for tp, refusal, partition in reply.answers:
-            self._answered(tp, asked[tp], refusal, partition)
+            request, generation = asked[tp]
+            if generation == generation_of(self._state.image, tp.topic):
+                self._answered(tp, request, refusal, partition)
         self._send()

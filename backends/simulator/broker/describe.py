@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from backends.simulator import operator_messages as ask
+from backends.simulator.broker.broker_state import BrokerState
 from backends.simulator.messages import Error
 from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.permissions import DeniedPermissions
@@ -77,12 +78,13 @@ def _offline(image: ClusterImage, partition: Registration, known: Offline) -> tu
 
 
 def describe_configs(
-    image: ClusterImage,
+    state: BrokerState,
     topic_configs: Mapping[str, Mapping[str, str]],
     body: ask.DescribeConfigs,
     denied: DeniedPermissions,
 ) -> ask.ConfigsDescribed:
-    """Effective topic configurations. Needs DESCRIBE_CONFIGS on each topic."""
+    """Effective topic configurations, as this broker has them. Needs DESCRIBE_CONFIGS on each topic."""
+    image = state.image
     topics_here = topics_of(image)
     rows: list[tuple[str, tuple[tuple[str, str], ...] | Error]] = []
     for topic in body.topics:
@@ -95,7 +97,7 @@ def describe_configs(
             strategy = image.strategies.of(topic)
             config = {
                 "cleanup.policy": "delete",
-                "min.insync.replicas": str(image.min_isr.of(topic)),
+                "min.insync.replicas": str(state.min_isr.described(topic)),
                 "remote.storage.enable": "false",
                 "unclean.leader.election.enable": "true" if strategy.value == "Aggressive" else "false",
                 **extra,

@@ -26,6 +26,10 @@ class FollowerRequests(Protocol):
         """The leadership of the partition; None where this broker does not lead it."""
         ...
 
+    def generation(self, topic: str) -> int:
+        """Which topic of that name this broker knows."""
+        ...
+
     def read(self, tp: TopicPartition) -> Log | None:
         """The log, or None where reading it fails."""
         ...
@@ -178,6 +182,8 @@ class FetchSessions:
         lead = self._leader.leading(position.tp)
         if lead is None:
             return Error.NOT_LEADER_OR_FOLLOWER
+        if position.generation != self._leader.generation(position.tp.topic):
+            return Error.UNKNOWN_TOPIC_ID
         if position.leader_epoch != lead.epoch:
             older = position.leader_epoch < lead.epoch
             return Error.FENCED_LEADER_EPOCH if older else Error.UNKNOWN_LEADER_EPOCH
@@ -190,6 +196,13 @@ class FetchSessions:
         return None
 
     def _result(self, tp: TopicPartition, follower: int, error: Error | None) -> FetchedPartition | None:
+        found = self._of_present_topic(tp, follower, error)
+        generation = self._leader.generation(tp.topic)
+        return found._replace(generation=generation) if found is not None and generation else found
+
+    def _of_present_topic(
+        self, tp: TopicPartition, follower: int, error: Error | None
+    ) -> FetchedPartition | None:
         lead = self._leader.leading(tp)
         if lead is None or error is not None:
             return self._failed(tp, lead, error)

@@ -20,7 +20,7 @@ from backends.simulator.config import Config
 from backends.simulator.loop import TimerGroup
 from backends.simulator.messages import Error, Fetch, Fetched, FetchedPartition, Position
 from backends.simulator.network import broker as node
-from backends.simulator.partition_table import PartitionTable
+from backends.simulator.partition_table import PartitionTable, generation_of
 from backends.simulator.rpc import RpcEndpoint
 from recovery.controller.registration import Registration
 from recovery.model import NO_LEADER, TopicPartition
@@ -96,7 +96,8 @@ class PartitionFetcher:
         if partition is None or partition.leader != self._leader or self._storage.offline(tp):
             return None
         log = self._storage.log(tp)
-        return Position(tp, partition.leader_epoch, log.end, log.last_epoch)
+        generation = generation_of(self._state.image, tp.topic)
+        return Position(tp, partition.leader_epoch, log.end, log.last_epoch, generation)
 
     def _fetched(self, reply: Any) -> None:
         if self._stopped:
@@ -120,6 +121,10 @@ class PartitionFetcher:
         tp = result.tp
         partition = self._state.image.partitions.get(tp)
         if partition is None or partition.leader != self._leader or self._storage.offline(tp):
+            return
+        if result.generation != generation_of(self._state.image, tp.topic):
+            # The leader or this broker does not know yet that the topic was deleted and made again.
+            self._timers.later(self._config.replica_fetch_backoff, self._retry, tp)
             return
         if result.error is Error.OFFSET_OUT_OF_RANGE and result.leader_epoch == partition.leader_epoch:
             self._storage.write(tp, restarted_at(self._storage.log(tp), result.start))

@@ -27,7 +27,8 @@ class BrokerDisk:
     """Outlives the process.
 
     ``dirty`` are the logs with unflushed data, ``unchecked`` those whose high watermark is not in the
-    checkpoint file. ``bad`` are partitions whose own files fail in a working log dir. ``clean_shutdown_epoch``
+    checkpoint file. ``generations`` tell which topic of its name a log belongs to (partition.metadata); 0 where
+    there is no entry. ``bad`` are partitions whose own files fail in a working log dir. ``clean_shutdown_epoch``
     is the content of the clean shutdown file, None without one.
     """
 
@@ -37,6 +38,7 @@ class BrokerDisk:
         self.dirty: dict[TopicPartition, None] = {}
         self.unchecked: dict[TopicPartition, None] = {}
         self.bad: dict[TopicPartition, None] = {}
+        self.generations: dict[TopicPartition, int] = {}
         self.clean_shutdown_epoch: int | None = None
 
     def store(self, tp: TopicPartition, log: Log) -> None:
@@ -49,8 +51,14 @@ class BrokerDisk:
 
     def delete(self, tp: TopicPartition) -> None:
         self.logs.pop(tp, None)
+        self.generations.pop(tp, None)
         for marks in (self.dirty, self.unchecked, self.bad):
             marks.pop(tp, None)
+
+    def log_of(self, tp: TopicPartition, generation: int) -> Log | None:
+        """The log, if it belongs to that topic of the name."""
+        log = self.logs.get(tp)
+        return log if log is not None and self.generations.get(tp, 0) == generation else None
 
     def flush(self) -> None:
         """Write the page cache to the disks of the log dirs that still work."""
@@ -189,8 +197,9 @@ class LogStorage:
                 self._fail(index)
         self.disk.checkpoint()
 
-    def create(self, tp: TopicPartition, directory: str | None) -> bool:
-        """Create an empty log, in the log dir that the metadata names or in the one with the fewest logs.
+    def create(self, tp: TopicPartition, directory: str | None, generation: int = 0) -> bool:
+        """Create an empty log of that ``generation`` of the topic, in the log dir that the metadata names or in the
+        one with the fewest logs.
 
         Returns False, and creates nothing, if that log dir is offline, or if all are.
         """
@@ -204,6 +213,8 @@ class LogStorage:
             self._fail(index)
             return False
         self.disk.store(tp, Log(directory=index))
+        if generation:
+            self.disk.generations[tp] = generation
         self._emit(LogChanged(self._broker, tp))
         return True
 

@@ -62,7 +62,7 @@ class OperatorRequests:
             ask.FetchBatches: self._fetch_batches,
             ask.DescribeLogDirs: lambda _: self._log_dirs(),
             ask.DescribeConfigs: lambda body: describe_configs(
-                self._state.image, context.topic_configs, body, self._denied
+                self._state, context.topic_configs, body, self._denied
             ),
             ask.ListReassignments: self._reassignments,
             LogInfoRequest: self._for_the_controller,

@@ -27,9 +27,9 @@ from backends.simulator.messages import (
     ProduceReply,
     RecordsDeleted,
 )
+from backends.simulator.partition_table import generation_of
 from backends.simulator.rpc import Answer
 from recovery.controller.alter_partition import UNCHECKED_EPOCH, AlterPartition, IsrMember
-from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import Registration
 from recovery.model import EpochSpan, TopicPartition
@@ -66,6 +66,10 @@ class PartitionLeader:
     def read(self, tp: TopicPartition) -> Log | None:
         """The log, or None if its log dir fails; reading notices the failure."""
         return self.storage.read(tp)
+
+    def generation(self, topic: str) -> int:
+        """Which topic of that name this broker knows."""
+        return generation_of(self.state.image, topic)
 
     # Taking and dropping leaderships.
 
@@ -157,7 +161,7 @@ class PartitionLeader:
         offset = lead.replicated(self.id, log.end)
         if offset <= log.high_watermark:
             return
-        min_isr = self.state.image.effective_min_isr(tp.topic)
+        min_isr = self.state.effective_min_isr(tp)
         if self._config.high_watermark_needs_min_isr and len(lead.isr) < min_isr:
             return
         if not self.storage.write(tp, marked(log, offset)):
@@ -322,7 +326,7 @@ class PartitionLeader:
         if lead is None or not self.state.running:
             answer(ProduceReply(Error.NOT_LEADER_OR_FOLLOWER))
             return
-        min_isr = self.state.image.effective_min_isr(body.tp.topic)
+        min_isr = self.state.effective_min_isr(body.tp)
         if body.acks == -1 and len(lead.isr) < min_isr:
             answer(ProduceReply(Error.NOT_ENOUGH_REPLICAS))
             return
@@ -336,13 +340,13 @@ class PartitionLeader:
             return
         self._times.written(body.tp, span, self._timers.loop.now)
         if body.within is not None:
-            self._emit(TransactionWritten(body.tp, span, *body.within))
+            self._emit(TransactionWritten(body.tp, span, *body.within, self.id))
         if body.acks == -1:
             lead.waiting.append(
                 PendingProduce(span.end, lambda whole: self._all(body, span, lead, answer, whole))
             )
         else:
-            self._acknowledge(body, span, answer)
+            self._acknowledge(body, span, lead, answer)
         self.advance(body.tp, lead)
         self._wake(body.tp, lead)
 
@@ -351,13 +355,13 @@ class PartitionLeader:
     ) -> None:
         if not replicated:
             answer(ProduceReply(Error.NOT_LEADER_OR_FOLLOWER))
-        elif len(lead.isr) < self.state.image.effective_min_isr(body.tp.topic):
+        elif len(lead.isr) < self.state.effective_min_isr(body.tp):
             answer(ProduceReply(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
         else:
-            self._acknowledge(body, span, answer)
+            self._acknowledge(body, span, lead, answer)
 
-    def _acknowledge(self, body: Produce, span: EpochSpan, answer: Answer) -> None:
-        self._emit(Acknowledged(body.tp, span, body.acks))
+    def _acknowledge(self, body: Produce, span: EpochSpan, lead: Leadership, answer: Answer) -> None:
+        self._emit(Acknowledged(body.tp, span, body.acks, self.id, len(lead.isr)))
         if body.acks != 0:
             answer(ProduceReply(None, span.start, span.epoch))
 
@@ -376,8 +380,11 @@ class PartitionLeader:
         answer(RecordsDeleted(None, max(before, log.start)))
         self._wake(body.tp, lead)
 
-    def min_isr_changed(self, before: ClusterImage) -> None:
-        """After a lower min ISR, high watermarks may advance again."""
+    def publish_min_isr(self) -> None:
+        """The broker's configurations take effect. After a lower min ISR, high watermarks may advance again."""
+        effective = self.state.effective_min_isr
+        before = {tp: effective(tp) for tp in self._led}
+        self.state.min_isr.publish()
         for tp, lead in self._led.items():
-            if before.effective_min_isr(tp.topic) != self.state.image.effective_min_isr(tp.topic):
+            if before[tp] != effective(tp):
                 self.advance(tp, lead)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from backends.simulator.committed_records import config_steps
 from backends.simulator.context import Context
 from backends.simulator.controller.broker_sessions import BrokerSessions
 from backends.simulator.controller.controller_elections import PeriodicElections, UncleanRecovery
@@ -39,10 +40,11 @@ from backends.simulator.messages import (
     SetConfig,
     UpdateFeature,
 )
+from backends.simulator.partition_table import generation_of
 from backends.simulator.rpc import Answer, RpcEndpoint
-from recovery.controller.alter_partition import alter_partitions, check_sender
+from recovery.controller.alter_partition import AlterPartition, alter_partitions, check_sender
 from recovery.controller.cluster_image import Effect
-from recovery.controller.controller_errors import ControllerRefusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import PartitionChange
@@ -120,7 +122,10 @@ class ActiveController:
         moved = (tp for tp, change in effect.changes.items() if change.replicas is not None)
         placed = frozenset((*moved, *created))
         now = self._context.loop.now
-        update = MetadataUpdate(effect.image, touched, tuple(brokers), self._last_epoch, why, placed, now)
+        configs = tuple(config_steps(before, effect.image))
+        update = MetadataUpdate(
+            effect.image, touched, tuple(brokers), self._last_epoch, why, placed, now, configs
+        )
         self._context.emit(MetadataWritten(before, effect.image, effect.changes, why))
 
         def done(committed: bool) -> None:
@@ -158,13 +163,27 @@ class ActiveController:
         if refusal is not None:
             answer(AlterPartitionsReply(refusal))
             return
-        outcomes, effect = alter_partitions(self.image, dict(body.requests))
+        asked, deleted = self._of_topics_that_exist(body)
+        outcomes, effect = alter_partitions(self.image, asked)
         for tp, outcome in outcomes.items():
             if outcome.refusal is not None:
                 self._context.history.add(self._node, f"refused {body.broker} {tp}: {outcome.refusal}")
-        answers = tuple((tp, outcome.refusal, outcome.partition) for tp, outcome in outcomes.items())
-        reply = AlterPartitionsReply(None, answers)
+        answers = [(tp, outcome.refusal, outcome.partition) for tp, outcome in outcomes.items()]
+        reply = AlterPartitionsReply(None, (*answers, *deleted))
         self.write_or_go_on(effect, f"ISR as {body.broker} asks", answer, reply)
+
+    def _of_topics_that_exist(
+        self, body: AlterPartitions
+    ) -> tuple[dict[TopicPartition, AlterPartition], list[tuple[TopicPartition, ControllerRefusal, None]]]:
+        """What is asked of present topics, and the refusals for earlier topics of the same names."""
+        asked, deleted = {}, []
+        refusal = ControllerRefusal(ControllerError.UNKNOWN_TOPIC_ID, "the topic was deleted")
+        for (tp, request), generation in zip(body.requests, body.generations, strict=True):
+            if generation == generation_of(self.image, tp.topic):
+                asked[tp] = request
+            else:
+                deleted.append((tp, refusal, None))
+        return asked, deleted
 
     def _assign_directories(self, body: AssignDirectories, answer: Answer) -> None:
         refusal = check_sender(self.image.brokers, body.broker, body.epoch)
@@ -197,7 +216,8 @@ class ActiveController:
 
     def _configure(self, body: SetConfig | UpdateFeature | CreateTopic | DeleteTopic, answer: Answer) -> None:
         if isinstance(body, SetConfig):
-            outcome, why = change_config(self.image, body), f"{body.name}={body.value} {body.topic}".rstrip()
+            where = body.topic if body.broker is None else f"broker {body.broker}"
+            outcome, why = change_config(self.image, body), f"{body.name}={body.value} {where}".rstrip()
         elif isinstance(body, UpdateFeature):
             outcome, why = update_feature(self.image, body), f"{body.feature}={body.level}"
         elif isinstance(body, CreateTopic):

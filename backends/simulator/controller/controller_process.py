@@ -103,13 +103,26 @@ def _batch(read: CommittedRead) -> MetadataBatch:
     if not read.entries:
         return MetadataBatch(read.reached, None, (), ())
     newest: MetadataUpdate = read.entries[-1].payload
-    if len(read.entries) == 1:
-        touched = newest.touched if read.whole else None
-        return MetadataBatch(read.reached, newest.image, touched, newest.brokers, newest.placed)
+    if len(read.entries) == 1 and read.whole:
+        return MetadataBatch(
+            read.reached,
+            newest.image,
+            newest.touched,
+            newest.brokers,
+            newest.placed,
+            newest.configs,
+            complete=read.complete,
+        )
     updates: list[MetadataUpdate] = [entry.payload for entry in read.entries]
     brokers = tuple(dict.fromkeys(broker for update in updates for broker in update.brokers))
     changed = None
     if read.whole:
         changed = tuple(dict.fromkeys(chain.from_iterable(update.touched for update in updates)))
     placed = frozenset(chain.from_iterable(update.placed for update in updates))
-    return MetadataBatch(read.reached, newest.image, changed, brokers, placed)
+    # What is before a snapshot is known by its state alone.
+    snapshot = None if read.whole else updates[0].image
+    since = updates if read.whole else updates[1:]
+    configs = tuple(chain.from_iterable(update.configs for update in since))
+    return MetadataBatch(
+        read.reached, newest.image, changed, brokers, placed, configs, snapshot, complete=read.complete
+    )

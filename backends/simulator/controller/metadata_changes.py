@@ -70,7 +70,7 @@ def change_config(image: ClusterImage, body: SetConfig) -> Effect | ControllerRe
     if body.name == MIN_ISR:
         return _min_isr(image, body)
     names = STRATEGY_VALUES.get(body.name)
-    if names is None:
+    if names is None or body.broker is not None:
         return _invalid(f"unknown configuration {body.name}")
     if body.value is not None and body.value not in names:
         return _invalid(f"{body.name}: {body.value!r} is none of {', '.join(names)}")
@@ -80,9 +80,10 @@ def change_config(image: ClusterImage, body: SetConfig) -> Effect | ControllerRe
 def _min_isr(image: ClusterImage, body: SetConfig) -> Effect | ControllerRefusal:
     if body.value is not None and not (body.value.isdecimal() and 1 <= int(body.value) <= LARGEST):
         return _invalid(f"{body.name}: {body.value!r} is not a number from 1 to {LARGEST}")
-    level = ConfigLevel.TOPIC if body.topic else ConfigLevel.CLUSTER
+    beneath = ConfigLevel.CLUSTER if body.broker is None else ConfigLevel.NODE
+    level = ConfigLevel.TOPIC if body.topic else beneath
     value = None if body.value is None else int(body.value)
-    outcome = change_min_isr(image, level, value, body.topic)
+    outcome = change_min_isr(image, level, value, body.topic, body.broker)
     return outcome.refusal or outcome.effect
 
 
@@ -104,9 +105,11 @@ def update_feature(image: ClusterImage, body: UpdateFeature) -> Effect | Control
         return _invalid(f"unknown feature level {body.feature}={body.level}")
     rules = replace(image.rules, elr=body.level == 1)
     min_isr = image.min_isr
-    if rules.elr and min_isr.cluster is None:
-        # As in Kafka: with the ELR on, the cluster always has a dynamic min ISR.
-        min_isr = replace(min_isr, cluster=min_isr.static)
+    if rules.elr and (min_isr.cluster is None or min_isr.brokers):
+        # With the ELR on, the cluster always has a dynamic min ISR, and no broker one of its own
+        # (ConfigurationControlManager.maybeGenerateElrSafetyRecords).
+        cluster = min_isr.static if min_isr.cluster is None else min_isr.cluster
+        min_isr = replace(min_isr, cluster=cluster, brokers={})
     return Effect(replace(image, rules=rules, min_isr=min_isr), {})
 
 

@@ -19,6 +19,7 @@ from backends.simulator.events import (
 from backends.simulator.invariants.ground_truth import with_span
 from backends.simulator.invariants.metadata_invariants import unclean_election
 from backends.simulator.loop import MILLISECOND
+from backends.simulator.partition_table import generation_of
 from backends.simulator.world import World
 from recovery.acknowledged.verdict import Condition, ConditionKind
 from recovery.loss import union, without
@@ -28,7 +29,11 @@ Spans = tuple[EpochSpan, ...]
 
 
 class AcknowledgedRecords:
-    """Follows a run from its beginning. Nothing that was acknowledged is ever forgotten, lost or not."""
+    """Follows a run from its beginning. Nothing that was acknowledged is ever forgotten, lost or not, until its
+    topic is deleted.
+
+    Acknowledged is what a leader answered to a producer, by whatever it knew and obeyed then: no image enters.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -44,7 +49,8 @@ class AcknowledgedRecords:
         self._led_shortened: set[tuple[TopicPartition, int]] = set()
         self._unclean: dict[TopicPartition, list[int]] = {}
         self._reassigned: set[TopicPartition] = set()
-        self._lowest = {tp: world.image.effective_min_isr(tp.topic) for tp in first}
+        self._smallest_isr: dict[TopicPartition, int] = {}
+        self._by_leader_alone: dict[TopicPartition, Spans] = {}
         self._notes: dict[type, Callable[[Any], None]] = {
             LogChanged: self._log_changed,
             Acknowledged: self._was_acknowledged,
@@ -58,7 +64,7 @@ class AcknowledgedRecords:
 
     def _saw(self, event: Event) -> None:
         note = self._notes.get(type(event))
-        if note is not None:
+        if note is not None and not self._world.of_earlier_topic(event):
             note(event)
 
     def _log_changed(self, event: LogChanged) -> None:
@@ -66,11 +72,15 @@ class AcknowledgedRecords:
         self._ends[event.broker, event.tp] = 0 if log is None else log.end
 
     def _was_acknowledged(self, event: Acknowledged) -> None:
+        tp = event.tp
         if event.acks == -1:
-            self._acknowledged[event.tp] = with_span(self._acknowledged[event.tp], event.span)
+            self._acknowledged[tp] = with_span(self._acknowledged.get(tp, ()), event.span)
+            self._smallest_isr[tp] = min(event.isr, self._smallest_isr.get(tp, event.isr))
+        elif event.acks == 1:
+            self._by_leader_alone[tp] = with_span(self._by_leader_alone.get(tp, ()), event.span)
 
     def _log(self, broker: int, tp: TopicPartition) -> Log | None:
-        return self._world.disks[broker].logs.get(tp)
+        return self._world.log(broker, tp)
 
     def _moved(self, event: HighWatermarkMoved) -> None:
         log = self._log(event.broker, event.tp)
@@ -81,7 +91,7 @@ class AcknowledgedRecords:
         for epoch, low, high in spans:
             span = EpochSpan(epoch, max(low, start), min(high, event.offset))
             if span.start < span.end:
-                self._committed[event.tp] = with_span(self._committed[event.tp], span)
+                self._committed[event.tp] = with_span(self._committed.get(event.tp, ()), span)
 
     def _stopped(self, event: BrokerStopped | DiskLost) -> None:
         broker = event.broker
@@ -90,7 +100,9 @@ class AcknowledgedRecords:
             if other == broker and (0 if log is None else log.end) < end:
                 self._shortened.add((tp, broker))
         for tp, registration in self._world.image.partitions.items():
-            if broker in registration.replicas and self._log(broker, tp) is None:
+            # Of a topic that was made again it had a log only if it ever wrote one.
+            had = generation_of(self._world.image, tp.topic) == 0 or self._ends.get((broker, tp), 0)
+            if had and broker in registration.replicas and self._log(broker, tp) is None:
                 self._shortened.add((tp, broker))
 
     def _led(self, event: LeadershipTaken) -> None:
@@ -98,17 +110,17 @@ class AcknowledgedRecords:
         if key in self._shortened:
             self._led_shortened.add(key)
         log = self._log(event.broker, event.tp)
-        if log is None or missing(log, self._acknowledged[event.tp]):
+        if log is None or missing(log, self._acknowledged.get(event.tp, ())):
             self._elected_uncleanly(event.tp)
 
     def _elected_uncleanly(self, tp: TopicPartition) -> None:
         self._unclean.setdefault(tp, []).append(self._world.loop.now // MILLISECOND)
 
     def _changed(self, event: MetadataCommitted) -> None:
-        for tp in self._lowest:
-            self._lowest[tp] = min(self._lowest[tp], event.image.effective_min_isr(tp.topic))
         for tp in event.touched:
             before, after = event.before.partitions.get(tp), event.image.partitions.get(tp)
+            if after is None:
+                self._deleted(tp)
             if before is None or after is None:
                 continue
             if set(before.replicas) != set(after.replicas):
@@ -119,6 +131,22 @@ class AcknowledgedRecords:
                 for broker in set(after.isr) - set(before.isr):
                     self._joined(tp, broker, after.leader)
 
+    def _deleted(self, tp: TopicPartition) -> None:
+        """A later topic of that name begins with nothing."""
+        for by_partition in (
+            self._acknowledged,
+            self._by_leader_alone,
+            self._committed,
+            self._smallest_isr,
+            self._unclean,
+        ):
+            by_partition.pop(tp, None)
+        self._reassigned.discard(tp)
+        self._marks = {key: mark for key, mark in self._marks.items() if key[0] != tp}
+        self._ends = {key: end for key, end in self._ends.items() if key[1] != tp}
+        self._shortened = {key for key in self._shortened if key[0] != tp}
+        self._led_shortened = {key for key in self._led_shortened if key[0] != tp}
+
     def _joined(self, tp: TopicPartition, broker: int, leader: int) -> None:
         """A member of the ISR has caught up, unless it lost records after its leader had asked to add it."""
         log, leads = self._log(broker, tp), self._log(leader, tp)
@@ -127,9 +155,12 @@ class AcknowledgedRecords:
 
     # What is asked
 
-    def lost_by(self, tp: TopicPartition, chosen: Log) -> Spans:
-        """The acknowledged records that ``chosen`` lacks and that are on the disk of any replica."""
-        lacking = missing(chosen, self._acknowledged[tp])
+    def lost_by(self, tp: TopicPartition, chosen: Log, *, acks: int = -1) -> Spans:
+        """The acknowledged records that ``chosen`` lacks and that are on the disk of any replica. ``acks`` 1: those
+        that were acknowledged by their leader alone.
+        """
+        told = self._acknowledged if acks == -1 else self._by_leader_alone
+        lacking = missing(chosen, told.get(tp, ()))
         if not lacking:
             return ()
         replicas = self._world.image.partitions[tp].replicas
@@ -138,13 +169,14 @@ class AcknowledgedRecords:
 
     def never_committed(self, tp: TopicPartition, spans: Spans) -> Spans:
         """The part of ``spans`` that no leader ever had below its high watermark."""
-        return without(spans, self._committed[tp])
+        return without(spans, self._committed.get(tp, ()))
 
-    def holds(self, tp: TopicPartition, condition: Condition) -> bool:
-        """Whether what a verdict takes for granted is so."""
+    def holds(self, tp: TopicPartition, condition: Condition, min_isr: int) -> bool:
+        """Whether what a verdict takes for granted is so. ``min_isr`` is what it takes for the present one."""
         match condition.kind:
             case ConditionKind.MIN_ISR_NEVER_LOWER:
-                return self._lowest[tp] >= self._world.image.effective_min_isr(tp.topic)
+                # A leader that obeyed a lower value, and acknowledged nothing by it, harms nobody.
+                return self._smallest_isr.get(tp, min_isr) >= min_isr
             case ConditionKind.NO_UNCLEAN_ELECTION:
                 times = self._unclean.get(tp, [])
                 return not any(condition.since_ms is None or at <= condition.since_ms for at in times)

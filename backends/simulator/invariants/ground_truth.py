@@ -75,6 +75,8 @@ class GroundTruth:
         self._high_watermarks[tp] = 0
         self.emptied.pop(tp, None)
         self.rewound.pop(tp, None)
+        self.lowest_min_isr.pop(tp.topic, None)
+        self.left_behind = {key: None for key in self.left_behind if key[0] != tp}
 
     def high_watermark(self, tp: TopicPartition) -> int:
         """The highest that any leader had since the last unclean election."""

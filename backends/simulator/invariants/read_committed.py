@@ -11,6 +11,7 @@ from backends.simulator.broker.replica_log import Log, clip_to_log
 from backends.simulator.events import (
     Acknowledged,
     Event,
+    MetadataCommitted,
     TransactionEnded,
     TransactionMarked,
     TransactionWritten,
@@ -45,7 +46,9 @@ class ReadCommittedRecords:
         self._outside: dict[TopicPartition, Spans] = {
             tp: (EpochSpan(0, 0, loaded.get(tp.topic, 0)),) for tp in world.image.partitions
         }
+        self._world = world
         self._notes: dict[type, Callable[[Any], None]] = {
+            MetadataCommitted: self._changed,
             TransactionWritten: self._was_written,
             TransactionEnded: self._ended,
             TransactionMarked: self._marked,
@@ -55,9 +58,20 @@ class ReadCommittedRecords:
 
     def _saw(self, event: Event) -> None:
         note = self._notes.get(type(event))
-        if note is not None:
-            self._cache.clear()
-            note(event)
+        if note is None:
+            return
+        if self._world.of_earlier_topic(event):
+            return
+        self._cache.clear()
+        note(event)
+
+    def _changed(self, event: MetadataCommitted) -> None:
+        """A deleted topic takes its transactions along."""
+        for tp in event.touched:
+            if tp not in event.image.partitions:
+                self._written.pop(tp, None)
+                self._outside.pop(tp, None)
+                self._spans = {key: written for key, written in self._spans.items() if key[0] != tp}
 
     def _was_written(self, event: TransactionWritten) -> None:
         written = self._written[event.tp].setdefault(
@@ -73,11 +87,13 @@ class ReadCommittedRecords:
         self._committed[event.transaction] = event.committed
 
     def _marked(self, event: TransactionMarked) -> None:
-        self._written[event.tp][event.transaction].ended = True
+        written = self._written[event.tp].get(event.transaction)
+        if written is not None:
+            written.ended = True
 
     def _was_acknowledged(self, event: Acknowledged) -> None:
         if event.acks == -1 and (event.tp, event.span) not in self._spans:
-            self._outside[event.tp] = with_span(self._outside[event.tp], event.span)
+            self._outside[event.tp] = with_span(self._outside.get(event.tp, ()), event.span)
 
     def outcomes(self) -> Counter[str]:
         """How many transactions were committed, aborted, and not decided so far."""
@@ -108,7 +124,7 @@ class ReadCommittedRecords:
 
     def _read(self, tp: TopicPartition, log: Log, *, later_markers: bool) -> Spans:
         ends = {span.epoch: span for span in log.spans}
-        promised = list(self._outside[tp])
+        promised = list(self._outside.get(tp, ()))
         stable = log.end
         for written in self._written[tp].values():
             in_log = [span for span in written.records if _overlap(ends.get(span.epoch), span)]

@@ -53,7 +53,7 @@ class ReplicationPromises:
         return self._leaders.get(tp, (NO_EPOCH, -1))[0]
 
     def _log(self, broker: int, tp: TopicPartition) -> Log | None:
-        return self._world.disks[broker].logs.get(tp)
+        return self._world.log(broker, tp)
 
     def log_changed(self, event: LogChanged) -> Found:
         """In all logs an epoch starts at the same offset, after the same epoch: by induction the logs match."""
@@ -267,6 +267,13 @@ class ConsumerPromises:
         self._replication = replication
         self._read: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
 
+    def committed(self, event: MetadataCommitted) -> Found:
+        """A deleted topic takes along what was read of it."""
+        for tp in event.touched:
+            if tp not in event.image.partitions:
+                self._read.pop(tp, None)
+        return []
+
     def read(self, event: RecordsRead) -> Found:
         """A leader that has not heard of an unclean election may show lost records."""
         if self._replication.elected_uncleanly(event.tp) <= event.epoch:
@@ -279,7 +286,7 @@ class ConsumerPromises:
     def leadership_taken(self, event: LeadershipTaken) -> Found:
         """A new leader has all that was read, or was elected uncleanly."""
         tp = event.tp
-        log = self._world.disks[event.broker].logs.get(tp)
+        log = self._world.log(event.broker, tp)
         promised = self._read.get(tp, ())
         if log is None or not promised or event.epoch < self._replication.newest_epoch(tp):
             return []

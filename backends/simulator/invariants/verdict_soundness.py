@@ -155,9 +155,8 @@ class VerdictSoundness:
         return PartitionFacts(survey, elr, unclean, compacted=False)
 
     def _log(self, tp: TopicPartition, broker: int) -> Log | None:
-        disk = self._world.disks[broker]
-        log = disk.logs.get(tp)
-        return log if log is not None and disk.works(tp) else None
+        log = self._world.log(broker, tp)
+        return log if log is not None and self._world.disks[broker].works(tp) else None
 
     def _judge(
         self, facts: PartitionFacts, how: str
@@ -171,7 +170,9 @@ class VerdictSoundness:
             wrong = list(self._wrong(tp, log, verdict))
             if not wrong:
                 continue
-            false = [one.kind.value for one in verdict.conditions if not self._truth.holds(tp, one)]
+            min_isr = facts.survey.min_isr
+            assert not isinstance(min_isr, Unknown)
+            false = [one.kind.value for one in verdict.conditions if not self._truth.holds(tp, one, min_isr)]
             if false:
                 self.counts.excused.update(false)
                 continue
@@ -193,7 +194,7 @@ class VerdictSoundness:
 
     def _hidden(self, tp: TopicPartition, log: Log) -> Spans:
         replicas = self._world.image.partitions[tp].replicas
-        logs = [other for broker in replicas if (other := self._world.disks[broker].logs.get(tp)) is not None]
+        logs = [other for broker in replicas if (other := self._world.log(broker, tp)) is not None]
         return self._read_committed.hidden_by(tp, log, logs)
 
     def _count(self, plain: Verdict, known: Verdict, disks: Verdict) -> None:

@@ -60,12 +60,14 @@ class CommittedPayload(NamedTuple):
 
 class CommittedRead(NamedTuple):
     """``entries`` in order. ``reached`` is the newest offset that the reader has now seen, records of the
-    quorum included. ``whole``: nothing is missing between the requested offset and ``entries``.
+    quorum included. ``whole``: nothing is missing between the requested offset and ``entries``. ``complete``:
+    nothing that is committed comes after them.
     """
 
     entries: Sequence[CommittedPayload]
     reached: int
     whole: bool
+    complete: bool
 
 
 class QuorumLog:
@@ -244,7 +246,7 @@ class QuorumLog:
         # The records after the last payload are of no use to a broker.
         read_all = len(entries) < limit
         reached = end - 1 if read_all or not entries else entries[-1].offset
-        return CommittedRead(tuple(entries), max(reached, after), after + 1 >= log.start)
+        return CommittedRead(tuple(entries), max(reached, after), after + 1 >= log.start, read_all)
 
     def observed(self, controller: int, observer: ReplicaKey, offset: int) -> None:
         """A broker fetched up to ``offset`` from the controller."""

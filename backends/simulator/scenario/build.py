@@ -142,7 +142,8 @@ def _brokers(cluster: ClusterModel) -> tuple[BrokerSpec, ...]:
         ]
     else:
         specs = [
-            BrokerSpec(broker.id, broker.rack, broker.log_dirs, broker.kraft_versions) for broker in given
+            BrokerSpec(broker.id, broker.rack, broker.log_dirs, broker.kraft_versions, broker.min_isr)
+            for broker in given
         ]
     ids = [spec.id for spec in specs]
     if len(set(ids)) != len(ids):
@@ -330,6 +331,7 @@ def _producers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[Prod
                 round(load.every * SECOND),
                 round(load.start * SECOND),
                 None if load.stop is None else round(load.stop * SECOND),
+                load.keeps_leader,
             )
         )
     return specs

@@ -9,10 +9,12 @@ from backends.simulator.network import OPERATOR, NetworkNode, NetworkRole
 from backends.simulator.scenario.errors import MisplacedValue
 from backends.simulator.scenario.faults import (
     BrokerFault,
+    ConfigFault,
     ControllerFault,
     ControllerMove,
     DiskFault,
     Fault,
+    FileEdit,
     PartitionFault,
     TransactionalRecords,
     TransactionEnd,
@@ -21,7 +23,7 @@ from backends.simulator.scenario.faults import (
 from backends.simulator.topology import Topology
 from recovery.model import TopicPartition
 
-_OF_BROKERS = (BrokerFault, DiskFault, PartitionFault)
+_OF_BROKERS = (BrokerFault, DiskFault, FileEdit, PartitionFault)
 _OF_CONTROLLERS = (ControllerFault, ControllerMove, VoterChangeFault)
 _OF_A_CONTROLLER = {
     "kill": "kill-controller",
@@ -89,6 +91,11 @@ def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -
         partition(named, topology, (*path, "partition"))
     for index, name in enumerate(getattr(fault, "partitions", ())):
         partition(name, topology, (*path, "partitions", index))
+    if isinstance(fault, ConfigFault) and fault.broker is not None:
+        if fault.topic:
+            raise MisplacedValue((*path, "broker"), "a topic or a broker, not both")
+        if all(spec.id != fault.broker for spec in topology.brokers):
+            raise MisplacedValue((*path, "broker"), "the id of a broker")
     coordinated = isinstance(fault, TransactionalRecords | TransactionEnd)
     if coordinated and all(topic.name != TRANSACTIONS_TOPIC for topic in topology.topics):
         raise MisplacedValue(

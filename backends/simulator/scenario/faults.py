@@ -118,12 +118,21 @@ class KRaftVersionUpgrade(TimedFault):
 
 
 class ConfigFault(TimedFault):
-    """A topic's configuration, or the cluster's; a value of null removes it."""
+    """A topic's configuration, one broker's, or the cluster's; a value of null removes it."""
 
     do: Literal["set-config"]
     topic: str = ""
+    broker: int | None = None
     name: str
     value: str | None = None
+
+
+class FileEdit(TimedFault):
+    """min.insync.replicas in the broker's own file; the broker reads it when it starts."""
+
+    do: Literal["edit-file"]
+    node: str
+    min_isr: PositiveInt
 
 
 class FeatureFault(TimedFault):
@@ -156,6 +165,13 @@ class TopicCreation(TimedFault):
     topic: TopicName
     replicas: Annotated[tuple[tuple[int, ...], ...], Field(min_length=1)]
     min_isr: PositiveInt | None = None
+
+
+class TopicDeletion(TimedFault):
+    """A topic and its records are deleted; ``create-topic`` makes another of that name."""
+
+    do: Literal["delete-topic"]
+    topic: TopicName
 
 
 class OffsetCommit(TimedFault):
@@ -201,10 +217,12 @@ Fault = Annotated[
     | VoterChangeFault
     | KRaftVersionUpgrade
     | ConfigFault
+    | FileEdit
     | FeatureFault
     | ReassignmentFault
     | ElectionFault
     | TopicCreation
+    | TopicDeletion
     | OffsetCommit
     | TransactionalRecords
     | TransactionEnd,

@@ -24,10 +24,13 @@ Partitions = Annotated[int, Field(gt=0, le=PARTITIONS)]
 
 
 class BrokerModel(StrictModel):
+    """``min_isr`` is min.insync.replicas in this broker's own file."""
+
     id: Annotated[int, Field(ge=0)]
     rack: str | None = None
     log_dirs: LogDirs = 1
     kraft_versions: tuple[Literal[0], Literal[0, 1]] = (0, 1)
+    min_isr: PositiveInt | None = None
 
 
 class ManyBrokers(StrictModel):
@@ -122,7 +125,11 @@ class TopicModel(StrictModel):
 
 
 class WorkloadModel(StrictModel):
-    """A batch of ``records`` to each of the ``partitions`` (default: all), ``every`` seconds."""
+    """A batch of ``records`` to each of the ``partitions`` (default: all), ``every`` seconds.
+
+    ``keeps_leader``: its metadata is old, so it sends to the leader that it knows until that one refuses or does
+    not answer.
+    """
 
     topic: str
     partitions: tuple[int, ...] | None = None
@@ -131,6 +138,7 @@ class WorkloadModel(StrictModel):
     every: Interval = 0.1
     start: Seconds = 0
     stop: Seconds | None = None
+    keeps_leader: bool = False
 
 
 class ConsumerModel(StrictModel):

@@ -9,6 +9,7 @@ from backends.simulator.broker.led_transactions import append_records
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import (
     CreateTopic,
+    DeleteTopic,
     Done,
     ElectLeaders,
     ElectLeadersReply,
@@ -113,10 +114,12 @@ class Timeline:
             happens.VoterChangeFault: self._voter,
             happens.KRaftVersionUpgrade: self._kraft_version,
             happens.ConfigFault: self._configure,
+            happens.FileEdit: self._edit_file,
             happens.FeatureFault: self._feature,
             happens.ReassignmentFault: self._reassign,
             happens.ElectionFault: self._elect,
             happens.TopicCreation: self._create,
+            happens.TopicDeletion: self._delete,
             happens.OffsetCommit: self._commit,
             happens.TransactionalRecords: self._write_transaction,
             happens.TransactionEnd: self._end_transaction,
@@ -230,7 +233,11 @@ class Timeline:
         self.refused.append(why)
 
     def _configure(self, fault: happens.ConfigFault) -> None:
-        self._tell(SetConfig(fault.topic, fault.name, fault.value))
+        self._tell(SetConfig(fault.topic, fault.name, fault.value, fault.broker))
+
+    def _edit_file(self, fault: happens.FileEdit) -> None:
+        (node,) = self._nodes((fault.node,))
+        self._world.files[node.id] = fault.min_isr
 
     def _feature(self, fault: happens.FeatureFault) -> None:
         self._tell(UpdateFeature(ELR_FEATURE, fault.level))
@@ -246,6 +253,9 @@ class Timeline:
 
     def _create(self, fault: happens.TopicCreation) -> None:
         self._tell(CreateTopic(fault.topic, fault.replicas, fault.min_isr))
+
+    def _delete(self, fault: happens.TopicDeletion) -> None:
+        self._tell(DeleteTopic(fault.topic))
 
     def _commit(self, fault: happens.OffsetCommit) -> None:
         tp = partition(fault.partition, self._topology, ())

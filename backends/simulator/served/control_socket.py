@@ -201,7 +201,8 @@ def _only_stored(cluster: ServedCluster, fault: ConfigFault) -> bool:
         raise ControlError(f"{fault.do}: {wrong}")
     if fault.name in ACTED_UPON:
         return False
-    configs = cluster.inert_configs[(TOPIC, fault.topic) if fault.topic else (BROKER, "")]
+    broker = "" if fault.broker is None else str(fault.broker)
+    configs = cluster.inert_configs[(TOPIC, fault.topic) if fault.topic else (BROKER, broker)]
     if fault.value is None:
         configs.pop(fault.name, None)
     else:

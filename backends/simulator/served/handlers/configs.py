@@ -59,7 +59,7 @@ def _one(call: ServedCall, image: ClusterImage, broker: BrokerAccess | None, ask
             return {**head, "error_code": ErrorCode.topic_authorization_failed}
         if name not in topics_of(image):
             return {**head, "error_code": ErrorCode.unknown_topic_or_partition, "error_message": ""}
-        config_rows = _of_topic(call, image, name)
+        config_rows = _of_topic(call, image, broker, name)
     elif kind == BROKER:
         if not call.rights.cluster("DESCRIBE_CONFIGS"):
             return {**head, "error_code": ErrorCode.cluster_authorization_failed}
@@ -99,14 +99,16 @@ def _row(call: ServedCall, row: ConfigEntry) -> Values:
     }
 
 
-def _of_topic(call: ServedCall, image: ClusterImage, topic: str) -> Iterable[ConfigEntry]:
+def _of_topic(
+    call: ServedCall, image: ClusterImage, broker: BrokerAccess | None, topic: str
+) -> Iterable[ConfigEntry]:
     own = {
         **call.context.world.context.topic_configs.get(topic, {}),
         **call.context.inert_configs[TOPIC, topic],
     }
     for name, config in TOPIC_CONFIGS.items():
         if name == MIN_ISR:
-            layers = _min_isr(image, topic)
+            layers = _min_isr(image, broker, topic)
         elif name == UNCLEAN:
             layers = _unclean(image, topic)
         else:
@@ -116,16 +118,30 @@ def _of_topic(call: ServedCall, image: ClusterImage, topic: str) -> Iterable[Con
         yield ConfigEntry(name, config.kind, layers)
 
 
-def _min_isr(image: ClusterImage, topic: str) -> tuple[tuple[int, str, str], ...]:
-    min_isr = image.min_isr
-    layers = [(DEFAULT, MIN_ISR, "1")]
-    if min_isr.static != 1:
-        layers.insert(0, (STATIC, MIN_ISR, str(min_isr.static)))
-    if min_isr.cluster is not None:
-        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(min_isr.cluster)))
-    if topic in min_isr.topics:
-        layers.insert(0, (DYNAMIC_TOPIC, MIN_ISR, str(min_isr.topics[topic])))
-    return tuple(layers)
+def _min_isr(
+    image: ClusterImage, broker: BrokerAccess | None, topic: str | None = None
+) -> tuple[tuple[int, str, str], ...]:
+    """As the asked node has it: a broker by its own metadata and its own file. Without a ``topic``, beneath all."""
+    if broker is None:
+        values = image.min_isr
+        static, own, cluster, topics = (
+            values.static,
+            values.node,
+            values.cluster,
+            values.topics.get(topic or ""),
+        )
+    else:
+        known, me = broker.state.min_isr, str(broker.state.id)
+        static, own = known.file, known.set_for(BROKER, me)
+        cluster, topics = known.set_for(BROKER, ""), known.set_for(TOPIC, topic or "")
+    layers = [
+        (DYNAMIC_TOPIC, topics),
+        (DYNAMIC_BROKER, own),
+        (DYNAMIC_DEFAULT, cluster),
+        (STATIC, None if static == 1 else static),
+        (DEFAULT, 1),
+    ]
+    return tuple((source, MIN_ISR, str(value)) for source, value in layers if value is not None)
 
 
 def _unclean(image: ClusterImage, topic: str) -> tuple[tuple[int, str, str], ...]:
@@ -151,17 +167,15 @@ def _of_node(
     source = DYNAMIC_DEFAULT if cluster else DYNAMIC_BROKER
     for key, value in sorted(beside[BROKER, name].items()):
         yield ConfigEntry(key, ConfigType.STRING, ((source, key, value),))
+    min_isr = _min_isr(image, broker)
     if cluster:
-        min_isr = image.min_isr.cluster
-        if min_isr is not None:
-            yield ConfigEntry(MIN_ISR, ConfigType.INT, ((DYNAMIC_DEFAULT, MIN_ISR, str(min_isr)),))
+        default = tuple(layer for layer in min_isr if layer[0] == DYNAMIC_DEFAULT)
+        if default:
+            yield ConfigEntry(MIN_ISR, ConfigType.INT, default)
         return
     for key, (kind, value) in _own(call, broker).items():
         yield ConfigEntry(key, kind, ((STATIC, key, value),), read_only=True)
-    layers = [(DEFAULT, MIN_ISR, "1")]
-    if image.min_isr.cluster is not None:
-        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(image.min_isr.cluster)))
-    yield ConfigEntry(MIN_ISR, ConfigType.INT, tuple(layers))
+    yield ConfigEntry(MIN_ISR, ConfigType.INT, min_isr)
     yield ConfigEntry(UNCLEAN, ConfigType.BOOLEAN, ((STATIC, UNCLEAN, _allows(image.strategies.static)),))
 
 
@@ -269,6 +283,8 @@ async def _change(call: ServedCall, kind: int, name: str, change: Any) -> tuple[
     value = None if change.config_operation == DELETE else change.value
     if change.name in ACTED_UPON and (kind == TOPIC or not name):
         return await set_config(call, name, change.name, value)
+    if change.name == MIN_ISR and name.isdecimal():
+        return await set_config(call, "", change.name, value, int(name))
     configs = call.context.inert_configs[kind, name]
     if change.config_operation in (APPEND, SUBTRACT):
         present = [part for part in configs.get(change.name, "").split(",") if part]
@@ -283,10 +299,10 @@ async def _change(call: ServedCall, kind: int, name: str, change: Any) -> tuple[
 
 
 async def set_config(
-    call: ServedCall, topic: str, name: str, value: str | None
+    call: ServedCall, topic: str, name: str, value: str | None, broker: int | None = None
 ) -> tuple[ErrorCode, str | None]:
-    """Change a configuration that the controller acts on."""
-    reply = await call.ask(SetConfig(topic, name, value))
+    """Change a configuration that the controller or a broker acts on."""
+    reply = await call.ask(SetConfig(topic, name, value, broker))
     refusal = refusal_of(reply)
     return code(refusal), message(refusal)
 

@@ -213,9 +213,6 @@ async def _delete(call: ServedCall, name: str | None, by_id: str | None) -> Valu
     refusal = refusal_of(await call.ask(DeleteTopic(name)))
     if refusal is None:
         call.context.inert_configs.pop((TOPIC, name), None)
-        call.context.world.context.contents.forget(name)
-        call.context.world.context.producers.forget(name)
-        call.context.world.context.transactions.forget(name)
     return _deleted(name, made, code(refusal), message(refusal))
 
 
