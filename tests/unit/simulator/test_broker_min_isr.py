@@ -116,7 +116,7 @@ def test_a_broker_without_any_other_value_obeys_its_own_file() -> None:
 def test_the_order_is_topic_then_broker_then_cluster_then_file() -> None:
     world = cluster(files(1, 1, 1))
     for value, where in ((2, {}), (3, {"broker": 1}), (2, {"topic": "foo"})):
-        set_min_isr(world, value, **where)  # type: ignore[arg-type]  # either a name or a number
+        set_min_isr(world, value, **where)
         world.loop.run_for(SECOND)
         assert obeys(world, 1) == value
     assert obeys(world, 2) == 2

@@ -31,14 +31,14 @@ def truth(world: World) -> ReadCommittedRecords:
     found = ReadCommittedRecords(world)
     _write(world, RECORDS, marker=False)
     for span in (EpochSpan(0, 105, 150), EpochSpan(0, 151, 200)):
-        world.events.emit(Acknowledged(FOO, span, -1))
+        world.events.emit(Acknowledged(FOO, span, -1, broker=1, isr=3))
     return found
 
 
 def _write(world: World, span: EpochSpan, *, marker: bool, acknowledged: bool = True) -> None:
-    world.events.emit(TransactionWritten(FOO, span, PAYMENT, marker))
+    world.events.emit(TransactionWritten(FOO, span, PAYMENT, marker, broker=1))
     if acknowledged:
-        world.events.emit(Acknowledged(FOO, span, -1))
+        world.events.emit(Acknowledged(FOO, span, -1, broker=1, isr=3))
     if acknowledged and marker:
         world.events.emit(TransactionMarked(FOO, PAYMENT))
 
