@@ -9,7 +9,7 @@ without it the same offset may be of either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -76,23 +76,67 @@ def judge_offset(
     all_logs_known: bool,
     was_cut_off: bool = False,
     forgotten_below: int = 0,
+    no_branch_below: int = 0,
+    planned_end: int | None = None,
 ) -> OffsetJudgement:
-    """``was_cut_off``: the same offset was committed before the election, and was on the branch that is cut off.
-    ``cut_off`` are the spans that other logs hold, or held, and the kept one does not (:mod:`recovery.loss`).
+    """``was_cut_off``: the same offset was committed before the election, and was on the branch that is cut off, or
+    beyond the end of the chosen log. ``cut_off`` are the spans that other logs hold, or held, and the kept one does
+    not (:mod:`recovery.loss`).
 
     ``forgotten_below``: another branch may have held other records before this offset, which are deleted.
-    ``all_logs_known`` False: a replica's log was never read, and may have held another branch.
+    ``all_logs_known`` False: a replica's log was never read, and may have held another branch; not below
+    ``no_branch_below`` (:func:`no_branch_below`). ``planned_end``: where the log that a plan chose ends, or ended
+    before the election; None: there is no plan, or another log stayed.
     """
     if committed.offset < surviving.start:
         return OffsetJudgement(LastReadPlace.BEFORE_START)
     found = _with_epoch(committed, surviving, cut_off) if committed.epoch >= 0 else None
     if found is None:
-        found = _without_epoch(committed.offset, surviving, cut_off, all_logs_known)
+        known = all_logs_known or committed.offset <= no_branch_below
+        found = _without_epoch(committed.offset, surviving, cut_off, known)
+        beyond = planned_end is not None and committed.offset > planned_end
         if was_cut_off and found.place is LastReadPlace.EITHER and found.go_back_to is not None:
             found = _cut(committed.offset, surviving, found.go_back_to)
+        elif planned_end is not None and (
+            found.place is LastReadPlace.BEYOND_END or (was_cut_off and beyond and found.go_back_to is None)
+        ):
+            # Behind the chosen log's end nobody tells what it read; before it both were the same, or a replica
+            # that never told its log had another branch.
+            exact = all_logs_known or no_branch_below >= planned_end
+            cut = _cut(committed.offset, surviving, planned_end, exact=exact)
+            found = cut._replace(place=LastReadPlace.BEYOND_END) if cut.beyond_end else cut
     if found.go_back_to is not None and found.go_back_to <= forgotten_below:
         return found._replace(exact=False)
     return found
+
+
+def no_branch_below(lineage: Lineage, start: int, other_leaders: bool) -> int:
+    """Up to which offset no replica can hold other records than this log, whether it told its log or not; 0: that
+    is not known.
+
+    Records of the log's first epoch are the same everywhere. Others at the same offsets are of another epoch, whose
+    leader lacked this log's records: ``other_leaders`` tells whether there may have been one.
+    """
+    known = start == 0 and lineage.floor == 0 and lineage.spans and not other_leaders
+    return lineage.spans[0].end if known else 0
+
+
+def other_leaders(
+    epochs: Collection[int],
+    leaders: Iterable[tuple[int, int]] | None,
+    leader_epoch: int,
+    told: Collection[int],
+) -> bool:
+    """Whether a leader may have written records of an epoch that is not among ``epochs``, those of a log.
+
+    ``leaders`` are (leader epoch, broker) of the whole metadata log, None where it is not known; ``leader_epoch``
+    is that of a partition without a leader, or of the present leader whose log it is. ``told`` are the brokers
+    whose logs are known: what these wrote would be seen.
+    """
+    if leaders is not None:
+        return any(epoch not in epochs and broker not in told for epoch, broker in leaders)
+    first = min(epochs, default=leader_epoch)
+    return any(epoch not in epochs for epoch in range(first, leader_epoch))
 
 
 def _with_epoch(

@@ -45,9 +45,10 @@ def judgement_text(judgement: OffsetJudgement | Unknown, epoch: int = NO_EPOCH) 
             "no epoch was committed: if it read the branch that is cut off, it skips what is kept from"
             f" {back:,} on; going back to {back:,} reads up to {judgement.read_again:,} offsets again"
         )
-    if place is not LastReadPlace.CUT_OFF or back is None:
+    if place not in (LastReadPlace.CUT_OFF, LastReadPlace.BEYOND_END) or back is None:
         return _SETTLED.get(place, "")
-    words = [f"has read {judgement.gone:,} offsets that are cut off"]
+    gone = "are cut off" if place is LastReadPlace.CUT_OFF else "no log that is known holds"
+    words = [f"has read {judgement.gone:,} offsets that {gone}"]
     if epoch != NO_EPOCH:
         words.append("Java's client notices by the committed epoch and goes back itself, others may not")
     if judgement.beyond_end:
@@ -90,13 +91,21 @@ def affected_group_lines(groups: Sequence[AffectedGroup], unread: Sequence[str])
     """A line that counts the groups that a plan affects and says on which branch their offsets lie, and a line for
     each reason (``unread``) why other groups may be missing.
     """
-    if groups:
-        names = sorted({printable(row.group) for row in groups})
-        places = Counter(row.place for row in groups)
+    unsure = [row for row in groups if row.place is LastReadPlace.EITHER and row.go_back_to is None]
+    sure = [row for row in groups if row.place is not LastReadPlace.EITHER or row.go_back_to is not None]
+    if sure:
+        names = sorted({printable(row.group) for row in sure})
+        places = Counter(row.place for row in sure)
         where = ", ".join(f"{number:,} {place}" for place, number in places.items())
         yield (
             f"{counted(len(names), 'consumer group')} affected ({some_of(names)}): committed offsets {where};"
             " after the election: ktriage groups fix"
+        )
+    if unsure:
+        names = sorted({printable(row.group) for row in unsure})
+        yield (
+            f"{counted(len(names), 'consumer group')} may be affected ({some_of(names)}): no epoch was committed,"
+            " and a replica that did not tell its log may have held other records there"
         )
     for why in unread:
         yield f"there may be other consumer groups: {why}"

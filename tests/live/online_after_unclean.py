@@ -10,10 +10,14 @@ from typing import Any, NamedTuple
 
 from testbed.kafka import KafkaCluster
 from tests.live.advised_operator import AGGRESSIVE, AGREED, Operator, create, left
-from tests.live.incident_steps import elect_unclean, kill, produce, start, wait_all, wait_offline
+from tests.live.group_clients import read_and_commit, read_on
+from tests.live.incident_steps import assign, elect_unclean, kill, produce, start, wait_all, wait_offline
 
 EARLY, LATE = 60, 300
 BY_KAFKA, BY_OPERATOR, BY_KTRIAGE = "online-by-kafka", "online-by-operator", "online-by-ktriage"
+INSIDE, BEYOND = "online-inside", "online-beyond"
+"""Groups of BY_OPERATOR that committed no epoch: one has read what 2 holds too, the other all that 1 and 3 held."""
+OFFSETS = "__consumer_offsets"
 COMPLETE = "online-complete"
 """2 holds everything that was acknowledged: with a min ISR of 3 nothing was, once it was down."""
 CUT = (BY_KAFKA, BY_OPERATOR, BY_KTRIAGE)
@@ -23,6 +27,9 @@ class OnlineAgain(NamedTuple):
     """``told`` is the status (JSON) while 1 and 3 are down, with the text in ``screen`` and the hand-over page;
     ``after`` is that when they are back. ``rescued`` is what the reading of their disks said. ``left`` is what a
     consumer counts; ``restored`` is that of the topic whose disks were read before they started.
+
+    ``groups`` is what is told of two groups of that topic before its election, ``groups_grown`` once the log has
+    grown past what they have read; ``read_on`` is what the second reads once it is fixed.
     """
 
     told: dict[str, Any]
@@ -32,6 +39,9 @@ class OnlineAgain(NamedTuple):
     after: dict[str, Any]
     left: dict[str, dict[str, int]]
     restored: dict[str, int]
+    groups: dict[str, dict[str, Any]]
+    groups_grown: dict[str, dict[str, Any]]
+    read_on: list[str]
 
 
 def status(operator: Operator) -> dict[str, Any]:
@@ -39,8 +49,23 @@ def status(operator: Operator) -> dict[str, Any]:
     return told
 
 
+def told_of_groups(operator: Operator) -> dict[str, dict[str, Any]]:
+    _, told = operator.run.json("groups", "show", f"{BY_OPERATOR}.json", "--all")
+    return {row["group"]: row for row in told["offsets"]}
+
+
+def coordinate_on_4(cluster: KafkaCluster) -> None:
+    """All groups are stored on broker 4, which stays."""
+    if OFFSETS not in cluster.client.topics():
+        cluster.client.create_topic(OFFSETS, [[4]], {"cleanup.policy": "compact"})
+    for partition in cluster.metadata.partitions(OFFSETS):
+        assign(cluster, 4, OFFSETS, partition, (4,))
+    wait_all(cluster, (OFFSETS,), lambda state: state.replicas == (4,) and state.leader == 4, "on 4")
+
+
 def played(cluster: KafkaCluster, operator: Operator) -> OnlineAgain:
     every = (*CUT, COMPLETE)
+    coordinate_on_4(cluster)
     create(cluster, (BY_KAFKA,), [1, 2, 3], min_insync_replicas=2, unclean_leader_election_enable="true")
     create(cluster, (BY_OPERATOR, BY_KTRIAGE), [1, 2, 3], min_insync_replicas=2)
     create(cluster, (COMPLETE,), [1, 2, 3], min_insync_replicas=3)
@@ -49,11 +74,15 @@ def played(cluster: KafkaCluster, operator: Operator) -> OnlineAgain:
     kill(cluster, 2)
     for topic in CUT:
         produce(cluster, topic, LATE, "late")
+    read_and_commit(cluster, INSIDE, BY_OPERATOR, 40, epoch=False)
+    read_and_commit(cluster, BEYOND, BY_OPERATOR, EARLY + LATE, epoch=False)
     kill(cluster, 3)
     kill(cluster, 1)
     start(cluster, 2)
     wait_all(cluster, (BY_KAFKA,), lambda state: state.leader == 2, "led by 2")
     wait_offline(cluster, (BY_OPERATOR, BY_KTRIAGE, COMPLETE))
+    operator.advised(BY_OPERATOR, *AGGRESSIVE)
+    groups = told_of_groups(operator)
     elect_unclean(cluster, (BY_OPERATOR, COMPLETE), 2)
     operator.advised(BY_KTRIAGE, *AGGRESSIVE)
     operator.elect(BY_KTRIAGE)
@@ -71,7 +100,11 @@ def played(cluster: KafkaCluster, operator: Operator) -> OnlineAgain:
     found = {topic: left(cluster, topic) for topic in every}
     restored = operator.run("restore", "saved", "--to-source", *AGREED)
     assert restored.status == 0, restored
-    return OnlineAgain(told, screen, handover, rescued, after, found, left(cluster, BY_OPERATOR))
+    grown = told_of_groups(operator)
+    operator.run("groups", "fix", f"{BY_OPERATOR}.json", *AGREED)
+    seen = read_on(cluster, BEYOND, BY_OPERATOR, EARLY + LATE)
+    back = left(cluster, BY_OPERATOR)
+    return OnlineAgain(told, screen, handover, rescued, after, found, back, groups, grown, seen)
 
 
 def is_told(found: OnlineAgain) -> None:
@@ -98,3 +131,18 @@ def is_lost_unless_read(found: OnlineAgain) -> None:
     assert branches <= {(1, EARLY, EARLY + LATE), (3, EARLY, EARLY + LATE)} and branches
     assert found.restored == {"early": EARLY, "late": LATE}
     assert (found.after["steps"], found.after["disksToRead"]) == ([], []), "both follow the leader now"
+
+
+def groups_go_back_to_the_planned_end(found: OnlineAgain) -> None:
+    """Replicas 1 and 3 are silent when the plan is made, and nobody but 1 ever led: nothing speaks for another
+    branch before the end of 2's log, and behind that end the group goes back to it.
+    """
+    assert found.groups[INSIDE]["place"] == "common", "it lies inside a log of one single epoch"
+    behind = found.groups[BEYOND]
+    assert (behind["place"], behind["goBackTo"], behind["exact"]) == ("beyond-end", EARLY, True)
+    grown = found.groups_grown[BEYOND]
+    assert (grown["place"], grown["goBackTo"], grown["neverSeen"]) == ("cut-off", EARLY, LATE)
+    assert found.groups_grown[INSIDE]["place"] == "common"
+    assert found.read_on == [f"late-{number}" for number in range(LATE)], (
+        "each record once, and none is skipped"
+    )

@@ -32,7 +32,13 @@ from tests.live.incident_steps import (
     wait_leads_no_more,
     wait_offline,
 )
-from tests.live.online_after_unclean import OnlineAgain, is_lost_unless_read, is_told, played
+from tests.live.online_after_unclean import (
+    OnlineAgain,
+    groups_go_back_to_the_planned_end,
+    is_lost_unless_read,
+    is_told,
+    played,
+)
 
 CLUSTER = advised_operator.CLUSTER
 
@@ -345,3 +351,7 @@ def test_disks_are_to_be_read_before_former_members_of_partitions_with_a_leader_
 
 def test_what_such_a_member_held_is_lost_unless_its_disk_was_read(online_again: OnlineAgain) -> None:
     is_lost_unless_read(online_again)
+
+
+def test_groups_behind_the_end_of_the_planned_log_go_back_to_that_end(online_again: OnlineAgain) -> None:
+    groups_go_back_to_the_planned_end(online_again)

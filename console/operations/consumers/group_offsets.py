@@ -9,6 +9,7 @@ from typing import NamedTuple
 from backends.base.answers import Depth, Partitions, SurveyRequest
 from backends.base.consumer_groups import Commits, GroupListing
 from backends.base.errors import BackendError
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError
 from console.operations.elections.election_batches import described
@@ -20,9 +21,18 @@ from recovery.groups.group_values import (
     GuessedUse,
     guessed_use,
 )
-from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, SurvivingLog, judge_offset
+from recovery.groups.offset_judgement import (
+    LastReadPlace,
+    OffsetJudgement,
+    SurvivingLog,
+    judge_offset,
+    no_branch_below,
+    other_leaders,
+)
 from recovery.loss import divergence, loss, without
-from recovery.model import EpochSpan, Survey, TopicPartition, Unknown, Why
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import PartitionSubject
+from recovery.model import EpochSpan, Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from recovery.plan.values import BarePlan, Plan, PlanRow
 from recovery.wording.quantity_text import printable, some_of
 
@@ -32,7 +42,7 @@ NO_LEADER_YET = Unknown(Why.NO_LEADER, "a plan file says which log stays: ktriag
 class StayingLog(NamedTuple):
     """The log that a partition's offsets are judged against. ``elected``: it is the leader's; otherwise the plan's
     choice, and nothing is decided yet. ``as_planned``: it holds all of the log that the plan chose.
-    ``forgotten_below``: as in :func:`judge_offset`.
+    ``forgotten_below``, ``no_branch_below`` and ``planned_end``: as in :func:`judge_offset`.
     """
 
     surviving: SurvivingLog
@@ -41,6 +51,8 @@ class StayingLog(NamedTuple):
     elected: bool
     as_planned: bool = False
     forgotten_below: int = 0
+    no_branch_below: int = 0
+    planned_end: int | None = None
 
 
 class GroupOffset(NamedTuple):
@@ -191,6 +203,8 @@ def _rows(
                 log.cut_off,
                 all_logs_known=log.all_logs_known,
                 forgotten_below=log.forgotten_below,
+                no_branch_below=log.no_branch_below,
+                planned_end=log.planned_end,
                 was_cut_off=log.as_planned and (group.name, tp, committed.offset, committed.epoch) in before,
             )
             # Most are alike, and there may be millions.
@@ -198,11 +212,12 @@ def _rows(
 
 
 def _cut_off_before(plan: Plan | BarePlan | None) -> frozenset[tuple[str, TopicPartition, int, int]]:
-    """Which offsets were on the branch that is cut off when the plan was made. Later, without an epoch, nothing
-    tells them from offsets that were committed after the election.
+    """Which offsets were on the branch that is cut off when the plan was made, or beyond the chosen log's end.
+    Later, without an epoch, nothing tells them from offsets that were committed after the election.
     """
     groups = plan.affected if isinstance(plan, Plan) else ()
-    return frozenset((g.group, g.tp, g.offset, g.epoch) for g in groups if g.place is LastReadPlace.CUT_OFF)
+    gone = (LastReadPlace.CUT_OFF, LastReadPlace.BEYOND_END)
+    return frozenset((g.group, g.tp, g.offset, g.epoch) for g in groups if g.place in gone)
 
 
 async def _staying_logs(
@@ -219,19 +234,37 @@ async def _staying_logs(
     states = (await described(cluster, partitions)).states
     request = SurveyRequest(states, seconds, Depth.FULL, log_dirs=False, leaders_only=plan is None)
     planned_rows = {} if plan is None else {row.tp: row for row in plan.rows}
-    for survey in (await cluster.survey(request, progress)).surveys:
+    surveys = (await cluster.survey(request, progress)).surveys
+
+    def staying(survey: Survey, history: MetadataHistory | None) -> StayingLog | Unknown:
         row = planned_rows.get(survey.tp)
         planned = row if isinstance(row, PlanRow) else None
-        leader = None if row is None else row.leader
-        logs[survey.tp] = staying_log(survey, planned, leader)
+        return staying_log(survey, planned, None if row is None else row.leader, history)
+
+    logs |= {survey.tp: staying(survey, None) for survey in surveys}
+    unsure = [survey for survey in surveys if _needs_history(logs[survey.tp])]
+    if unsure:
+        source = MetadataLogSource()
+        history = None if await source.read(cluster) is not None else source.history
+        if isinstance(history, MetadataHistory):
+            logs |= {survey.tp: staying(survey, history) for survey in unsure}
     return logs
 
 
+def _needs_history(log: StayingLog | Unknown) -> bool:
+    """Whether a replica never told its log, and the epochs alone do not tell that it holds the same records."""
+    return isinstance(log, StayingLog) and not log.all_logs_known and not log.no_branch_below
+
+
 def staying_log(
-    survey: Survey, row: PlanRow | None = None, designated: int | None = None
+    survey: Survey,
+    row: PlanRow | None = None,
+    designated: int | None = None,
+    history: MetadataHistory | None = None,
 ) -> StayingLog | Unknown:
     """The leader's log; for a partition without a leader that of ``designated``. ``row`` tells what the election
-    cut off, or will cut off; without it only replicas that are not truncated yet show that.
+    cut off, or will cut off; without it only replicas that are not truncated yet show that. ``history`` is the
+    metadata log, None where it was not read.
     """
     state = survey.state
     if row is not None and row.topic_id != state.topic_id:
@@ -254,7 +287,41 @@ def staying_log(
     forgotten_below = _forgotten_below(survey, broker, surviving)
     known = not forgotten_below and (not silent if state.offline or row is not None else True)
     cut_off = tuple(dict.fromkeys((*planned, *now.tail)))
-    return StayingLog(surviving, cut_off, known, not state.offline, as_planned, forgotten_below)
+    end = None
+    if as_planned and row is not None:
+        end = row.chosen.log_end
+    elif state.offline:
+        end = surviving.end
+    return StayingLog(
+        surviving,
+        cut_off,
+        known,
+        not state.offline,
+        as_planned,
+        forgotten_below,
+        _no_branch_below(survey, surviving, history),
+        end,
+    )
+
+
+def _no_branch_below(survey: Survey, surviving: SurvivingLog, history: MetadataHistory | None) -> int:
+    """Below which offset no replica that is silent can hold other records, by the epochs and the metadata log."""
+    state, lineage = survey.state, surviving.lineage
+    told = {
+        r.broker
+        for r in survey.replicas
+        if isinstance(r.log, ReplicaLog) and isinstance(r.log.lineage, Lineage)
+    }
+    leaders = None
+    if history is not None:
+        intervals = history.intervals(PartitionSubject(state.topic_id, state.partition))
+        first = min((span.epoch for span in lineage.spans), default=0)
+        if intervals and intervals[0].registration.leader_epoch <= first:
+            states = (one.registration for one in intervals)
+            leaders = {(now.leader_epoch, now.leader) for now in states if now.has_leader}
+    epochs = {span.epoch for span in lineage.spans}
+    others = other_leaders(epochs, leaders, state.leader_epoch, told)
+    return no_branch_below(lineage, surviving.start, others)
 
 
 def _forgotten_below(survey: Survey, broker: int, surviving: SurvivingLog) -> int:

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from console.operations.consumers.group_offsets import StayingLog, staying_log
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind, GuessedUse, guessed_use
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, SurvivingLog, judge_offset
+from recovery.metadata_log.history import MetadataHistory
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Unknown
+from tests.unit.acknowledged.controller_log import ControllerLog
 from tests.unit.recovery.logs import WholeLog, cluster_logs
-from tests.unit.recovery.surveys import log, survey
+from tests.unit.recovery.surveys import SILENT, log, survey
 
 NONE = NO_EPOCH
 
@@ -192,3 +194,98 @@ def test_what_a_group_seems_to_belong_to(
 )
 def test_only_a_group_without_members_is_empty(state: str, empty: bool) -> None:
     assert ConsumerGroup("billing", 1, GroupKind.CLASSIC, "consumer", state).empty is empty
+
+
+ONE_EPOCH = ((0, 0, 1500),)
+
+
+def staying(leader_epoch: int, history: MetadataHistory | None = None) -> StayingLog:
+    """Of a partition whose replica 3 is silent, and whose others hold one epoch."""
+    told = survey({1: log(*ONE_EPOCH), 2: log((0, 0, 1000)), 3: SILENT})
+    told = told._replace(state=told.state._replace(leader_epoch=leader_epoch))
+    found = staying_log(told, None, 1, history)
+    assert isinstance(found, StayingLog)
+    return found
+
+
+def judged(log_: StayingLog, offset: int, *, before: bool = False) -> OffsetJudgement:
+    """Of an offset without an epoch."""
+    return judge_offset(
+        CommittedOffset(offset),
+        log_.surviving,
+        log_.cut_off,
+        all_logs_known=log_.all_logs_known,
+        was_cut_off=before,
+        no_branch_below=log_.no_branch_below,
+        planned_end=log_.planned_end,
+    )
+
+
+def led(*leaders: int) -> MetadataHistory:
+    """A metadata log with these leaders of epochs 0, 1, …; the last one has died."""
+    told = ControllerLog()
+    for leader in leaders[1:]:
+        told.isr(*sorted({1, 2, 3}), leader=leader)
+    told.isr(leaders[-1], leader=-1)
+    return told.folded()
+
+
+def test_a_silent_replica_has_no_branch_where_nobody_else_ever_led() -> None:
+    """Epoch 1 has no leader: the partition went offline. Nothing speaks for other records at these offsets."""
+    assert judged(staying(leader_epoch=1), 900).place is LastReadPlace.COMMON
+    unsure = judged(staying(leader_epoch=4), 900)
+    assert (unsure.place, unsure.go_back_to) == (LastReadPlace.EITHER, None), (
+        "1, 2 and 3 may have had leaders"
+    )
+
+
+def test_the_metadata_log_tells_whether_the_silent_replica_ever_led() -> None:
+    assert judged(staying(3, led(1, 2, 1)), 900).place is LastReadPlace.COMMON, (
+        "2 told its log: it wrote nothing"
+    )
+    unsure = judged(staying(3, led(1, 3, 1)), 900)
+    assert unsure.place is LastReadPlace.EITHER, "3 led in epoch 1, and does not tell what it wrote"
+
+
+def test_behind_the_planned_end_the_place_to_go_back_to_is_that_end() -> None:
+    planned = staying(leader_epoch=1)
+    assert planned.planned_end == 1500
+    assert judged(planned, 1600) == OffsetJudgement(
+        LastReadPlace.BEYOND_END, 1500, exact=True, beyond_end=True, gone=100
+    )
+    assert not judged(staying(leader_epoch=4), 1600).exact, "a silent replica may have parted before it"
+
+
+def test_once_the_log_has_grown_past_it_the_planned_end_is_still_the_place() -> None:
+    grown = StayingLog(
+        kept((0, 0, 1500), (2, 1500, 1900)), (), False, True, True, no_branch_below=1500, planned_end=1500
+    )
+    found = judged(grown, 1600, before=True)
+    assert (found.place, found.go_back_to, found.exact) == (LastReadPlace.CUT_OFF, 1500, True)
+    assert (found.never_read, found.gone) == (100, 100), "it would skip 1500 to 1600 of the kept log"
+    assert judged(grown, 1400, before=True).harmless
+
+
+@given(cluster_logs(), st.data())
+def test_a_replica_that_never_told_its_log_is_called_harmless_only_where_it_is(
+    drawn: tuple[tuple[WholeLog, ...], int], data: st.DataObject
+) -> None:
+    """The group has read a replica that is silent now; only the others and the leader epochs are known."""
+    logs, leader_epoch = drawn
+    chosen, read = data.draw(st.permutations(range(len(logs))))[:2]
+    told: dict[int, ReplicaLog | Unknown] = {
+        broker: SILENT
+        if broker == read
+        else log(*((s.epoch, s.start, s.end) for s in one.spans()), start=one.start)
+        for broker, one in enumerate(logs)
+    }
+    seen = survey(told)
+    found = staying_log(seen._replace(state=seen.state._replace(leader_epoch=leader_epoch)), None, chosen)
+    history = logs[read]
+    if not isinstance(found, StayingLog) or history.end == 0:
+        return
+    offset = data.draw(st.integers(1, history.end))
+    verdict = judged(found, offset)
+    if verdict.harmless and offset >= found.surviving.start:
+        had = {(history.epochs[at], at) for at in range(offset)}
+        assert {record for record in logs[chosen].records() if record[1] < offset} <= had, verdict
