@@ -56,7 +56,7 @@ def told_of_groups(operator: Operator) -> dict[str, dict[str, Any]]:
 
 def coordinate_on_4(cluster: KafkaCluster) -> None:
     """All groups are stored on broker 4, which stays."""
-    if OFFSETS not in cluster.client.topics():
+    if OFFSETS not in cluster.admin.list_topics(timeout=15).topics:
         cluster.client.create_topic(OFFSETS, [[4]], {"cleanup.policy": "compact"})
     for partition in cluster.metadata.partitions(OFFSETS):
         assign(cluster, 4, OFFSETS, partition, (4,))
