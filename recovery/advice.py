@@ -30,6 +30,7 @@ class AdviceKind(StrEnum):
 
     - READ_FIRST: a partition is online, and ``brokers`` that are down may hold acknowledged records which its
       leader lacks: read their disks before they start.
+    - STOP_OR_MEND: a broker that does not know that it was replaced still takes writes, which an election cuts off.
     - ELECT: one replica that can be elected now holds every acknowledged record.
     - UNFENCE: a broker that answers and is still fenced has a better log than those that can be elected.
     - BRING_BACK: Kafka elects a broker that is away as soon as it returns, without an unclean election.
@@ -40,6 +41,7 @@ class AdviceKind(StrEnum):
     """
 
     READ_FIRST = "read before start"
+    STOP_OR_MEND = "stop or mend"
     ELECT = "elect"
     UNFENCE = "unfence"
     BRING_BACK = "bring back"
@@ -59,7 +61,9 @@ class Advice(NamedTuple):
     topic or of the cluster, empties both (ClearElrRecord; tried on 4.3.1), and then nobody is elected.
     ``was_shut_down``: each of ``brokers`` was in a controlled shutdown when it was last seen (metadata log).
     ``reassigning``: a reassignment is in progress, so that nobody can be designated. ``missed``, of READ_FIRST
-    alone: the election after which the leader lacks what their disks may hold.
+    alone: the election after which the leader lacks what their disks may hold. ``leads_again``, of STOP_OR_MEND
+    alone: Kafka elects each of ``brokers`` by itself, without an unclean election, when it hears the controllers
+    again.
     """
 
     kind: AdviceKind
@@ -72,6 +76,7 @@ class Advice(NamedTuple):
     was_shut_down: bool = False
     reassigning: bool = False
     missed: MissedElection | None = None
+    leads_again: bool = False
 
 
 def read_first(unread: DisksToRead) -> Iterator[tuple[TopicPartition, Advice]]:
@@ -98,6 +103,8 @@ def advice(decision: Decision) -> Advice | None:
     if judged is None:
         return None
     unsafe = tuple(one for one in judged.self_elections if not _safe(one))
+    if judged.old_leaders and decision.verdict not in (DecisionKind.ALREADY_ONLINE, DecisionKind.REPORT_ONLY):
+        return _stop_or_mend(judged, unsafe)
     match decision.verdict:
         case DecisionKind.ELECT:
             return _elect(decision, judged, unsafe)
@@ -107,6 +114,19 @@ def advice(decision: Decision) -> Advice | None:
             return _refused(decision.why_not, judged, unsafe)
         case _:
             return None
+
+
+def _stop_or_mend(judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
+    """Who runs and answers is not brought back. Kafka makes it leader again if it is in the ISR or ELR."""
+    brokers = tuple(one.broker for one in judged.old_leaders)
+    members = {one.broker for one in judged.self_elections if one.kind in CLEAN}
+    return Advice(
+        AdviceKind.STOP_OR_MEND,
+        brokers,
+        tuple(one for one in unsafe if one.broker not in brokers),
+        by_elr=_by_elr(judged, brokers),
+        leads_again=members.issuperset(brokers),
+    )
 
 
 def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
@@ -259,4 +279,5 @@ def _merged(group: list[Advice]) -> Advice:
         shut,
         group[0].reassigning,
         group[0].missed,
+        all(one.leads_again for one in group),
     )

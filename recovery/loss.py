@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from recovery.compacted_logs import lacking, record_count
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Survey, Unknown
+from recovery.old_leaders import growing_logs
 
 Place = TypeVar("Place")
 
@@ -23,11 +24,12 @@ class Loss(NamedTuple):
 
     ``at_least`` counts the offsets that replicas which answered hold and the chosen log does not. ``at_most``
     also counts the offsets that are uncertain; it is None if no bound is known: a replica did not answer, its
-    lineage is not known, or ``compacted`` is not. ``tail`` are the lost spans at or beyond the chosen log's start,
-    ``head`` those before it. ``unanswered`` are the replicas whose logs are not known. ``first_ms`` and ``last_ms``
-    are the timestamps of the first and the last lost record (ms since the epoch), None if not known. ``compacted``:
-    at most how many records that another replica still holds were compacted away in the chosen log, in the part
-    that both share; None where that is not known.
+    lineage is not known, ``compacted`` is not, or its log may still grow (:mod:`recovery.old_leaders`). ``tail``
+    are the lost spans at or beyond the chosen log's start, ``head`` those before it. ``unanswered`` are the
+    replicas whose logs are not known. ``first_ms`` and ``last_ms`` are the timestamps of the first and the last
+    lost record (ms since the epoch), None if not known. ``compacted``: at most how many records that another
+    replica still holds were compacted away in the chosen log, in the part that both share; None where that is not
+    known.
     """
 
     at_least: int
@@ -80,7 +82,8 @@ def loss(survey: Survey, leader: int) -> Loss:
             )
     lost = union(certain)
     compacted = compacted_away(survey, leader)
-    at_most = None if unknown or compacted is None else _at_most(certain, doubtful) + compacted
+    unbounded = unknown or any(broker != leader for broker in growing_logs(survey))
+    at_most = None if unbounded or compacted is None else _at_most(certain, doubtful) + compacted
     tail, head = _split(lost, chosen.log_start_offset) if lost else ((), ())
     return Loss(count(lost), at_most, tail, head, tuple(unknown), compacted=compacted)
 

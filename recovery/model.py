@@ -107,6 +107,10 @@ class ReplicaLog(NamedTuple):
     PartitionLeaderEpoch), not the last record's: that is ``lineage.last_epoch``. ``high_watermark`` is the
     last one that the replica knew: often stale after a kill, and a lower bound for what was committed.
     UNKNOWN_OFFSET if an offset could not be read. ``size`` in bytes, -1 unknown.
+
+    ``leads``: whether the broker leads the partition by its own state (Kafka's ``Partition.isLeader``, seen by
+    ListOffsets with replica_id -1); None: not asked, or not known. It is asked where ``leader_epoch`` is older than
+    the partition's and stays so: such a broker hears no controller, and may not know that it was replaced.
     """
 
     leader_epoch: int
@@ -116,6 +120,7 @@ class ReplicaLog(NamedTuple):
     lineage: Lineage | Unknown = Unknown(Why.NOT_ANSWERED, "not asked")
     log_dir: str = ""
     size: int = -1
+    leads: bool | None = None
 
 
 class Standing(StrEnum):

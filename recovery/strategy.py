@@ -13,11 +13,13 @@ from recovery.acknowledged.verdict import (
     VerdictKind,
 )
 from recovery.model import Survey, Unknown
+from recovery.old_leaders import old_leaders
 from recovery.ranking import Candidate, Ranking, answered, rank
 from recovery.wording.decision_text import (
     best_text,
     both_branches_text,
     no_disk_left_text,
+    old_leader_text,
     reassignment_text,
 )
 from recovery.wording.quantity_text import both, either
@@ -55,6 +57,7 @@ class WhyNot(StrEnum):
     - UNCLEAN_MEMBER: only the return of a broker could tell more, and it is in the ISR since an unclean election:
       it cuts off what others hold from before.
     - REASSIGNING: a reassignment is in progress.
+    - OLD_LEADER: a broker that does not know that it was replaced still takes writes, which an election cuts off.
     """
 
     BRANCHES = "branches"
@@ -62,6 +65,7 @@ class WhyNot(StrEnum):
     BETTER_FENCED = "better fenced"
     UNCLEAN_MEMBER = "unclean member"
     REASSIGNING = "reassigning"
+    OLD_LEADER = "old leader"
 
 
 class Decision(NamedTuple):
@@ -257,6 +261,11 @@ def _nothing_to_decide(survey: Survey, strategy: Strategy, *, detailed: bool) ->
         return _no_election(DecisionKind.REFUSED, why, why_not=sure)
     if strategy is Strategy.NONE:
         return _no_election(DecisionKind.REPORT_ONLY, "strategy none: nothing is elected")
+    writing = old_leaders(survey)
+    if writing and strategy is not Strategy.AGGRESSIVE:
+        brokers = tuple(one.broker for one in writing)
+        why = old_leader_text(writing)
+        return _no_election(DecisionKind.WAIT, why, waits_for=brokers, why_not=WhyNot.OLD_LEADER)
     return None
 
 

@@ -9,10 +9,18 @@ from typing import Any, NamedTuple
 from recovery.acknowledged.verdict import PartitionVerdicts, Verdict
 from recovery.loss import loss
 from recovery.model import Broker, Lineage, PartitionState, Replica, ReplicaLog, Standing, Survey, Unknown
+from recovery.old_leaders import old_leaders
 from recovery.ranking import Ranking, rank
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import age, human_bytes, ids, offset, printable
-from recovery.wording.replica_text import disk_text, elr_text, replica_sets
+from recovery.wording.replica_text import (
+    ACTS_AS_LEADER,
+    OLD_LEADER,
+    disk_text,
+    elr_text,
+    replica_sets,
+    still_writes_text,
+)
 from recovery.wording.verdict_text import short_verdict, verdict_text
 from widgets.base_pane import TablePane
 from widgets.log_diagram import losses, picture
@@ -44,6 +52,8 @@ def _answers(row: ReplicaRow) -> str:
         return str(log.why)
     if row.replica.disk_read_ms is not None:
         return disk_text(row.replica.disk_read_ms)
+    if log.leads:
+        return ACTS_AS_LEADER
     return "answered" if isinstance(log.lineage, Lineage) else f"epochs {log.lineage.why}"
 
 
@@ -71,7 +81,8 @@ def _not_learnt(row: ReplicaRow) -> str:
 
 def _role(row: ReplicaRow) -> str:
     leads = row.state.leader == row.replica.broker
-    return "+".join((*(("leader",) if leads else ()), *replica_sets(row.state, row.replica.broker))) or "-"
+    first = ("leader",) if leads else (OLD_LEADER,) if row.log is not None and row.log.leads else ()
+    return "+".join((*first, *replica_sets(row.state, row.replica.broker))) or "-"
 
 
 COLUMNS: tuple[TableColumn[ReplicaRow], ...] = (
@@ -208,7 +219,12 @@ class ReplicasPane(TablePane):
             f", leader epoch {state.leader_epoch} · replicas {ids(state.replicas)} · ISR {ids(state.isr)}"
             f" · ELR {elr} · LastKnownELR {known} · min ISR {printable(str(survey.min_isr))}"
         )
-        return fold(line(Piece(f"{survey.tp}: ", Tone.STRONG), led, Piece(rest)), width, "  ")
+        lines = fold(line(Piece(f"{survey.tp}: ", Tone.STRONG), led, Piece(rest)), width, "  ")
+        if writing := old_leaders(survey):
+            lines += fold(
+                line(Piece(still_writes_text(writing, offline=state.offline), Tone.BAD)), width, "  "
+            )
+        return lines
 
     def detail_lines(self, width: int) -> list[Line]:
         view = self._view

@@ -85,11 +85,12 @@ class LogDescription(NamedTuple):
 
 
 class LineageRow(NamedTuple):
-    """``log`` is None with an error."""
+    """``log`` is None with an error. ``leads``: whether this broker leads the partition by its own state."""
 
     tp: TopicPartition
     error: Error | None
     log: LogDescription | None = None
+    leads: bool = False
 
 
 class LineageRead(NamedTuple):

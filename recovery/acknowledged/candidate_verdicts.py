@@ -30,13 +30,14 @@ from recovery.acknowledged.verdict import (
 )
 from recovery.loss import count, loss, without
 from recovery.model import EpochSpan, Unknown
+from recovery.old_leaders import growing_logs, may_acknowledge, old_leaders
 
 
 def partition_verdicts(facts: PartitionFacts) -> PartitionVerdicts:
     """The verdict of each replica that reported its log and epochs, and which replicas Kafka elects by itself."""
     judge = _Partition(facts)
     found = {broker: judge.verdict(broker) for broker in judge.logs}
-    return PartitionVerdicts(found, self_elections(facts, found), facts)
+    return PartitionVerdicts(found, self_elections(facts, found), facts, old_leaders(facts.survey))
 
 
 class _Bound(NamedTuple):
@@ -55,6 +56,7 @@ class _Partition:
         self.facts = facts
         self.logs = facts.known_logs()
         self.silent = tuple(r.broker for r in facts.survey.replicas if r.broker not in self.logs)
+        self.growing = growing_logs(facts.survey)
         self.history = None if isinstance(facts.in_sync, Unknown) else facts.in_sync
         self._lost = () if self.history is None else tuple(records_lost(facts, self.logs, self.history))
         self.proofs: Sequence[CompleteLog] = (
@@ -73,7 +75,7 @@ class _Partition:
         committed = _all(pairs, committed=True)
         spans = _all(pairs, committed=False)
         at_least = count(committed)
-        bound = self._bound(broker, pairs, spans, at_least)
+        bound = self._still_growing(broker, self._bound(broker, pairs, spans, at_least))
         marks = tuple(
             Evidence(EvidenceKind.HIGH_WATERMARK, (other,), self.logs[other].high_watermark)
             for other, pair in pairs.items()
@@ -98,6 +100,20 @@ class _Partition:
             (*marks, *self._reached(broker, since), *self._lost, *bound.evidence),
             conditions,
             self._checked_by(conditions) if none else self._decided_by(),
+        )
+
+    def _still_growing(self, broker: int, bound: _Bound) -> _Bound:
+        """Without a limit while another log may take more acknowledged records, after the election too."""
+        growing = tuple(other for other in self.growing if other != broker)
+        if not growing:
+            return bound
+        evidence = (*bound.evidence, Evidence(EvidenceKind.STILL_WRITING, growing))
+        if may_acknowledge(self.facts.survey, growing):
+            return bound._replace(offsets=None, evidence=evidence, conditions=())
+        # It may have heard of a lower min ISR, and not of the present one.
+        never_lower = Condition(ConditionKind.MIN_ISR_NEVER_LOWER)
+        return bound._replace(
+            evidence=evidence, conditions=tuple(dict.fromkeys((*bound.conditions, never_lower)))
         )
 
     def _emptied(self, broker: int) -> Condition | None:
@@ -155,7 +171,7 @@ class _Partition:
 
     def _decided_by(self) -> tuple[Decider, ...]:
         survey = self.facts.survey
-        found = []
+        found = [Decider(DeciderKind.END_OF_WRITES, self.growing, every=True)] if self.growing else []
         unread = tuple(broker for broker in self.silent if survey.log(broker) is not None)
         mute = tuple(broker for broker in self.silent if broker not in unread)
         if unread:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from recovery.model import EpochSpan
+from recovery.old_leaders import OldLeader
 
 if TYPE_CHECKING:
     # Histories of the metadata log, which the first frame of the console does without.
@@ -61,6 +62,8 @@ class EvidenceKind(StrEnum):
     - MIN_ISR_WITHOUT: since ``since_ms`` the ISR reached min ISR without the candidate (metadata log): records
       may have been acknowledged that it lacks.
     - UNCLEAN_ELECTION: of ``brokers`` at ``since_ms`` (metadata log): records of before may be on other replicas.
+    - STILL_WRITING: the logs of ``brokers`` may still grow: they act as leader in an older epoch than the
+      partition's, or may follow such a leader (:mod:`recovery.old_leaders`).
     - RECORDS_LOST: ``brokers`` were in the ISR when ``offset`` was committed, restarted since, and lack records
       below it (metadata log): a host lost power, or a disk was replaced.
     """
@@ -73,6 +76,7 @@ class EvidenceKind(StrEnum):
     MIN_ISR_WITHOUT = "ISR at min ISR without it"
     UNCLEAN_ELECTION = "unclean election"
     RECORDS_LOST = "lost records that it had"
+    STILL_WRITING = "may still take writes"
 
 
 class Evidence(NamedTuple):
@@ -118,8 +122,9 @@ class Condition(NamedTuple):
 
 class DeciderKind(StrEnum):
     """What would decide an open verdict, or check the conditions of another: an answer of one of ``brokers``, the
-    disk of one of them, the metadata log, the topic's min.insync.replicas, or permission to read the epochs of
-    their logs.
+    disk of one of them, the metadata log, the topic's min.insync.replicas, permission to read the epochs of their
+    logs, or that ``brokers`` take no writes any more, because their processes are stopped or they hear the
+    controllers again.
     """
 
     BROKER_ANSWER = "a broker's answer"
@@ -127,6 +132,7 @@ class DeciderKind(StrEnum):
     METADATA_LOG = "the metadata log"
     MIN_ISR = "min.insync.replicas"
     LINEAGE = "the epochs of a log"
+    END_OF_WRITES = "the end of an old leader"
 
 
 class Decider(NamedTuple):
@@ -230,12 +236,13 @@ class SelfElection(NamedTuple):
 class PartitionVerdicts(NamedTuple):
     """The verdicts of one partition: of each replica that answered and could be judged, by broker, and who is
     elected without anybody's decision, in assignment order. ``facts`` is what they rest on; of partitions that are
-    in the same state, those of the first.
+    in the same state, those of the first. ``old_leaders`` still take writes.
     """
 
     candidates: dict[int, Verdict]
     self_elections: tuple[SelfElection, ...] = ()
     facts: PartitionFacts | None = None
+    old_leaders: tuple[OldLeader, ...] = ()
 
     def best(self, order: tuple[int, ...]) -> Verdict | None:
         """The verdict of the first of ``order`` that has one."""

@@ -5,13 +5,17 @@ native and simulated clusters.
 
 What makes a row stale, without exception: another topic id, leader epoch or assignment (its order too), a
 reassignment in progress, a candidate's log that changed (last record's epoch, log end), and a better log that was
-silent or could not be elected when the plan was made and now can be.
+silent or could not be elected when the plan was made and now can be. And what shows that a log may have grown
+although nobody was elected: a broker that is cut off from the controllers does not know that it was replaced, and
+goes on acknowledging (:mod:`recovery.old_leaders`). So a row is stale where the plan does not know of such a
+broker, and where the plan knew of it and it does not answer any more.
 
 What may change and does no harm, because the controller bumps no leader epoch for it and no log moves: a
 broker is fenced or unfenced, a replica leaves ELR or LastKnownELR (KIP-966: "Change of the ELR does not
 require a leader epoch bump"), a log start or a high watermark rises, a candidate that was not chosen stops
-answering (a log that nobody leads cannot grow meanwhile). The last two are reported as notes. A leader epoch
-that did move means that somebody led in between, or that replicas were removed: every log may be another.
+answering (its log could not grow, as long as its broker did not act as leader). The last two are reported as notes.
+A leader epoch that did move means that somebody led in between, or that replicas were removed: every log may be
+another.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import NamedTuple
 from recovery.assignment_order import blocked_by_last_known_leader, needs_reorder
 from recovery.loss import count, loss
 from recovery.model import NO_EPOCH, Lineage, PartitionState, Standing, Survey, TopicPartition, Unknown, Why
+from recovery.old_leaders import growing_logs
 from recovery.plan.plan_review import candidate_harm
 from recovery.plan.planned_log import emptied, lost_of_planned_log
 from recovery.plan.values import PlanRow
@@ -56,6 +61,7 @@ class Reason(StrEnum):
     CANDIDATE_LOG = "candidate log"
     BETTER_LOG = "better log"
     LOSS = "loss"
+    STILL_WRITES = "an old leader still takes writes"
     # It has a leader.
     DESIGNATED_LEADER = "the designated leader leads"
     CLEAN_LEADER = "a member of ISR or ELR leads"
@@ -167,6 +173,7 @@ def judge(
     return (
         _changed_state(row, now, order_is_ours)
         or _changed_log(row, now)
+        or _still_writes(row, now)
         or _better_log_of_silent(row, now, ranking)
         or _better_log_electable(row, now, ranking)
         or _larger_loss(row, now)
@@ -260,6 +267,21 @@ def _changed_log(row: PlanRow, now: Survey) -> Judgement | None:
             )
             what = f"the last record's epoch on broker {candidate.broker} was {before}"
             return _stale(row, Reason.CANDIDATE_LOG, f"{what}, now {after}")
+    return None
+
+
+def _still_writes(row: PlanRow, now: Survey) -> Judgement | None:
+    """A log that may have grown since the plan was made, or may grow without that the plan says so."""
+    growing = growing_logs(now)
+    for broker in growing:
+        planned = row.candidate(broker)
+        if broker != row.leader and (planned is None or not planned.still_writes):
+            what = "may still take writes, which this election cuts off; the plan does not know of them"
+            return _stale(row, Reason.STILL_WRITES, f"broker {broker} {what}")
+    for candidate in row.candidates:
+        if candidate.still_writes and now.log(candidate.broker) is None:
+            what = f"broker {candidate.broker} took writes when the plan was made, and does not answer now"
+            return _stale(row, Reason.STILL_WRITES, f"{what}: its log may have grown")
     return None
 
 

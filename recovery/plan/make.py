@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.loss import Loss, loss
 from recovery.model import NO_LEADER, Lineage, Replica, Survey, TopicPartition, Unknown
+from recovery.old_leaders import growing_logs
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow, Silent
 from recovery.ranking import Candidate, Ranking, rank
@@ -188,12 +189,13 @@ def _candidate(
         _loss(survey, candidate, losses),
         None if (replica := survey.replica(candidate.broker)) is None else replica.disk_read_ms,
         None if judged is None else judged.candidates.get(candidate.broker),
+        candidate.broker in growing_logs(survey),
     )
 
 
 def _loss(survey: Survey, candidate: Candidate, losses: _Losses) -> Loss:
     log = candidate.log
-    if isinstance(log.lineage, Unknown) or survey.compacted is not None:
+    if isinstance(log.lineage, Unknown) or survey.compacted is not None or growing_logs(survey):
         return loss(survey, candidate.broker)
     key = (log.lineage, log.log_start_offset, log.log_end_offset)
     known = losses.get(key)

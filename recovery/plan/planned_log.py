@@ -10,7 +10,7 @@ from recovery.plan.values import PlanCandidate, PlanRow
 def lost_of_planned_log(row: PlanRow, survey: Survey) -> int | Unknown:
     """The minimum number of offsets of the planned log that the current leader does not have. Computed from
     the leader's epoch lineage where it reaches down to the chosen log's last epoch. Otherwise from the plan,
-    if this is the first leader since the plan was made: without a leader its log could not change.
+    if this is the first leader since the plan was made: without a leader its log could grow, and lost nothing.
     """
     state, chosen = survey.state, row.candidate(row.leader)
     if chosen is None or chosen.last_epoch is None:

@@ -262,6 +262,7 @@ def _candidate(fields: Object) -> PlanCandidate:
         _loss(fields.get("loss")),
         optional_integer(fields, "diskReadAtMs") if "diskReadAtMs" in fields else None,
         read_verdict(fields["acknowledged"]) if "acknowledged" in fields else None,
+        fields.get("stillWrites") is True,
     )
 
 

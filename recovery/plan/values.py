@@ -54,7 +54,8 @@ class PlanCandidate(NamedTuple):
     ``log_end`` are its preconditions. ``leader_epoch`` is the partition's as that broker knew it. ``log_start`` and
     ``high_watermark`` are -1 where they were not had. ``loss`` is what electing this replica destroys.
     ``verdict``: what it loses of the acknowledged records; None: nobody judged.
-    ``disk_read_ms`` as in :class:`recovery.model.Replica`: such a candidate cannot be elected.
+    ``disk_read_ms`` as in :class:`recovery.model.Replica`: such a candidate cannot be elected. ``still_writes``:
+    its log could grow although the controller knew no such leader (:func:`recovery.old_leaders.growing_logs`).
     """
 
     broker: int
@@ -67,6 +68,7 @@ class PlanCandidate(NamedTuple):
     loss: Loss
     disk_read_ms: int | None = None
     verdict: Verdict | None = None
+    still_writes: bool = False
 
     @property
     def electable(self) -> bool:

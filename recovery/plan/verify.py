@@ -12,9 +12,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.model import NO_LEADER, ReplicaLog, Survey, TopicPartition, Unknown, Why
+from recovery.old_leaders import OldLeader, old_leaders
 from recovery.plan.judgement import EMPTIED, lost_words
 from recovery.plan.planned_log import emptied, lost_of_planned_log
 from recovery.plan.values import BarePlan, BareRow, Plan, PlanCandidate, PlanRow
+from recovery.wording.replica_text import still_writes_text
 
 
 class Leading(StrEnum):
@@ -48,7 +50,8 @@ class RowState(NamedTuple):
 
     ``usable``: ISR ≥ min ISR. ``gap`` counts the offsets below the leader's planned log end that are missing from
     its log now; above 0 is a failure. ``missing`` says what is not as it should be. ``lost``,
-    for another leader only: how many offsets of the planned log it does not hold, at least.
+    for another leader only: how many offsets of the planned log it does not hold, at least. ``old_leaders`` have
+    not heard of their successor: what they still take is lost when they do.
     """
 
     tp: TopicPartition
@@ -60,6 +63,7 @@ class RowState(NamedTuple):
     gap: int | Unknown
     missing: tuple[str, ...]
     lost: int | Unknown | None = None
+    old_leaders: tuple[OldLeader, ...] = ()
 
     @property
     def as_planned(self) -> bool:
@@ -80,9 +84,10 @@ class RowState(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Good, at min ISR, every replica in sync, nothing left unknown."""
+        """Good, at min ISR, every replica in sync, no old leader that still writes, nothing left unknown."""
         gap_unknown = isinstance(self.gap, Unknown) and self.gap.why is not Why.NOT_OFFERED
-        return self.good and self.usable is True and self.replicated and not gap_unknown
+        whole = self.usable is True and self.replicated and not self.old_leaders
+        return self.good and whole and not gap_unknown
 
 
 def verify(plan: Plan | BarePlan, surveys: Iterable[Survey]) -> tuple[RowState, ...]:
@@ -119,6 +124,7 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
         gap,
         (*_wrong_leader(row, survey, leading, lost), *_missing(row, survey, order, gap, lost)),
         lost,
+        old_leaders(survey),
     )
 
 
@@ -203,6 +209,8 @@ def _missing(
     row: PlanRow | BareRow, survey: Survey, order: Order, gap: int | Unknown, lost: int | Unknown | None
 ) -> Iterable[str]:
     state = survey.state
+    if writing := old_leaders(survey):
+        yield still_writes_text(writing, offline=state.offline)
     if isinstance(gap, int) and gap:
         yield f"the log of leader {state.leader} lost {gap} offsets that it had when the plan was made"
     elif isinstance(gap, Unknown) and isinstance(row, PlanRow) and not lost:

@@ -125,10 +125,11 @@ def _candidate(candidate: PlanCandidate) -> str:
     read_ms, verdict = candidate.disk_read_ms, candidate.verdict
     disk = "" if read_ms is None else f', "diskReadAtMs": {read_ms}'
     reported = "" if verdict is None else f', "acknowledged": {verdict_as_text(verdict)}'
+    writes = ', "stillWrites": true' if candidate.still_writes else ""
     return (
         f'{{"broker": {broker}, "standing": "{standing}", "leaderEpoch": {leader_epoch},'
         f' "lastEpoch": {_optional(last_epoch)}, "logEnd": {log_end}, "logStart": {log_start},'
-        f' "highWatermark": {high_watermark}, "loss": {_loss(loss)}{disk}{reported}}}'
+        f' "highWatermark": {high_watermark}, "loss": {_loss(loss)}{disk}{reported}{writes}}}'
     )
 
 

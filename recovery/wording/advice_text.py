@@ -177,8 +177,27 @@ def _read_first(advice: Advice, count: int) -> str:
     return f"{do[0].upper()}{do[1:]}: {may_hold_text(advice.brokers, advice.missed, count)}."
 
 
+def _stop_or_mend(advice: Advice, count: int) -> str:
+    one = len(advice.brokers) == 1
+    whose = (
+        f"Stop the process of broker {advice.brokers[0]}" if one else f"Stop brokers {both(advice.brokers)}"
+    )
+    it, its, takes = ("it", "its", "takes") if one else ("they", "their", "take")
+    text = (
+        f"{whose}, or mend {its} network to the controllers: for {_partitions(count)} {it} still"
+        f" {'acts' if one else 'act'} as leader and {takes} writes that an election will cut off."
+    )
+    if advice.leads_again:
+        return (
+            f"{text} Once {its} network is mended, the controller makes {it if one else 'them'}"
+            " leader again, and no election is needed."
+        )
+    return f"{text} Then plan again."
+
+
 _ACTIONS: Mapping[AdviceKind, Callable[[Advice, int], str]] = {
     AdviceKind.READ_FIRST: _read_first,
+    AdviceKind.STOP_OR_MEND: _stop_or_mend,
     AdviceKind.ELECT: _elect,
     AdviceKind.UNFENCE: _unfence,
     AdviceKind.BRING_BACK: _bring_back,

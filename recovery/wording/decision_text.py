@@ -5,8 +5,10 @@ from __future__ import annotations
 from recovery.acknowledged.verdict import EvidenceKind, Verdict
 from recovery.loss import fullness
 from recovery.model import Survey, Unknown
+from recovery.old_leaders import OldLeader
 from recovery.ranking import Candidate, Ranking
 from recovery.wording.quantity_text import both
+from recovery.wording.replica_text import acting_text
 from recovery.wording.verdict_text import verdict_text
 
 REASSIGNING = (
@@ -44,6 +46,15 @@ def both_branches_text(chosen: Candidate, ranked: tuple[Candidate, ...], verdict
     return (
         f"the best by ranking, broker {chosen.broker}, {verdict_text(verdict)}: {'; '.join(branches)}."
         " Each choice cuts off the other branch: choose by hand, and rescue the other branch before the election"
+    )
+
+
+def old_leader_text(writing: tuple[OldLeader, ...]) -> str:
+    """Why nobody is elected while a broker that does not know that it was replaced takes writes."""
+    one = len(writing) == 1
+    stop = "stop its process, or mend its network" if one else "stop their processes, or mend their network"
+    return (
+        f"{acting_text(writing)}, and an election cuts off what {'it takes' if one else 'they take'}: {stop}"
     )
 
 

@@ -26,6 +26,11 @@ def verdict_text(verdict: Verdict) -> str:
     if verdict.appended:
         parts.append(f"{verdict.appended:,} offsets that were only appended are lost")
     parts.extend(_records_lost(verdict))
+    parts.extend(
+        f"broker {both(one.brokers)} may still take writes"
+        for one in verdict.evidence
+        if one.kind is EvidenceKind.STILL_WRITING
+    )
     if verdict.kind is not VerdictKind.SOME and verdict.decided_by:
         decides = "checked by" if verdict.none else "decided by"
         parts.append(f"{decides} {' or '.join(map(decider_text, verdict.decided_by))}")
@@ -129,6 +134,9 @@ def decider_text(decider: Decider) -> str:
             return "the topic's min.insync.replicas"
         case DeciderKind.LINEAGE:
             return f"permission to read {_of_brokers('log', decider)}"
+        case DeciderKind.END_OF_WRITES:
+            its = "its" if len(decider.brokers) == 1 else "their"
+            return f"stopping broker {both(decider.brokers)} or mending {its} network"
 
 
 def _of_brokers(what: str, decider: Decider) -> str:

@@ -39,10 +39,15 @@ Ends = dict[TopicPartition, ReplicaLogEnd | LogQueryError]
 
 
 class LogEnds:
-    """Asks brokers for log ends, and remembers who cannot be asked natively."""
+    """Asks brokers for log ends, and remembers who cannot be asked natively.
+
+    ``behind`` are the brokers that knew less of their partitions than the last survey did, and did not catch up:
+    the next survey does not wait for that again.
+    """
 
     def __init__(self) -> None:
         self._emulated: set[int] = set()
+        self.behind: set[int] = set()
 
     def native(self, connection: BrokerConnection) -> bool:
         """Whether that broker is asked by GetReplicaLogInfo."""

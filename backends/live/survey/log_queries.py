@@ -31,6 +31,7 @@ from recovery.model import TopicPartition, Unknown, Why
 
 CALL = "ListOffsets+Fetch (emulated)"
 DEBUGGING_REPLICA = -2
+CONSUMER = -1
 LATEST = -1
 AT_MOST = 2_000
 """Partitions in one request."""
@@ -87,6 +88,32 @@ async def log_ends_of(
     if reported is not None:
         return [LogEndColumns(offsets, epochs) for _, offsets, epochs in reported.topics]
     return [_ends(connection.decoded(raw, ListOffsetsResponse))] * len(batches)
+
+
+async def leading(
+    connection: BrokerConnection, partitions: Iterable[TopicPartition], timeout: float
+) -> dict[TopicPartition, bool]:
+    """Whether this broker leads each partition by its own state; one that cannot be told is left out.
+
+    ``partitions`` must be sorted by topic. A consumer's ListOffsets is answered by a leader only
+    (``Partition.localLogWithEpochOrThrow``); a leader whose high watermark is below the start of its epoch answers
+    OFFSET_NOT_AVAILABLE (``Partition.fetchOffsetForTimestamp``). Raises BrokerError.
+    """
+    request = pack_list_offsets(partitions, replica=CONSUMER, timestamp=LATEST)
+    response = await connection.send(request, ListOffsetsResponse, timeout=timeout)
+    return {
+        TopicPartition(str(topic.name), row.partition_index): _LEADS[row.error_code]
+        for topic in response.topics
+        for row in topic.partitions
+        if row.error_code in _LEADS
+    }
+
+
+_LEADS: Mapping[ErrorCode, bool] = {
+    ErrorCode.none: True,
+    ErrorCode.offset_not_available: True,
+    ErrorCode.not_leader_or_follower: False,
+}
 
 
 def _ends(response: ListOffsetsResponse) -> dict[TopicPartition, ReplicaLogEnd | LogQueryError]:

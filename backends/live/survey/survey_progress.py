@@ -31,6 +31,11 @@ class SurveyProgress:
             if not waiting:
                 self.left -= 1
 
+    def asked_again(self, index: int) -> None:
+        """The survey waits once more for a replica of that partition."""
+        self.left += not self._pending[index]
+        self._pending[index] += 1
+
 
 def asked(state: PartitionState, *, leaders_only: bool) -> tuple[int, ...]:
     """The brokers that are asked about that partition: where it is led perhaps its leader only."""

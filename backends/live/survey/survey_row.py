@@ -26,9 +26,22 @@ class SurveyRow:
 
     ``unknown`` says why a broker's log (or its lineage) is not known; what a broker said before it fell silent
     is kept. ``index`` is that of the partition in the survey, which waits for ``waiting`` of its replicas here.
+    ``leads`` tells of brokers that know less than the survey whether they lead the partition.
     """
 
-    __slots__ = ("asked", "changes", "ends", "index", "open", "probes", "state", "tp", "unknown", "waiting")
+    __slots__ = (
+        "asked",
+        "changes",
+        "ends",
+        "index",
+        "leads",
+        "open",
+        "probes",
+        "state",
+        "tp",
+        "unknown",
+        "waiting",
+    )
 
     def __init__(self, state: PartitionState, index: int) -> None:
         self.state = state
@@ -40,6 +53,7 @@ class SurveyRow:
         self.ends: dict[int, ReplicaLogEnd] = {}
         self.probes: dict[int, EpochProbe] = {}
         self.unknown: dict[int, Unknown] = {}
+        self.leads: dict[int, bool] = {}
         self.changes = 0
 
     @property
@@ -80,7 +94,10 @@ class SurveyRow:
         probe = self.probes.get(broker)
         if probe is None or lineage is None:
             unknown = self.unknown.get(broker, NOT_SETTLED)
-            return ReplicaLog(end.leader_epoch, end.offset, lineage=unknown, log_dir=log_dir, size=size)
+            leads = self.leads.get(broker)
+            return ReplicaLog(
+                end.leader_epoch, end.offset, lineage=unknown, log_dir=log_dir, size=size, leads=leads
+            )
         return ReplicaLog(
             end.leader_epoch,
             end.offset,
@@ -89,4 +106,5 @@ class SurveyRow:
             lineage,
             log_dir,
             size,
+            self.leads.get(broker),
         )

@@ -41,6 +41,12 @@ NOT_PASSING = (ConnectionProblem.UNDECODABLE, ConnectionProblem.WRONG_NODE)
 MORE_ATTEMPTS = 2
 """Attempts after such a failure: another one will hardly help."""
 
+CATCH_UP_PAUSES = (0.1, 0.2, 0.4, 0.8)
+"""Seconds between looks at a broker that knows an older leader epoch than the partition has. A broker that only
+lags, or that hung and continues, catches up with the metadata log meanwhile; one that is cut off from the
+controllers does not.
+"""
+
 CHANGES = 3
 """How often a log may change during its questions before it is given up."""
 
@@ -97,6 +103,11 @@ class LiveSurvey:
         self._questions: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
         self._wake = {broker: asyncio.Event() for broker in brokers}
         self._log_dirs_left = set(brokers)
+        self._behind: dict[int, dict[TopicPartition, TopicBatch | None]] = {broker: {} for broker in brokers}
+        self._behind_left = set(brokers)
+        self._catch_up_pauses = {
+            broker: iter(() if broker in self._ends.behind else CATCH_UP_PAUSES) for broker in brokers
+        }
         self._silent: set[int] = set()
         self._began = 0.0
 
@@ -196,6 +207,9 @@ class LiveSurvey:
             if broker in self._log_dirs_left:
                 await self._ask_log_dirs(broker, connection)
                 continue
+            if broker in self._behind_left and not self._unasked[broker]:
+                await self._ask_behind(broker, connection)
+                continue
             if self._unasked[broker]:
                 pause = next(pauses, pause)
                 await asyncio.sleep(pause)
@@ -212,12 +226,87 @@ class LiveSurvey:
             self._log_dirs_left.discard(broker)
             self._see_whether_all_is_done()
 
+    async def _ask_behind(self, broker: int, connection: BrokerConnection) -> None:
+        """Give a broker that knows an older leader epoch time to catch up; if it does not, ask whether it leads.
+
+        A broker that catches up is asked for its log anew: it may have written until it did.
+        """
+        behind = self._behind[broker]
+        if behind and (pause := next(self._catch_up_pauses[broker], None)) is not None:
+            await asyncio.sleep(pause)
+            epochs = await self._epochs_now(broker, connection)
+            for tp, epoch in epochs.items():
+                if epoch >= self._state_of(broker, tp).leader_epoch:
+                    self._ask_anew(broker, tp)
+            return
+        if behind:
+            self._ends.behind.add(broker)
+            await self._ask_whether_it_leads(broker, connection)
+        else:
+            self._ends.behind.discard(broker)
+        self._behind_left.discard(broker)
+        self._see_whether_all_is_done()
+
+    async def _epochs_now(self, broker: int, connection: BrokerConnection) -> dict[TopicPartition, int]:
+        """The leader epochs that it knows now of the partitions of which it knew an older one."""
+        known: dict[TopicPartition, int] = {}
+        waiting = sorted(self._behind[broker])
+        for first in range(0, len(waiting), log_queries.AT_MOST):
+            topics = {
+                tp: self._state_of(broker, tp).topic_id for tp in waiting[first : first + log_queries.AT_MOST]
+            }
+            answers = await self._ends.ask(connection, topics, REQUEST_TIMEOUT)
+            known.update(
+                (tp, end.leader_epoch) for tp, end in answers.items() if isinstance(end, ReplicaLogEnd)
+            )
+        return known
+
+    async def _ask_whether_it_leads(self, broker: int, connection: BrokerConnection) -> None:
+        behind = self._behind[broker]
+        waiting = sorted(behind)
+        for first in range(0, len(waiting), log_queries.AT_MOST):
+            batch = waiting[first : first + log_queries.AT_MOST]
+            for tp, leads in (await log_queries.leading(connection, batch, REQUEST_TIMEOUT)).items():
+                of, row = behind[tp], self.rows.get(tp)
+                if row is not None and broker in row.ends:
+                    row.leads[broker] = leads
+                elif of is not None:
+                    of.leads[tp.partition] = leads
+
+    def _state_of(self, broker: int, tp: TopicPartition) -> PartitionState:
+        batch = self._behind[broker][tp]
+        position = None if batch is None else batch.position(tp.partition)
+        return self.rows[tp].state if batch is None or position is None else batch.states[position]
+
+    def _ask_anew(self, broker: int, tp: TopicPartition) -> None:
+        """Ask for that replica's log again, from the beginning, though it was settled."""
+        batch = self._behind[broker].pop(tp)
+        position = None if batch is None else batch.position(tp.partition)
+        if batch is not None and position is not None:
+            row = self._hand_over(broker, batch.states[position], batch.indices[position])
+            batch.drop((position,))
+        else:
+            row = self.rows[tp]
+            row.open.add(broker)
+            row.waiting += 1
+        self.tally.asked_again(row.index)
+        row.ends.pop(broker, None)
+        row.probes.pop(broker, None)
+        row.unknown.pop(broker, None)
+        row.asked.discard(broker)
+        self._questions[broker].pop(tp, None)
+        self._unasked[broker][tp] = None
+
     async def _ask_batches(self, broker: int, connection: BrokerConnection) -> None:
         """Batch by batch; one that is not finished when the connection fails is asked again as a whole."""
         waiting = self._waiting[broker] = [batch for batch in self._waiting[broker] if batch.numbers]
         for together in list(per_request(waiting, log_queries.AT_MOST)):
             odd = await batch_queries.ask_ends(connection, self._ends, together, REQUEST_TIMEOUT)
             self._took_odd(broker, odd)
+            for batch in together:
+                self._behind[broker].update(
+                    (TopicPartition(batch.topic, number), batch) for number in batch.behind
+                )
             self._calls[broker] = self._ends.call(connection)
             self._note(broker, None)
             while any(batch.left for batch in together):
@@ -268,6 +357,8 @@ class LiveSurvey:
         self._unasked[broker].pop(row.tp, None)
         row.ends[broker] = answer
         state = row.state
+        if answer.leader_epoch < state.leader_epoch:
+            self._behind[broker].setdefault(row.tp, None)
         epoch = max(answer.leader_epoch, state.leader_epoch)
         try:
             probe = probing.start(answer.offset, epoch, state.offline)
@@ -349,7 +440,7 @@ class LiveSurvey:
             self._progress(what, self.tally.total - self.tally.left, self.tally.total)
 
     def _see_whether_all_is_done(self) -> None:
-        if self.tally.left == 0 and not self._log_dirs_left:
+        if self.tally.left == 0 and not self._log_dirs_left and not self._behind_left:
             self._all_done.set()
 
     def _deepen(self, row: SurveyRow) -> None:
@@ -377,6 +468,7 @@ class LiveSurvey:
         """This broker is given up; its answers about settled logs still count."""
         self._silent.add(broker)
         self._log_dirs_left.discard(broker)
+        self._behind_left.discard(broker)
         for batch in self._waiting[broker]:
             if self._depth is not Depth.LAST:
                 self._ask_further(broker, batch)

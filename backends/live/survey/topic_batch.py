@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, groupby, repeat
-from operator import attrgetter, itemgetter
+from operator import attrgetter, gt, itemgetter
 from typing import Any, NamedTuple
 
 from backends.base.answers import LikelyEpochs
@@ -61,10 +61,23 @@ class TopicBatch:
     """``indices`` are those of ``states`` in the survey; ``likely`` as in :func:`probing.start`. ``left`` are the
     positions here without a last epoch.
 
-    ``ends`` and ``probes`` are empty until the broker has reported its log ends.
+    ``ends`` and ``probes`` are empty until the broker has reported its log ends. ``behind`` are the partitions of
+    which the broker knows an older leader epoch, and ``leads`` tells of these whether it leads them.
     """
 
-    __slots__ = ("ends", "indices", "left", "likely", "numbers", "probes", "states", "topic", "unknown")
+    __slots__ = (
+        "behind",
+        "ends",
+        "indices",
+        "leads",
+        "left",
+        "likely",
+        "numbers",
+        "probes",
+        "states",
+        "topic",
+        "unknown",
+    )
 
     def __init__(
         self,
@@ -81,6 +94,8 @@ class TopicBatch:
         self.ends = LogEndColumns((), ())
         self.probes: list[EpochProbe] = []
         self.left: list[int] = []
+        self.behind: tuple[int, ...] = ()
+        self.leads: dict[int, bool] = {}
         self.unknown = NOT_SETTLED
 
     @property
@@ -90,9 +105,11 @@ class TopicBatch:
     def begin(self, ends: LogEndColumns) -> None:
         """Take over the log ends. Raises EpochProbeError where one of them is not usable."""
         known = tuple(map(_leader_epoch, self.states))
-        epochs = (
-            ends.leader_epochs if known == tuple(ends.leader_epochs) else map(max, known, ends.leader_epochs)
-        )
+        epochs: Iterable[int] = ends.leader_epochs
+        self.behind = ()
+        if known != tuple(ends.leader_epochs):
+            epochs = map(max, known, ends.leader_epochs)
+            self.behind = tuple(compress(self.numbers, map(gt, known, ends.leader_epochs)))
         offline = [leader < 0 for leader in map(_leader, self.states)]
         self.probes = list(map(probing.start, ends.offsets, epochs, offline, self.likely))
         self.ends = ends
@@ -152,12 +169,18 @@ class TopicBatch:
         self, partition: int, broker: int, brokers: Mapping[int, Broker], sizes: ReplicaSizes
     ) -> Replica | None:
         """The replica of that partition; None: it is not, or no longer, in this batch."""
-        position = bisect_left(self.numbers, partition)
-        if position == len(self.numbers) or self.numbers[position] != partition:
+        position = self.position(partition)
+        if position is None:
             return None
         state = self.states[position]
         log = self._log(position, *sizes.one(state.tp)) if self.probes else self.unknown
         return Replica(broker, standing(state, broker, brokers), log)
+
+    def position(self, partition: int) -> int | None:
+        """The position of that partition here; None: it is not, or no longer, in this batch."""
+        position = bisect_left(self.numbers, partition)
+        found = position < len(self.numbers) and self.numbers[position] == partition
+        return position if found else None
 
     def incomplete(self) -> Sequence[int]:
         """The indices of the partitions whose log, or last epoch, is not known."""
@@ -179,8 +202,17 @@ class TopicBatch:
         if not self.left:
             probes = self.probes
             starts, marks = map(_log_start, probes), map(_high_watermark, probes)
+            leads = map(self.leads.get, self.numbers) if self.leads else repeat(None)
             rows = zip(
-                epochs, offsets, starts, marks, map(probing.lineage, probes), dirs, in_bytes, strict=False
+                epochs,
+                offsets,
+                starts,
+                marks,
+                map(probing.lineage, probes),
+                dirs,
+                in_bytes,
+                leads,
+                strict=False,
             )
             return map(_made, repeat(ReplicaLog), rows)  # as ReplicaLog(...) does, without a call of Python's
         return map(self._log, range(len(self.probes)), dirs, in_bytes)
@@ -191,10 +223,13 @@ class TopicBatch:
             self.ends.offsets[position],
             self.ends.leader_epochs[position],
         )
+        leads = self.leads.get(self.numbers[position])
         if not probe.settled:
-            return ReplicaLog(epoch, offset, lineage=self.unknown, log_dir=log_dir, size=size)
+            return ReplicaLog(epoch, offset, lineage=self.unknown, log_dir=log_dir, size=size, leads=leads)
         lineage = probing.lineage(probe)
-        return ReplicaLog(epoch, offset, probe.log_start_offset, probe.high_watermark, lineage, log_dir, size)
+        return ReplicaLog(
+            epoch, offset, probe.log_start_offset, probe.high_watermark, lineage, log_dir, size, leads
+        )
 
 
 def topic_batches(

@@ -141,7 +141,7 @@ class OperatorRequests:
             described = known.get(id(log))
             if described is None:
                 described = known[id(log)] = self._describe_log(log)
-            yield _new(ask.LineageRow, (tp, None, described))
+            yield _new(ask.LineageRow, (tp, None, described, self._leads(tp)))
 
     def _read(self, tp: TopicPartition) -> ask.LineageRow:
         if f"READ topic {tp.topic}" in self._denied:
@@ -149,7 +149,11 @@ class OperatorRequests:
         error = self._log_error(tp)
         if error is not None:
             return ask.LineageRow(tp, error)
-        return ask.LineageRow(tp, None, self._describe_log(self._storage.log(tp)))
+        return ask.LineageRow(tp, None, self._describe_log(self._storage.log(tp)), self._leads(tp))
+
+    def _leads(self, tp: TopicPartition) -> bool:
+        partition = self._state.image.partitions.get(tp)
+        return partition is not None and partition.leader == self._state.id
 
     def _describe_log(self, log: Log) -> ask.LogDescription:
         path = self._storage.disk.directories[log.directory].path

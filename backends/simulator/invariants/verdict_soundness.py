@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
 
+from backends.simulator.broker.broker_process import BrokerProcess
 from backends.simulator.broker.replica_log import Log
 from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.invariants.acknowledged_records import AcknowledgedRecords, Spans
@@ -21,6 +22,7 @@ from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
 from recovery.acknowledged.verdict import Verdict, VerdictKind
 from recovery.controller.cluster_image import offline_replicas
+from recovery.controller.registration import Registration
 from recovery.loss import count
 from recovery.model import (
     PartitionState,
@@ -145,7 +147,7 @@ class VerdictSoundness:
             if not disks_read:
                 read = log is not None and process is None and self._random.random() < 0.2
             reported = (
-                _reported_log(log, registration.leader_epoch)
+                _reported_log(tp, log, registration, process if answers else None)
                 if log is not None and (answers or read)
                 else SILENT
             )
@@ -213,8 +215,15 @@ def _best_choice(survey: Survey) -> int | None:
     return next((candidate.broker for candidate in ranked if candidate.electable), None)
 
 
-def _reported_log(log: Log, leader_epoch: int) -> ReplicaLog:
-    return ReplicaLog(leader_epoch, log.end, log.start, log.high_watermark, log.lineage)
+def _reported_log(
+    tp: TopicPartition, log: Log, registration: Registration, broker: BrokerProcess | None
+) -> ReplicaLog:
+    """As its ``broker`` reports it, by its own metadata; None: as it is read from a disk."""
+    own = None if broker is None else broker.state.image.partitions.get(tp)
+    epoch, leads = registration.leader_epoch, None
+    if broker is not None and own is not None and own.leader_epoch < epoch:
+        epoch, leads = own.leader_epoch, own.leader == broker.id
+    return ReplicaLog(epoch, log.end, log.start, log.high_watermark, log.lineage, leads=leads)
 
 
 def _with(facts: PartitionFacts, folded: InSyncHistory | Unknown) -> PartitionFacts:

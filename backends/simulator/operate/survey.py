@@ -39,6 +39,8 @@ from recovery.standing import standing
 CALL = f"{NATIVE_LOGS}, epochs by Fetch"
 LIMIT = 1000
 RETRY = SECOND // 2
+CATCH_UP_LOOKS = 3
+"""How often a broker that knows an older leader epoch than the partition has is asked again, to let it catch up."""
 NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 
 Logs = dict[int, dict[TopicPartition, ReplicaLog | Unknown]]
@@ -59,6 +61,8 @@ class SimulatedSurvey:
         # Most logs of a large cluster are equal, and shown by one object.
         self._alike: dict[Hashable, ReplicaLog] = {}
         self._tps = [state.tp for state in request.partitions]
+        self._epochs = dict(zip(self._tps, (state.leader_epoch for state in request.partitions), strict=True))
+        self._behind: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         left: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for state, tp in zip(request.partitions, self._tps, strict=True):
             led = request.leaders_only and not state.offline
@@ -78,6 +82,15 @@ class SimulatedSurvey:
 
     async def run(self, progress: Progress | None) -> None:
         """Run until every replica is settled, at the latest until the duration is over."""
+        await self._settle(progress)
+        for _ in range(CATCH_UP_LOOKS):
+            if not self._behind or self._asking.now + RETRY >= self._deadline:
+                return
+            self._asking.wait(RETRY)
+            self._left, self._behind = dict(self._behind), defaultdict(list)
+            await self._settle(None)
+
+    async def _settle(self, progress: Progress | None) -> None:
         total, unasked = sum(map(len, self._left.values())), self._settled
         while self._left:
             remaining = self._deadline - self._asking.now
@@ -130,14 +143,18 @@ class SimulatedSurvey:
         # Both requests name the same partitions, and both answers keep their order.
         reads: Iterable[LineageRow | None] = epochs.logs if isinstance(epochs, LineageRead) else repeat(None)
         logs = self._of(broker)
-        alike: dict[tuple[int, int, int], ReplicaLog | Unknown] = {}
+        alike: dict[tuple[int, int, int, bool | None], ReplicaLog | Unknown] = {}
         for info, read in zip(answer.infos, reads, strict=False):
             tp, epoch, end, _ = info
             described = None if read is None else read.log
-            key = (epoch, end, id(described))
+            leads = None
+            if info.error is None and epoch < self._epochs[tp]:
+                self._behind[broker].append(tp)
+                leads = None if read is None or read.error is not None else read.leads
+            key = (epoch, end, id(described), leads)
             log = alike.get(key)
             if log is None:
-                log = self._log(info, read)
+                log = self._log(info, read, leads)
                 if described is not None and info.error is None:
                     alike[key] = log
             logs[tp] = log
@@ -148,16 +165,16 @@ class SimulatedSurvey:
         else:
             del self._left[broker]
 
-    def _log(self, info: ReplicaLogInfo, read: LineageRow | None) -> ReplicaLog | Unknown:
+    def _log(self, info: ReplicaLogInfo, read: LineageRow | None, leads: bool | None) -> ReplicaLog | Unknown:
         if info.error is not None or read is None or read.log is None:
             return _unusual(info, read)
         _, epoch, end, _ = info
         lineage, start, high_watermark, log_dir = read.log
-        key = (epoch, end, lineage.spans, lineage.last_epoch, start, high_watermark, log_dir)
+        key = (epoch, end, lineage.spans, lineage.last_epoch, start, high_watermark, log_dir, leads)
         log = self._alike.get(key)
         if log is None:
             size = (end - start) * BYTES_A_RECORD
-            log = ReplicaLog(epoch, end, start, high_watermark, lineage, log_dir, size)
+            log = ReplicaLog(epoch, end, start, high_watermark, lineage, log_dir, size, leads)
             self._alike[key] = log
         return log
 

@@ -259,15 +259,22 @@ async def _read_until_applied(
         await asyncio.sleep(pause)
     else:
         states = (await described(backend, [row.tp for row in plan.rows])).states
-    request = SurveyRequest(
-        states,
-        SETTLE_SECONDS,
-        Depth.LAST,
-        log_dirs=False,
-        leaders_only=True,
-        likely_epochs=_leaders_epochs(plan),
-    )
-    return _compared(plan, (await backend.survey(request, progress)).surveys)
+    # An old leader that was known before is asked whether it has heard of its successor.
+    watched = {row.tp for row in plan.rows if any(one.still_writes for one in row.candidates)}
+    found: list[Survey] = []
+    for leaders_only in (True, False):
+        asked = tuple(state for state in states if (state.tp not in watched) is leaders_only)
+        if asked:
+            request = SurveyRequest(
+                asked,
+                SETTLE_SECONDS,
+                Depth.LAST,
+                log_dirs=False,
+                leaders_only=leaders_only,
+                likely_epochs=_leaders_epochs(plan),
+            )
+            found += (await backend.survey(request, progress)).surveys
+    return _compared(plan, found)
 
 
 def _leaders_epochs(plan: Plan) -> LikelyEpochs:

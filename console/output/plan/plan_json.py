@@ -151,6 +151,7 @@ def state_json(state: RowState) -> dict[str, object]:
         "lostOfPlan": None if state.lost is None else _known(state.lost),
         "good": state.good,
         "complete": state.complete,
+        "oldLeaders": [{"broker": one.broker, "leaderEpoch": one.epoch} for one in state.old_leaders],
         "missing": list(state.missing),
     }
 
@@ -193,5 +194,6 @@ def _step_json(step: FirstStep) -> dict[str, object]:
         "checkDisk": list(advice.check_disk),
         "byElr": advice.by_elr,
         "reassigning": advice.reassigning,
+        "leadsAgain": advice.leads_again,
         "text": " ".join(step_lines(step)),
     }

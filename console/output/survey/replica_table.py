@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from backends.base.answers import Contact
 from console.output.incident.html_text import Html, element
 from console.output.text_table import TextColumn, table
-from recovery.model import EpochSpan, Lineage, Replica, Survey, Unknown
+from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Survey, Unknown
 from recovery.offset_axis import Axis, make_axis
 from recovery.plan.planned_logs import PlannedLog, planned_logs
 from recovery.plan.values import PlanRow
 from recovery.wording.quantity_text import human_bytes, ids, offset, printable
-from recovery.wording.replica_text import disk_text, elr_text, replica_sets
+from recovery.wording.replica_text import OLD_LEADER, disk_text, elr_text, replica_sets
 
 SPANS_SHOWN = 3
 
@@ -46,7 +46,7 @@ def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[
     start = (
         str(survey.tp),
         str(replica.broker),
-        "+".join(replica_sets(survey.state, replica.broker)) or "-",
+        "+".join((*_old_leader(log), *replica_sets(survey.state, replica.broker))) or "-",
         replica.standing.value,
     )
     if isinstance(log, Unknown):
@@ -65,6 +65,10 @@ def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[
         calls.get(replica.broker, "") if replica.disk_read_ms is None else disk_text(replica.disk_read_ms),
         "" if isinstance(lineage, Lineage) else printable(f"epochs: {lineage}"),
     )
+
+
+def _old_leader(log: ReplicaLog | Unknown) -> tuple[str, ...]:
+    return (OLD_LEADER,) if isinstance(log, ReplicaLog) and log.leads else ()
 
 
 def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:

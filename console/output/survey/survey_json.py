@@ -88,6 +88,7 @@ def _log_json(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> dic
         "logStartOffset": log.log_start_offset,
         "highWatermark": log.high_watermark,
         "leaderEpoch": log.leader_epoch,
+        "actsAsLeader": log.leads,
         "lineage": (
             {"lastEpoch": lineage.last_epoch, "floor": lineage.floor, "spans": lineage.spans}
             if isinstance(lineage, Lineage)

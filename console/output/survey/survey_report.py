@@ -25,13 +25,14 @@ from recovery.disk_evidence import EvidenceUse
 from recovery.loss import loss
 from recovery.membership.quorum import Quorum
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown
+from recovery.old_leaders import old_leaders
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import SurveyTotals, missing_in_sync, totals
 from recovery.wording.cluster_health_text import health_lines, leader_unknown_text
 from recovery.wording.loss_text import short_loss
 from recovery.wording.proof_text import explained_lines, partition_proofs, proofs_json
 from recovery.wording.quantity_text import counted, printable
-from recovery.wording.replica_text import STANDING_WORDS, disk_text
+from recovery.wording.replica_text import STANDING_WORDS, disk_text, still_writes_text
 from recovery.wording.verdict_text import short_verdict, verdict_text
 
 
@@ -150,6 +151,9 @@ def replica_lines(
         yield f"whether a reassignment is in progress is not known: {printable(str(why))}"
     yield ""
     yield from replica_table(surveys, picture.contacts)
+    for survey in surveys:
+        if writing := old_leaders(survey):
+            yield f"{survey.tp}: {still_writes_text(writing, offline=survey.state.offline)}"
     yield from verdict_lines(surveys, picture.verdicts)
     for survey in surveys if explain else ():
         yield ""

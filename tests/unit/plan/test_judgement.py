@@ -38,7 +38,11 @@ def partition(changes: Mapping[str, Any]) -> Survey:
     logs = {**INCIDENT["logs"], **changes.get("logs", {})}
     standings: Mapping[int, str] = told["standings"]
     replicas = tuple(
-        Replica(broker, Standing(standings.get(broker, "electable")), replica_log(logs.get(broker, "silent")))
+        Replica(
+            broker,
+            Standing(standings.get(broker, "electable")),
+            _still_leading(replica_log(logs.get(broker, "silent")), told.get("leads", {}).get(broker)),
+        )
         for broker in told["replicas"]
     )
     state = PartitionState(
@@ -59,6 +63,10 @@ def partition(changes: Mapping[str, Any]) -> Survey:
 
 def replica_log(what: str | list[list[int]]) -> ReplicaLog | Unknown:
     return UNKNOWN[what] if isinstance(what, str) else log(*(tuple(span) for span in what))  # type: ignore[arg-type]
+
+
+def _still_leading(log: ReplicaLog | Unknown, epoch: int | None) -> ReplicaLog | Unknown:
+    return log if epoch is None or isinstance(log, Unknown) else log._replace(leader_epoch=epoch, leads=True)
 
 
 def planned(case: Mapping[str, Any], ranking: Ranking) -> PlanRow:
