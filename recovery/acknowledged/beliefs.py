@@ -30,6 +30,7 @@ class BeliefDetails(NamedTuple):
 
 _ADVICE = "tests/live/test_advice_incidents.py"
 _WITH_ELR = "tests/live/test_advice_with_elr.py"
+_CUT_OFF = "tests/live/test_cut_off_leader.py"
 _PARTITION = "kafka.cluster.Partition"
 
 
@@ -104,7 +105,9 @@ class Belief(Enum):
     FENCED_LEADER_GOES_ON = _details(
         "A leader that is cut off from the controllers goes on confirming records by the ISR that it knows, also"
         " after another replica was elected, until it hears of its successor. Its answers show that it leads.",
-        ("kafka.server.ReplicaManager.applyDelta",),
+        ("kafka.server.ReplicaManager.applyDelta", f"{_PARTITION}.localLogWithEpochOrThrow"),
+        f"{_CUT_OFF}::test_a_leader_that_is_cut_off_is_stopped_or_mended_before_anybody_is_elected",
+        f"{_CUT_OFF}::test_what_a_leader_that_is_cut_off_still_takes_is_said_until_it_has_heard_of_its_successor",
     )
     RESTART_IS_REGISTERED = _details(
         "A broker that starts again registers before it is unfenced, so the metadata log has each start of a"

@@ -107,14 +107,13 @@ class _Partition:
         growing = tuple(other for other in self.growing if other != broker)
         if not growing:
             return bound
-        evidence = (*bound.evidence, Evidence(EvidenceKind.STILL_WRITING, growing))
+        writing = Evidence(EvidenceKind.STILL_WRITING, growing)
         if may_acknowledge(self.facts.survey, growing):
-            return bound._replace(offsets=None, evidence=evidence, conditions=())
+            return bound._replace(offsets=None, evidence=(writing,), conditions=())
         # It may have heard of a lower min ISR, and not of the present one.
         never_lower = Condition(ConditionKind.MIN_ISR_NEVER_LOWER)
-        return bound._replace(
-            evidence=evidence, conditions=tuple(dict.fromkeys((*bound.conditions, never_lower)))
-        )
+        conditions = tuple(dict.fromkeys((*bound.conditions, never_lower)))
+        return bound._replace(evidence=(*bound.evidence, writing), conditions=conditions)
 
     def _emptied(self, broker: int) -> Condition | None:
         """The condition that the disk was not replaced: the log is empty, and the partition had leaders before."""

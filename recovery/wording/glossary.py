@@ -33,6 +33,7 @@ STRATEGY = "strategy"
 VERDICT = "verdict"
 ACKNOWLEDGED = "acknowledged record"
 UNCLEAN = "unclean election"
+OLD_LEADER = "old leader"
 CANDIDATE = "candidate"
 SUCCESSOR = "if it drops out"
 
@@ -128,6 +129,12 @@ GLOSSARY = (
         ("unclean.leader.election.enable",),
         "The election of a leader that is in neither ISR nor ELR: what its log lacks is lost. ktriage"
         " requests one only for the replica that you chose.",
+    ),
+    GlossaryEntry(
+        OLD_LEADER,
+        ("acts as leader", "cut off", "still takes writes"),
+        "A broker that is cut off from the controllers and does not know that it was replaced: it takes and"
+        " confirms writes of the clients that reach it. They are lost when it hears of its successor.",
     ),
     GlossaryEntry(
         CANDIDATE,

@@ -155,9 +155,17 @@ def _log_step(replica: Replica) -> ProofStep:
     )
     text = (
         f"Broker {replica.broker}: offsets {offset(log.log_start_offset)} to {offset(log.log_end_offset)}, high"
-        f" watermark {offset(log.high_watermark)}, {_epochs(log)}, {where}."
+        f" watermark {offset(log.high_watermark)}, {_epochs(log)}, {where}{_own_view(log)}."
     )
     return ProofStep(text)
+
+
+def _own_view(log: ReplicaLog) -> str:
+    """Where the broker was asked whether it leads: it knew an older leader epoch than the controllers."""
+    if log.leads is None:
+        return ""
+    view = "leads" if log.leads else "does not lead"
+    return f"; its broker knows leader epoch {log.leader_epoch}, and {view} in it"
 
 
 def _epochs(log: ReplicaLog) -> str:
@@ -247,7 +255,10 @@ def _interval_step(history: InSyncHistory, index: int) -> ProofStep:
         f" ISR {ids(now.isr)} of {ids(now.replicas)}"
     )
     if not now.has_leader:
-        return ProofStep(f"{text}: nothing is acknowledged.")
+        return ProofStep(
+            f"{text}: nothing is acknowledged, but by a leader that has not heard of it.",
+            (Belief.FENCED_LEADER_GOES_ON,),
+        )
     least = history.lowest_min_isr(index)
     answer = "acks=all could be confirmed" if history.acknowledges(index) else "acks=all was refused"
     return ProofStep(
@@ -312,6 +323,10 @@ _SENTENCES = {
         "Broker {brokers} was in the ISR when offset {offset} was committed, and lacks records below it: it lost"
         " them."
     ),
+    EvidenceKind.STILL_WRITING: (
+        "Broker {brokers} may still take writes and confirm them, after the election too: it is behind the"
+        " controllers, and leads, or may follow who leads, in an older epoch."
+    ),
 }
 _BELIEFS = {
     EvidenceKind.HIGH_WATERMARK: (Belief.HIGH_WATERMARK_WAS_COMMITTED,),
@@ -320,6 +335,7 @@ _BELIEFS = {
     EvidenceKind.NEVER_MIN_ISR_WITHOUT: (Belief.ACKS_ALL_NEEDS_THE_ISR,),
     EvidenceKind.UNCLEAN_ELECTION: (Belief.CLEAN_LEADERS,),
     EvidenceKind.RECORDS_LOST: (Belief.ISR_IS_IN_THE_METADATA_LOG, Belief.HIGH_WATERMARK_WAS_COMMITTED),
+    EvidenceKind.STILL_WRITING: (Belief.FENCED_LEADER_GOES_ON,),
 }
 
 

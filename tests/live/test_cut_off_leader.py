@@ -25,10 +25,15 @@ WRITES = "broker 1 still acts as leader in epoch 0 and takes writes"
 
 @pytest.fixture
 def operator(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Operator]:
-    cluster.links.mend()
+    mend(cluster)
     cluster.bring_all_up()
     yield Operator(cluster, tmp_path)
+    mend(cluster)
+
+
+def mend(cluster: KafkaCluster) -> None:
     cluster.links.mend()
+    cluster.metadata.cut_off.clear()
 
 
 def cut_off_leader(cluster: KafkaCluster, topic: str, alone: int) -> None:
@@ -43,6 +48,7 @@ def cut_off_leader(cluster: KafkaCluster, topic: str, alone: int) -> None:
         cluster.links.cut(1, 3)
     for controller in cluster.controllers:
         cluster.links.cut(1, controller)
+    cluster.metadata.cut_off.add(1)
     start(cluster, 2, 3)
     cluster.metadata.wait_fenced(1)
     wait_offline(cluster, (topic,))
@@ -85,7 +91,7 @@ def test_a_leader_that_is_cut_off_is_stopped_or_mended_before_anybody_is_elected
     assert f"{ALONE} or more offsets that a high watermark proves committed" in shown, shown
     assert "and no others" not in shown
     assert acknowledged_by_broker_1(cluster, "orders", AFTER, "after") == AFTER
-    cluster.links.mend()
+    mend(cluster)
     cluster.metadata.wait_leader("orders", 0, 1)
     assert left(cluster, "orders") == {"before": BEFORE, "alone": ALONE, "after": AFTER}
 
@@ -112,7 +118,7 @@ def test_what_a_leader_that_is_cut_off_still_takes_is_said_until_it_has_heard_of
     )
     assert acknowledged_by_broker_1(cluster, "forced", AFTER, "after-the-election") == AFTER
     assert WRITES in operator.run("verify", "forced.json").out
-    cluster.links.mend()
+    mend(cluster)
     wait_all(cluster, ("forced",), lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
     verified = operator.run("verify", "forced.json")
     assert "still acts as leader" not in verified.out, verified

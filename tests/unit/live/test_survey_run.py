@@ -59,7 +59,8 @@ class Player:
     contradicts itself, as a log does that changes meanwhile.
 
     The controller fences it after it has been looked at ``fenced_after`` times; if it ``returns``, it answers
-    again after so many attempts to connect instead.
+    again after so many attempts to connect instead. For ``lags`` questions for its log ends it knows an older
+    leader epoch, and leads in it.
     """
 
     logs: Mapping[TopicPartition, WholeLog]
@@ -71,6 +72,8 @@ class Player:
     garbled: bool = False
     shy: dict[TopicPartition, int] = field(default_factory=dict)
     odd: dict[TopicPartition, int] = field(default_factory=dict)
+    lags: int = 0
+    lead_questions: int = 0
 
     @property
     def dead(self) -> bool:
@@ -99,7 +102,7 @@ class Player:
         if self.shy.get(tp):
             self.shy[tp] -= 1
             return LogQueryError(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
-        return ReplicaLogEnd(LEADER_EPOCH, self.logs[tp].end)
+        return ReplicaLogEnd(LEADER_EPOCH - bool(self.lags), self.logs[tp].end)
 
     def epoch(self, tp: TopicPartition, epoch: int) -> EpochAnswer | OutOfRange | EarliestOffset:
         if self.odd.get(tp):
@@ -151,7 +154,9 @@ async def log_ends(
 ) -> dict[TopicPartition, ReplicaLogEnd | LogQueryError]:
     player: Player = connection
     await player.request()
-    return {tp: player.end(tp) for tp in partitions}
+    found = {tp: player.end(tp) for tp in partitions}
+    player.lags = max(0, player.lags - 1)
+    return found
 
 
 async def probe_epochs(
@@ -172,7 +177,16 @@ async def log_ends_of(
     if any(isinstance(row, LogQueryError) for row in rows.values()):
         return [rows] * len(batches)
     ends = [[rows[tp] for tp in batch.tps()] for batch in batches]
-    return [LogEndColumns([end[1] for end in several], [LEADER_EPOCH] * len(several)) for several in ends]
+    return [LogEndColumns([end[1] for end in several], [end[0] for end in several]) for several in ends]
+
+
+async def leading(
+    connection: Any, partitions: Iterable[TopicPartition], timeout: float
+) -> dict[TopicPartition, bool]:
+    player: Player = connection
+    await player.request()
+    player.lead_questions += 1
+    return dict.fromkeys(partitions, bool(player.lags))
 
 
 async def probe_epochs_of(
@@ -196,7 +210,9 @@ def on_stage() -> Iterator[None]:
         patch.setattr(log_queries, "probe_epochs", probe_epochs)
         patch.setattr(log_queries, "log_ends_of", log_ends_of)
         patch.setattr(log_queries, "probe_epochs_of", probe_epochs_of)
+        patch.setattr(log_queries, "leading", leading)
         patch.setattr(module, "PAUSES", (0.0,))
+        patch.setattr(module, "CATCH_UP_PAUSES", (0.0, 0.0))
         yield
 
 
@@ -395,3 +411,34 @@ def test_what_another_log_asks_of_a_broker_that_is_gone_is_not_waited_for() -> N
     row = play(Cast(players, fenced_after=0), Depth.DIVERGENCE).rows[parted]
     assert row.done
     assert row.settled().keys() == {0, 1, 2}
+
+
+def three_logs(lags: int) -> Cast:
+    whole = WholeLog((LEADER_EPOCH - 2,) * 5)
+    players = tuple(
+        Player({TopicPartition("t", 0): whole}, _round_and_round([0]), lags=lags if broker == 1 else 0)
+        for broker in BROKERS
+    )
+    return Cast(players)
+
+
+@pytest.mark.parametrize("depth", Depth)
+def test_a_broker_that_stays_behind_is_asked_whether_it_leads(depth: Depth) -> None:
+    cast_of = three_logs(lags=100)
+    survey = play(cast_of, depth)
+    ((one, behind, other),) = SurveyedReplicas(survey, {}, {}).all().values()
+    assert isinstance(behind.log, ReplicaLog)
+    assert (behind.log.leads, behind.log.leader_epoch) == (True, LEADER_EPOCH - 1)
+    assert all(isinstance(r.log, ReplicaLog) and r.log.leads is None for r in (one, other))
+    assert [player.lead_questions for player in cast_of.players] == [0, 1, 0], "nobody else is asked"
+
+
+@pytest.mark.parametrize("depth", Depth)
+def test_a_broker_that_catches_up_is_asked_for_its_log_anew_and_is_no_old_leader(depth: Depth) -> None:
+    """As one that hung and continues."""
+    cast_of = three_logs(lags=2)
+    survey = play(cast_of, depth)
+    ((_, behind, _),) = SurveyedReplicas(survey, {}, {}).all().values()
+    assert isinstance(behind.log, ReplicaLog) and isinstance(behind.log.lineage, Lineage)
+    assert (behind.log.leads, behind.log.leader_epoch) == (None, LEADER_EPOCH)
+    assert cast_of.players[1].lead_questions == 0

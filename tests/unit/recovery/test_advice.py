@@ -27,7 +27,11 @@ def replica_log(case: Mapping[str, Any], broker: int) -> ReplicaLog | Unknown:
     spans = case["logs"][broker]
     if spans == "silent":
         return SILENT
-    return log(*(tuple(span) for span in spans))._replace(high_watermark=case.get("marks", {}).get(broker, 0))
+    found = log(*(tuple(span) for span in spans))._replace(
+        high_watermark=case.get("marks", {}).get(broker, 0)
+    )
+    epoch = case.get("leads", {}).get(broker)
+    return found if epoch is None else found._replace(leader_epoch=epoch, leads=True)
 
 
 def advised(case: Mapping[str, Any]) -> Advice | None:
@@ -38,6 +42,7 @@ def advised(case: Mapping[str, Any]) -> Advice | None:
         isr=tuple(case.get("isr", ())),
         elr=None if case.get("elr", ()) is None else tuple(case.get("elr", ())),
         standings=standings,
+        reassigning=case.get("reassigning", False),
     )._replace(min_isr=case.get("min isr", 2))
     facts = PartitionFacts(
         asked,
