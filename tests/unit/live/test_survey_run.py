@@ -176,8 +176,11 @@ async def log_ends_of(
     rows = await log_ends(connection, [tp for batch in batches for tp in batch.tps()], timeout)
     if any(isinstance(row, LogQueryError) for row in rows.values()):
         return [rows] * len(batches)
-    ends = [[rows[tp] for tp in batch.tps()] for batch in batches]
-    return [LogEndColumns([end[1] for end in several], [end[0] for end in several]) for several in ends]
+    ends = [[cast("ReplicaLogEnd", rows[tp]) for tp in batch.tps()] for batch in batches]
+    return [
+        LogEndColumns([end.offset for end in several], [end.leader_epoch for end in several])
+        for several in ends
+    ]
 
 
 async def leading(
