@@ -42,9 +42,9 @@ COMPACT = {
 }
 NOT_NOW = (TestbedError, KafkaException, AssertionError, NoAnswer, TimeoutError)
 """What is raised where a step is not possible now, or not for all topics."""
-CROWD, LARGE_CROWD = 150, 600
+CROWD, LARGE_CROWD = 150, 900
 """Partitions of the topic with many, which are changed in one metadata delta; the more, the longer it takes."""
-SAMPLE, LARGE_SAMPLE = 24, 100
+SAMPLE, LARGE_SAMPLE = 24, 300
 
 
 class Only(StrEnum):
@@ -569,7 +569,7 @@ class IncidentHistory:
                 return not any(state.leader == old for state in found.values())
 
             with suppress(TimedOut):
-                wait_until(led_by_the_new, "another leader", 1.5, interval=0.05, passing=(NoAnswer,))
+                wait_until(led_by_the_new, "another leader", 4.0, interval=0.05, passing=(NoAnswer,))
             self.cluster.node(new).resume()
             stopped.result()
             with suppress(TimedOut):

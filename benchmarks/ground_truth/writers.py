@@ -100,6 +100,7 @@ class Writers:
             "retry.backoff.ms": 10,
             "retry.backoff.max.ms": 20,
             "topic.metadata.refresh.fast.interval.ms": 20,
+            "topic.metadata.refresh.interval.ms": 200,
         }
         producer = self._producer(again)
         free = {(topic.name, partition): topic for topic in topics for partition in topic.partitions}
