@@ -32,6 +32,7 @@ class Echo:
     def __init__(self) -> None:
         self._listener = socket.create_server((LOOPBACK, 0))
         self.port = self._listener.getsockname()[1]
+        self.heard = bytearray()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -45,19 +46,20 @@ class Echo:
                 return
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
-    @staticmethod
-    def _serve(client: socket.socket) -> None:
+    def _serve(self, client: socket.socket) -> None:
         with client:
             while block := client.recv(1024):
+                self.heard += block
                 client.sendall(block)
 
 
 class Proxied:
     """The port at which others reach the node, and its links."""
 
-    def __init__(self, port: int, links: Links) -> None:
+    def __init__(self, port: int, links: Links, echo: Echo) -> None:
         self.port = port
         self.links = links
+        self.echo = echo
 
     def connected(self, client_id: str) -> socket.socket:
         """A connection of that client, whose first request was answered."""
@@ -91,7 +93,7 @@ def node() -> Iterator[Proxied]:
     reserved = PortReservation(1)
     with closing(Echo()) as echo:
         links = Links({NODE: (reserved.ports[0], echo.port)})
-        yield Proxied(reserved.ports[0], links)
+        yield Proxied(reserved.ports[0], links, echo)
         links.close()
     reserved.release()
 
@@ -135,10 +137,12 @@ def test_a_link_that_is_cut_in_one_direction_carries_the_other(node: Proxied) ->
     with node.connected("broker-2-fetcher-0") as fetcher:
         node.links.cut_way(NODE, 2)
         assert not echoed(fetcher, b"heard", SILENCE_SECONDS), "the answer does not come back"
+        assert node.echo.heard.endswith(b"heard"), "the request arrived"
         node.links.mend()
         assert received(fetcher, 5) == b"heard"
         node.links.cut_way(2, NODE)
-        assert not echoed(fetcher, b"unheard", SILENCE_SECONDS), "the request does not arrive"
+        assert not echoed(fetcher, b"unheard", SILENCE_SECONDS)
+        assert not node.echo.heard.endswith(b"unheard"), "the request did not arrive"
         node.links.cut_way(NODE, 2)
         node.links.mend()
         assert received(fetcher, 7) == b"unheard"
