@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from console.errors import InputError
+from console.remembered_files import RememberedFiles
 
 if TYPE_CHECKING:
     from backends.live.adapter import LiveBackend
@@ -18,7 +19,7 @@ def backend(target: Target, say: Callable[[str], None]) -> LiveBackend:
     """The adapter for a running cluster. Raises InputError for a client.properties file that cannot be used."""
     from backends.live.adapter import LiveBackend  # noqa: PLC0415  # the quorum's commands need the settings only
 
-    return LiveBackend(settings(target, say), target.addresses, say)
+    return LiveBackend(settings(target, say), target.addresses, say, RememberedFiles())
 
 
 def settings(target: Target, say: Callable[[str], None]) -> ClientSettings:

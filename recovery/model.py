@@ -153,11 +153,39 @@ class Replica(NamedTuple):
         return self.standing is Standing.ELECTABLE
 
 
+class MinIsrLevels(NamedTuple):
+    """min.insync.replicas of one topic as ``broker`` itself answered: what the topic, this broker and the cluster
+    set dynamically (None: nothing), and what is in the broker's own file, or else Kafka's default.
+    """
+
+    broker: int
+    topic: int | None
+    own: int | None
+    cluster: int | None
+    file: int
+
+    @property
+    def in_force(self) -> int:
+        """The value by which this broker acknowledges while it leads."""
+        found = (value for value in (self.topic, self.own, self.cluster) if value is not None)
+        return next(found, self.file)
+
+
+class FileAnswer(NamedTuple):
+    """``broker`` answered at ``time_ms`` that its file, or else Kafka's default, has this min.insync.replicas."""
+
+    broker: int
+    value: int
+    time_ms: int
+
+
 class Survey(NamedTuple):
     """One partition with all its replicas, in assignment order.
 
     ``min_isr`` is the effective min.insync.replicas, min(configured, replication factor) (KIP-966), or
-    Unknown. ``reassigning`` tells that a reassignment is in progress; Unknown where that could not be asked.
+    Unknown; the lowest where brokers answered differently. ``min_isr_on`` has the configured values of each
+    broker that answered, in the order of their ids; it is asked for partitions without a leader only.
+    ``reassigning`` tells that a reassignment is in progress; Unknown where that could not be asked.
     ``compacted`` is None for a topic that is not compacted, whose logs hold all their offsets.
     """
 
@@ -166,6 +194,7 @@ class Survey(NamedTuple):
     min_isr: int | Unknown
     reassigning: bool | Unknown = False
     compacted: CompactedLogs | None = None
+    min_isr_on: tuple[MinIsrLevels, ...] = ()
 
     @property
     def tp(self) -> TopicPartition:

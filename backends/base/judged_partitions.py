@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.answers import LogDir
+from backends.base.file_memory import FileAnswers
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
@@ -78,7 +79,7 @@ async def judged(
     refused: list[Unknown] = []
     found: dict[TopicPartition, PartitionVerdicts] = {}
     alike: dict[Hashable, PartitionVerdicts] = {}
-    in_sync_of = _in_sync_reader(history, copied=by_copy)
+    in_sync_of = _in_sync_reader(history, backend.file_answers(), copied=by_copy)
     for number, survey in enumerate(offline):
         if number % 200 == 0:
             await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
@@ -121,21 +122,25 @@ def judged_partition(
     history: MetadataHistory | Unknown,
     log_dirs: LogDirs = MappingProxyType({}),
     *,
+    file_answers: FileAnswers = MappingProxyType({}),
     copied: bool = False,
 ) -> PartitionVerdicts:
-    """The verdicts of one partition, from its topic's configuration, the metadata log and the brokers' log dirs.
+    """The verdicts of one partition, from its topic's configuration, the metadata log, the brokers' log dirs, and
+    what brokers answered about their own files.
 
     ``copied``: the log may have gone on since.
     """
-    in_sync = _in_sync_reader(history, copied=copied)(survey)
+    in_sync = _in_sync_reader(history, file_answers, copied=copied)(survey)
     return _verdicts(survey, elr_enabled, config, in_sync, log_dirs)
 
 
 def _in_sync_reader(
-    history: MetadataHistory | Unknown, *, copied: bool
+    history: MetadataHistory | Unknown, file_answers: FileAnswers, *, copied: bool
 ) -> Callable[[Survey], InSyncHistory | Unknown]:
     """Takes a partition's part out of the metadata log."""
-    return (lambda _: history) if isinstance(history, Unknown) else InSyncHistories(history, copied=copied).of
+    if isinstance(history, Unknown):
+        return lambda _: history
+    return InSyncHistories(history, copied=copied, file_answers=file_answers).of
 
 
 def _verdicts(

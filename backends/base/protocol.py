@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from backends.base.check_report import CheckReport
     from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
+    from backends.base.file_memory import FileAnswers
     from backends.base.record_writer import RecordWriter
     from backends.base.replica_moves import ReplicaMover, ThrottleReader
     from backends.base.transactions import MarkerWriter, Transactions
@@ -115,9 +116,14 @@ class Backend(Protocol):
         """Effective topic configurations (min.insync.replicas, cleanup.policy, remote.storage.enable …)."""
         ...
 
+    def file_answers(self) -> FileAnswers:
+        """What brokers answered about min.insync.replicas in their own files, now and earlier. Nothing is asked."""
+        ...
+
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
-        """Ask each replica's own broker for its log end (GetReplicaLogInfo, or its emulation). Returns when
-        every replica has answered or failed, and at the latest when the duration is over.
+        """Ask each replica's own broker for its log end (GetReplicaLogInfo, or its emulation), and for the
+        min.insync.replicas by which it would lead a partition that is offline. Returns when every replica has
+        answered or failed, and at the latest when the duration is over.
         """
         ...
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from backends.base.check_report import CheckReport
     from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
+    from backends.base.file_memory import FileAnswers
     from backends.base.metadata_log_reader import MetadataLogBytes, MetadataLogReader
     from backends.base.protocol import Backend, Progress, Recorder, Stop, VirtualTime
     from backends.base.record_writer import RecordWriter
@@ -177,6 +178,9 @@ class ReadOnlyBackend:
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
         return await self._backend.topic_configs(topics)
+
+    def file_answers(self) -> FileAnswers:
+        return self._backend.file_answers()
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
         return await self._backend.survey(request, progress)

@@ -19,6 +19,7 @@ from backends.base.answers import (
     SurveyResult,
 )
 from backends.base.errors import BackendError
+from backends.base.file_memory import NoFileMemory
 from backends.live.calls.configs import describe_topic_configs
 from backends.live.calls.describe_partitions import describe_partitions
 from backends.live.calls.reassignments import list_reassignments
@@ -30,12 +31,14 @@ from backends.live.errors import as_unknown
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.log_dir_listing import LogDirListing
 from backends.live.survey.log_ends import LogEnds
+from backends.live.survey.min_isr_answers import MinIsrAnswers
 from backends.live.survey.survey_answer import LiveSurveys, Replicas, SurveyedReplicas
 from backends.live.survey.survey_run import LiveSurvey
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
     from backends.base.check_report import CheckReport
+    from backends.base.file_memory import FileAnswers, FileMemory
     from backends.base.protocol import Progress, Recorder, Stop
     from backends.live.client.addresses import Address
     from backends.live.client.settings import ClientSettings
@@ -68,14 +71,18 @@ class LiveBackend:
         settings: ClientSettings,
         overrides: Mapping[int, Address] | None = None,
         say: Callable[[str], None] | None = None,
+        memory: FileMemory | None = None,
     ) -> None:
-        """``say`` is given one line for each option that is probably a mistake."""
+        """``say`` is given one line for each option that is probably a mistake. ``memory`` keeps what brokers
+        answer about their own files.
+        """
         self._settings = settings
         self._say = say
         self._fleet = BrokerFleet(settings, overrides)
         self._election_api = LiveElectionApi(self._fleet, self._ask_logs)
         self._listing = LogDirListing(self._fleet)
         self._ends = LogEnds()
+        self._min_isr = MinIsrAnswers(self._fleet, memory or NoFileMemory())
         self._membership: LiveMembership | None = None
 
     @property
@@ -97,6 +104,7 @@ class LiveBackend:
         """Find the cluster, then describe it by a broker that has the latest metadata."""
         await self._fleet.open()
         cluster = await self.cluster()
+        self._min_isr.open(cluster.cluster_id)
         for broker in sorted(set(self._fleet.overrides) - {broker.id for broker in cluster.brokers}):
             if self._say is not None:
                 self._say(
@@ -151,6 +159,10 @@ class LiveBackend:
             return dict.fromkeys(topics, as_unknown(error))
         return reported.value
 
+    def file_answers(self) -> FileAnswers:
+        """Now and earlier, by this process and by those before it."""
+        return self._min_isr.file_answers
+
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
         """Ask every replica's broker; min ISR and reassignments are asked for meanwhile."""
         run = self._survey_run(request, await self.cluster(), progress)
@@ -160,11 +172,14 @@ class LiveBackend:
             _within(request.duration, self._reassigning(request.partitions)),
             run.run(),
         )
+        min_isr = await self._min_isr.ask(request.partitions, run.contacts.values())
         brokers = {broker.id: broker for broker in self._fleet.brokers}
         sizes = self._listing.sizes() if request.log_dirs else {}
         reported = SurveyedReplicas(run, brokers, sizes)
         contacts = tuple(run.contacts[broker] for broker in sorted(run.contacts))
-        return SurveyResult(LiveSurveys(request.partitions, reported, configs, reassigning), contacts)
+        return SurveyResult(
+            LiveSurveys(request.partitions, reported, configs, reassigning, min_isr), contacts
+        )
 
     def _survey_run(
         self, request: SurveyRequest, cluster: ClusterInfo, progress: Progress | None = None

@@ -69,6 +69,7 @@ from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
     from backends.base.check_report import CheckReport
+    from backends.base.file_memory import FileAnswers
 
 T = TypeVar("T")
 
@@ -231,6 +232,10 @@ class SimulatorBackend:
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
         """Effective topic configurations."""
         return await self._done(described_configs(self._client, topics))
+
+    def file_answers(self) -> FileAnswers:
+        """Nothing: the metadata log of a simulated cluster has every value."""
+        return {}
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
         """Ask every replica's own broker."""

@@ -29,6 +29,7 @@ class BeliefDetails(NamedTuple):
 
 
 _ADVICE = "tests/live/test_advice_incidents.py"
+_BY_MIN_ISR = "tests/live/test_advice_by_min_isr.py"
 _WITH_ELR = "tests/live/test_advice_with_elr.py"
 _CUT_OFF = "tests/live/test_cut_off_leader.py"
 _PARTITION = "kafka.cluster.Partition"
@@ -91,16 +92,19 @@ class Belief(Enum):
             "kafka.server.KafkaConfig.extractLogConfigMap",
             "org.apache.kafka.server.config.AbstractKafkaConfig.extractLogConfigMap",
         ),
+        f"{_BY_MIN_ISR}::test_a_value_of_one_broker_says_nothing_of_another_one",
     )
     CONFIG_BY_NAME = _details(
         "A topic that is deleted and made again starts without the old values, though the metadata log has no"
         " record that removes them. A broker that starts again may read the old value back from the log.",
         ("org.apache.kafka.image.ConfigurationsDelta.replay",),
+        f"{_BY_MIN_ISR}::test_a_topic_made_again_has_none_of_the_old_min_isr",
     )
     TOPICS_BEFORE_CONFIGS = _details(
         "A broker applies the leaderships of a metadata delta before its configurations: a new leader confirms by"
         " the old min ISR for a moment.",
         ("kafka.server.metadata.BrokerMetadataPublisher.onMetadataUpdate",),
+        f"{_BY_MIN_ISR}::test_a_new_leader_acknowledges_by_the_old_min_isr_for_a_moment",
     )
     FENCED_LEADER_GOES_ON = _details(
         "A leader that is cut off from the controllers goes on confirming records by the ISR that it knows, also"

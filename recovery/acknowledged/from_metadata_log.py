@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from types import MappingProxyType
 
 from recovery.acknowledged.broker_restarts import (
     BrokerRestart,
@@ -15,18 +16,26 @@ from recovery.acknowledged.min_isr_over_time import BEFORE_THE_LOG, min_isr_over
 from recovery.acknowledged.partition_facts import has_epochs
 from recovery.controller.registration import Registration
 from recovery.metadata_log.history import MetadataHistory, PartitionInterval
-from recovery.metadata_log.log_changes import IN_SNAPSHOT, PartitionSubject
-from recovery.model import PartitionState, Survey, Unknown, Why
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, PartitionSubject, TopicSubject
+from recovery.model import FileAnswer, MinIsrLevels, PartitionState, Survey, Unknown, Why
 
 
 class InSyncHistories:
     """The ISR histories of the partitions in one folded metadata log, which must not grow meanwhile. Those that
     changed alike share one, and what it has computed. ``copied``: the log may have gone on since, without a change
-    of the partition; every broker may have started again then.
+    of the partition; every broker may have started again then. ``file_answers``: what brokers answered earlier
+    about their own files.
     """
 
-    def __init__(self, history: MetadataHistory, *, copied: bool = False) -> None:
+    def __init__(
+        self,
+        history: MetadataHistory,
+        *,
+        copied: bool = False,
+        file_answers: Mapping[int, Sequence[FileAnswer]] = MappingProxyType({}),
+    ) -> None:
         self._history = history
+        self._file_answers = file_answers
         self._unseen = (restart_after_copy(history),) if copied else ()
         self._unread = history.counts.unread
         self._intervals: dict[int, tuple[PartitionInterval, ...]] = {}
@@ -55,14 +64,18 @@ class InSyncHistories:
             return min_isr
         # What a verdict asks of a history depends on whose logs are known (InSyncHistory.rests_on_files).
         known = tuple(replica.broker for replica in survey.replicas if has_epochs(replica.log))
-        key = (likeness, state.topic, min_isr, known)
+        key = (likeness, state.topic, min_isr, known, survey.min_isr_on)
         found = self._shared.get(key)
         if found is None:
-            found = self._shared[key] = self._read(subject, intervals, state.topic, min_isr)
+            found = self._shared[key] = self._read(subject, intervals, min_isr, survey.min_isr_on)
         return found
 
     def _read(
-        self, subject: PartitionSubject, intervals: tuple[PartitionInterval, ...], topic: str, min_isr: int
+        self,
+        subject: PartitionSubject,
+        intervals: tuple[PartitionInterval, ...],
+        min_isr: int,
+        answers: tuple[MinIsrLevels, ...],
     ) -> InSyncHistory:
         history = self._history
         first = next(history.of(subject))
@@ -73,10 +86,14 @@ class InSyncHistories:
             if broker not in self._restarts:
                 self._restarts[broker] = (*broker_restarts(history, broker), *self._unseen)
                 self._shut_down[broker] = shut_down(history, broker)
+        restarts = {broker: self._restarts[broker] for broker in brokers}
+        topic = TopicSubject(subject.topic_id)
         return InSyncHistory(
             intervals,
-            min_isr_over_time(history, topic, brokers, min_isr),
-            {broker: self._restarts[broker] for broker in brokers},
+            min_isr_over_time(
+                history, topic, restarts, min_isr, answers=answers, file_answers=self._file_answers
+            ),
+            restarts,
             from_creation=first.batch != IN_SNAPSHOT,
             shut_down=frozenset(broker for broker in brokers if self._shut_down[broker]),
         )

@@ -2,7 +2,7 @@
 
 A leader acknowledges a record (acks=all) when every member of its ISR has it and the ISR has min ISR members. It
 knows only ISRs that the controller wrote, and it learns a new min ISR late: an ISR counts as able to acknowledge if
-it reached the lowest min ISR of the leader's epoch.
+it reached the lowest min ISR of the leader's epoch (:mod:`recovery.acknowledged.min_isr_over_time`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from recovery.acknowledged.broker_restarts import BrokerRestart
-from recovery.acknowledged.min_isr_over_time import MinIsrOverTime
+from recovery.acknowledged.min_isr_over_time import LowestMinIsr, MinIsrOverTime
 from recovery.controller.registration import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -80,7 +80,7 @@ class InSyncHistory:
         self.shut_down = shut_down
         self._min_isr = min_isr
         self._restarts = restarts
-        self._files_used = False
+        self._files_used: set[int] = set()
         self.start = self._all_in_sync(from_creation=from_creation)
         """The interval with which the proofs begin: the newest in which all present replicas were in the ISR,
         each of them since it had joined a leader or was elected alone; without one the first. An acknowledged
@@ -97,7 +97,7 @@ class InSyncHistory:
         self._joined_after: dict[tuple[int, int], bool] = {}
         self._reached_without: dict[int, int | None] = {}
         self._without_replica: dict[int, list[int]] = {}
-        self._lowest_in: dict[int, tuple[int, bool]] = {}
+        self._lowest_in: dict[int, LowestMinIsr] = {}
 
     @property
     def newest(self) -> int:
@@ -129,32 +129,36 @@ class InSyncHistory:
         registration = self.intervals[index].registration
         if not registration.has_leader:
             return False
-        lowest, from_files = self._lowest(registration.leader_epoch)
-        reached = len(registration.isr) >= lowest
-        self._files_used = self._files_used or (from_files and not reached)
+        lowest = self._lowest(registration.leader_epoch)
+        reached = len(registration.isr) >= lowest.value
+        if lowest.assumed and not reached:
+            self._files_used.add(registration.leader)
         return reached
 
     def lowest_min_isr(self, index: int) -> int:
         """The lowest min ISR that the leader of this interval may have had in force."""
-        return self._lowest(self.intervals[index].registration.leader_epoch)[0]
+        return self._lowest(self.intervals[index].registration.leader_epoch).value
 
-    def _lowest(self, epoch: int) -> tuple[int, bool]:
-        """The lowest effective min ISR in that leader epoch, and whether it rests on the brokers' files."""
+    def _lowest(self, epoch: int) -> LowestMinIsr:
+        """The lowest effective min ISR of that epoch's leader."""
         if epoch not in self._lowest_in:
             first = bisect_left(self.intervals, epoch, key=_leader_epoch)
             last = bisect_right(self.intervals, epoch, first, key=_leader_epoch) - 1
-            start, end = self.intervals[first].offset, self._end(last)
+            began = self.intervals[first]
+            found = self._min_isr.lowest(
+                began.registration.leader, began.offset, began.since_ms, self._end(last)
+            )
             copies = min(len(one.registration.replicas) for one in self.intervals[first : last + 1])
-            lowest = min(self._min_isr.lowest(start, end), copies)
-            self._lowest_in[epoch] = lowest, self._min_isr.only_static(start, end)
+            self._lowest_in[epoch] = found._replace(value=min(found.value, copies))
         return self._lowest_in[epoch]
 
     @cached_property
-    def rests_on_files(self) -> bool:
-        """Whether what was proved before this was first asked depends on a min ISR that only brokers' files hold.
-        It stays so: partitions whose logs are known of the same brokers share a history, and prove the same.
+    def rests_on_files(self) -> tuple[int, ...]:
+        """The brokers whose files must set no lower min ISR than was assumed, for what was proved before this was
+        first asked. It stays so: partitions whose logs are known of the same brokers share a history, and prove the
+        same.
         """
-        return self._files_used
+        return tuple(sorted(self._files_used))
 
     def min_isr_reached_without(self, broker: int) -> int | None:
         """The time (ms) from which on records may have been acknowledged without the broker; None: none were."""

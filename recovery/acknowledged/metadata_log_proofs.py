@@ -28,7 +28,8 @@ def proofs_from_history(
     whole = {broker: found for broker, found in known.items() if found is not None}
     earlier = tuple(_earlier_branches(facts, logs, history))
     ranks = not any(election.unclean for election in history.doubts)
-    files = (Condition(ConditionKind.MIN_ISR_NEVER_LOWER),) if history.rests_on_files else ()
+    unknown_files = history.rests_on_files
+    files = (Condition(ConditionKind.MIN_ISR_NEVER_LOWER, unknown_files),) if unknown_files else ()
     proofs = []
     for broker, found in whole.items():
         conditions = (*files, *_log_not_shortened(facts, broker, found))

@@ -91,7 +91,8 @@ class Evidence(NamedTuple):
 class ConditionKind(StrEnum):
     """What a verdict assumes because it could not be checked.
 
-    - MIN_ISR_NEVER_LOWER: min ISR was never lower than it is now.
+    - MIN_ISR_NEVER_LOWER: min ISR was never lower than it is now; with ``brokers``: their own files, which count
+      where nothing else sets min.insync.replicas, set no lower one than was assumed.
     - NO_UNCLEAN_ELECTION: no leader was elected that lacked acknowledged records; with ``since_ms``: before that.
     - SAME_REPLICAS: the replica set did not change while replicas were out of the ISR.
     - RECORDS_KEPT: at most ``tolerated`` of ``brokers`` lost records that they had: unflushed ones because their

@@ -236,6 +236,7 @@ class IncidentFold:
             return
         if isinstance(change, RemoveTopicRecord) and isinstance(subject, TopicSubject):
             self._deleted.add(subject.topic_id)
+            self._min_isr.removed(self._reader.topics.get(subject.topic_id, ""))
         relevant = self._min_isr.take(change) if isinstance(change, ConfigRecord) else True
         if relevant and not silent:
             self._changes.append(HistoryRow(offset, time_ms, batch, subject, change))

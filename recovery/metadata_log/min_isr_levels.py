@@ -1,12 +1,12 @@
 """min.insync.replicas as the metadata log configures it, with Kafka's precedence.
 
-The topic's own value counts first, then one broker's, then the cluster's; then the brokers' own files, which are
-not in the log.
+The topic's own value counts first, then the dynamic value of the broker that leads, then the cluster's; then the
+file of that broker, which is not in the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from recovery.controller.rules import MIN_ISR
@@ -15,13 +15,17 @@ from recovery.metadata_log.records import ConfigRecord, ResourceType
 MinIsrLevel: TypeAlias = tuple[int, str]
 """The type and the name of the resource that has the value."""
 
+OF_CLUSTER: MinIsrLevel = (ResourceType.BROKER, "")
+"""The cluster-wide dynamic value."""
 
-def min_isr_levels(topic: str, brokers: Iterable[int]) -> Iterator[MinIsrLevel]:
-    """The resources whose value may be in force for a topic with replicas on ``brokers``."""
-    yield ResourceType.TOPIC, topic
-    yield ResourceType.BROKER, ""
-    for broker in brokers:
-        yield ResourceType.BROKER, str(broker)
+
+def of_topic(topic: str) -> MinIsrLevel:
+    return ResourceType.TOPIC, topic
+
+
+def of_broker(broker: int) -> MinIsrLevel:
+    """The dynamic value of one broker."""
+    return ResourceType.BROKER, str(broker)
 
 
 def configured_number(value: str | None) -> int | None:
@@ -29,13 +33,13 @@ def configured_number(value: str | None) -> int | None:
     return None if value is None else int(value) if value.isdecimal() else 1
 
 
-def effective_level(values: Mapping[MinIsrLevel, int | None], topic: str) -> int | None:
-    """The value in force of those that may be; of several brokers' values the lowest. None: no record sets one."""
-    own = values.get((ResourceType.TOPIC, topic))
-    if own is not None:
-        return own
-    others = [value for value in values.values() if value is not None]
-    return min(others, default=None)
+def in_force(topic: int | None, broker: int | None, cluster: int | None) -> int | None:
+    """The value by which a leader acknowledges: the first that is set. None: none is, so its file's counts.
+
+    Kafka: ``LogConfig.fromProps`` over ``KafkaConfig.extractLogConfigMap``, and the order in
+    ``DynamicBrokerConfig``. Real: ``tests/live/test_advice_by_min_isr.py``.
+    """
+    return next((value for value in (topic, broker, cluster) if value is not None), None)
 
 
 class MinIsrConfig:
@@ -57,13 +61,24 @@ class MinIsrConfig:
             self.values[level] = value
         return True
 
+    def removed(self, topic: str) -> None:
+        """The topic was deleted. Its value goes with it, though no record says so."""
+        self.values.pop(of_topic(topic), None)
+
     def effective(self, topic: str, brokers: tuple[int, ...]) -> int | None:
-        """The value in force for the topic; None: no record sets one, so only the brokers' files can tell."""
-        if (ResourceType.TOPIC, topic) not in self.values and brokers in self._of_brokers:
-            return self._of_brokers[brokers]
-        found = {level: self.values.get(level) for level in min_isr_levels(topic, brokers)}
-        effective = effective_level(found, topic)
-        if found[ResourceType.TOPIC, topic] is None:
+        """The lowest value in force for the topic while one of ``brokers`` leads; None: for one of them no record
+        sets any, so only its file can tell.
+        """
+        own = self.values.get(of_topic(topic))
+        if own is not None:
+            return own
+        if brokers not in self._of_brokers:
             # Topics without a value of their own have this one, as long as no value changes.
-            self._of_brokers[brokers] = effective
-        return effective
+            self._of_brokers[brokers] = self._lowest(brokers)
+        return self._of_brokers[brokers]
+
+    def _lowest(self, brokers: tuple[int, ...]) -> int | None:
+        cluster = self.values.get(OF_CLUSTER)
+        found = [in_force(None, self.values.get(of_broker(broker)), cluster) for broker in brokers]
+        known = [value for value in found if value is not None]
+        return cluster if not brokers else min(known) if len(known) == len(found) else None

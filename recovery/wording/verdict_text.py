@@ -94,7 +94,7 @@ def condition_text(condition: Condition) -> str:
     names = list(_names(condition))
     match condition.kind:
         case ConditionKind.MIN_ISR_NEVER_LOWER:
-            return "min ISR was never lower"
+            return _files_text(condition.brokers) if names else "min ISR was never lower"
         case ConditionKind.NO_UNCLEAN_ELECTION:
             return "no unclean election happened" + (" before the metadata log" if condition.since_ms else "")
         case ConditionKind.SAME_REPLICAS:
@@ -107,6 +107,13 @@ def condition_text(condition: Condition) -> str:
             hosts = names[0] if names else ""
             again = ", which started again," if condition.doubtful else ""
             return f"{hosts}{again} lost no unflushed records"
+
+
+def _files_text(brokers: tuple[int, ...]) -> str:
+    """The value in the file of a broker is known from its own answer only."""
+    if len(brokers) == 1:
+        return f"the file of broker {brokers[0]} sets no lower min.insync.replicas (not asked)"
+    return f"the files of brokers {both(brokers)} set no lower min.insync.replicas (not asked)"
 
 
 def _names(condition: Condition) -> Iterator[str]:

@@ -23,6 +23,12 @@ from kio.schema.delete_records.v2.response import DeleteRecordsResponse
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.schema.list_offsets.v7.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kio.schema.list_offsets.v7.response import ListOffsetsResponse
 from kio.schema.types import BrokerId, TopicName
@@ -197,6 +203,17 @@ def assign(cluster: KafkaCluster, broker: int, topic: str, partition: int, repli
     answer = _ask(cluster, broker, request, AlterPartitionReassignmentsResponse)
     codes = [answer.error_code, *(p.error_code for t in answer.responses for p in t.partitions)]
     assert not any(codes), answer
+
+
+def alter_topic(cluster: KafkaCluster, via: int, topic: str, key: str, value: str) -> None:
+    """What ``kafka-configs --alter`` sends, through ``via``: the tool itself may ask a broker that hangs."""
+    change = AlterableConfig(name=key, config_operation=i8(0), value=value)
+    request = IncrementalAlterConfigsRequest(
+        resources=(AlterConfigsResource(resource_type=i8(2), resource_name=topic, configs=(change,)),),
+        validate_only=False,
+    )
+    answer = _ask(cluster, via, request, IncrementalAlterConfigsResponse)
+    assert not any(one.error_code for one in answer.responses), answer
 
 
 def unregister(cluster: KafkaCluster, via: int, broker: int) -> None:

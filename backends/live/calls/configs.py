@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import Permission, on_cluster, on_topic, unknown
-from recovery.model import Unknown, Why
+from recovery.controller.rules import MIN_ISR
+from recovery.model import MinIsrLevels, Unknown, Why
 
 if TYPE_CHECKING:
     from kio.schema.describe_configs.v4.response import DescribeConfigsResult
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 DESCRIBE_CONFIGS = 32
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
+"""``DescribeConfigsResponse.ConfigSource``: where a value was set, the first of these that does counts."""
+
 BATCH = 1_000
 """Topics a request."""
 
@@ -55,6 +59,52 @@ async def describe_topic_configs(
     return found
 
 
+class MinIsrAnswer(NamedTuple):
+    """What one broker answered: min.insync.replicas in its own file, or else Kafka's default, and of each topic
+    that it knows and that may be asked about.
+    """
+
+    file: int | None
+    topics: Mapping[str, MinIsrLevels]
+
+
+async def describe_min_isr(
+    conn: BrokerConnection, broker: int, topics: Sequence[str], *, timeout: float | None = None
+) -> MinIsrAnswer:
+    """min.insync.replicas by which ``broker`` acknowledges; ``conn`` must be its own.
+
+    The synonyms of a configuration are all levels that set it (KIP-226; ``ConfigHelper.createTopicConfigEntry``).
+    Raises BrokerError, NotOffered.
+    """
+    own = await _results(conn, BROKER_RESOURCE, [str(broker)], (MIN_ISR,), timeout=timeout, synonyms=True)
+    levels = next(map(_levels, own.values()), {})
+    found = {}
+    names = list(dict.fromkeys(topics))
+    for start in range(0, len(names), BATCH):
+        batch = names[start : start + BATCH]
+        answers = await _results(conn, TOPIC_RESOURCE, batch, (MIN_ISR,), timeout=timeout, synonyms=True)
+        for topic, result in answers.items():
+            of = _levels(result)
+            file = of.get(STATIC, of.get(DEFAULT))
+            if file is not None:
+                found[topic] = MinIsrLevels(
+                    broker, of.get(DYNAMIC_TOPIC), of.get(DYNAMIC_BROKER), of.get(DYNAMIC_DEFAULT), file
+                )
+    return MinIsrAnswer(levels.get(STATIC, levels.get(DEFAULT)), found)
+
+
+def _levels(result: DescribeConfigsResult) -> dict[int, int]:
+    """The value of each source that sets one."""
+    if result.error_code:
+        return {}
+    return {
+        int(row.source): int(row.value)
+        for entry in result.configs
+        for row in entry.synonyms
+        if row.name == MIN_ISR and row.value is not None and row.value.isdecimal()
+    }
+
+
 async def describe_broker_configs(
     conn: BrokerConnection, broker: int, keys: Sequence[str], *, timeout: float | None = None
 ) -> Configs | Unknown:
@@ -73,6 +123,22 @@ async def _describe(
     *,
     timeout: float | None = None,
 ) -> dict[str, Configs | Unknown]:
+    missing = Unknown(Why.NOT_ANSWERED, f"{_CALL} left it out")
+    found: dict[str, Configs | Unknown] = dict.fromkeys(names, missing)
+    results = await _results(conn, kind, names, keys, timeout=timeout)
+    found.update({name: _values(result) for name, result in results.items()})
+    return found
+
+
+async def _results(
+    conn: BrokerConnection,
+    kind: int,
+    names: Sequence[str],
+    keys: Sequence[str],
+    *,
+    timeout: float | None = None,
+    synonyms: bool = False,
+) -> dict[str, DescribeConfigsResult]:
     from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
     from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
     from kio.static.primitive import i8
@@ -85,13 +151,10 @@ async def _describe(
             )
             for name in names
         ),
-        include_synonyms=False,
+        include_synonyms=synonyms,
     )
     answer = await conn.send(request, DescribeConfigsResponse, timeout=timeout)
-    missing = Unknown(Why.NOT_ANSWERED, f"{_CALL} left it out")
-    found: dict[str, Configs | Unknown] = dict.fromkeys(names, missing)
-    found.update({result.resource_name: _values(result) for result in answer.results})
-    return found
+    return {result.resource_name: result for result in answer.results}
 
 
 def _values(result: DescribeConfigsResult) -> Configs | Unknown:

@@ -6,14 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, repeat
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, overload
 
 from backends.live.calls.describe_log_dirs import NO_SIZES, ReplicaSizes
+from backends.live.survey.min_isr_answers import MinIsrOn
 from backends.live.survey.survey_run import LiveSurvey
 from backends.live.survey.topic_batch import NOT_ASKED, TopicBatch
 from recovery.compacted_logs import NOT_READ, CompactedLogs, compacted_logs
-from recovery.controller.rules import min_isr_from_config
-from recovery.model import Broker, PartitionState, Replica, Survey, TopicPartition, Unknown
+from recovery.controller.rules import effective_min_isr, min_isr_from_config
+from recovery.model import Broker, MinIsrLevels, PartitionState, Replica, Survey, TopicPartition, Unknown
 from recovery.standing import standing
 from recovery.survey_columns import SurveyColumns
 
@@ -113,11 +115,13 @@ class LiveSurveys(SurveyColumns):
         replicas: SurveyedReplicas,
         configs: Configs | Unknown,
         reassigning: frozenset[TopicPartition] | Unknown,
+        min_isr_on: MinIsrOn = MappingProxyType({}),
     ) -> None:
         self._states = states
         self._replicas = replicas
         self._configs = configs
         self._reassigning = reassigning
+        self._min_isr_on = min_isr_on
 
     @property
     def states(self) -> Sequence[PartitionState]:
@@ -125,7 +129,22 @@ class LiveSurveys(SurveyColumns):
 
     @cached_property
     def min_isr(self) -> Sequence[int | Unknown]:
-        return _min_isr(self._states, self._configs)
+        found = _min_isr(self._states, self._configs)
+        if not self._min_isr_on:
+            return found
+        return [
+            effective_min_isr(min(one.in_force for one in on), len(state.replicas))
+            if (on := self._answers(state))
+            else value
+            for state, value in zip(self._states, found, strict=True)
+        ]
+
+    def _answers(self, state: PartitionState) -> tuple[MinIsrLevels, ...]:
+        """Of the brokers that have a replica of a partition without a leader."""
+        if not state.offline:
+            return ()
+        answers = self._min_isr_on.get(state.topic, ())
+        return tuple(one for one in answers if one.broker in state.replicas)
 
     @property
     def reassigning(self) -> Iterable[bool | Unknown]:
@@ -168,6 +187,7 @@ class LiveSurveys(SurveyColumns):
             self.min_isr[at],
             busy if isinstance(busy, Unknown) else state.tp in busy,
             NOT_READ if isinstance(configs, Unknown) else compacted_logs(configs[state.topic]),
+            self._answers(state),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -187,6 +207,7 @@ class LiveSurveys(SurveyColumns):
             self.min_isr,
             self.reassigning,
             _compacted(self._states, self._configs),
+            map(self._answers, self._states) if self._min_isr_on else repeat((), len(self._states)),
             strict=True,
         )
         return tuple(map(_made, repeat(Survey), rows))  # as Survey(...) does, without a call of Python's

@@ -166,10 +166,11 @@ class ClusterRefresh:
         since = {b: (reported[b], True) if b in reported else before.get(b, (now, False)) for b in fenced}
         return replace(view, fenced_since=_old_if_equal(before, since))
 
-    async def _verdicts(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
+    async def _verdicts(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         """What each choice loses of the acknowledged records; a survey that was judged is not judged again."""
         elr = Unknown(Why.NOT_ANSWERED, "not told") if view.cluster is None else view.cluster.elr_enabled
         history, copied = self._metadata_log()
+        files = backend.file_answers()
         log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
         found: dict[TopicPartition, JudgedSurvey] = {}
         for number, state in enumerate(state for state in view.troubled if state.offline):
@@ -182,7 +183,8 @@ class ClusterRefresh:
                 found[state.tp] = old
                 continue
             config = view.configs.get(state.topic, Unknown(Why.NOT_ANSWERED, "not told"))
-            reported = judged_partition(survey, elr, config, history, view.log_dirs or {}, copied=copied)
+            dirs = view.log_dirs or {}
+            reported = judged_partition(survey, elr, config, history, dirs, file_answers=files, copied=copied)
             if old is not None and old.verdicts == reported:
                 reported = old.verdicts  # the same object keeps the same row
             found[state.tp] = JudgedSurvey(survey, log, reported)

@@ -46,10 +46,10 @@ class ControllerLog:
         self._records: list[DecodedRecord] = []
         self._in_snapshot = in_snapshot
         self._starts: dict[int, int] = {}
+        self.says(ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", str(min_isr)))
         for broker in (1, 2, 3):
             self.starts(broker)
         self.says(TopicRecord("t", "id"))
-        self.says(ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", str(min_isr)))
         partition = Registration((1, 2, 3), replicas_in_sync, 1, epoch)
         if recovering:
             partition = partition._replace(leader_recovery_state=LeaderRecoveryState.RECOVERING)

@@ -248,7 +248,8 @@ def test_a_min_isr_of_the_brokers_own_files_is_named_as_not_checked() -> None:
     told.isr(1)
     told.isr(1, leader=-1)
     verdict = told.verdict(2, ONE_AHEAD)
-    assert verdict.conditions == (Condition(ConditionKind.MIN_ISR_NEVER_LOWER),)
+    assert verdict.conditions == (Condition(ConditionKind.MIN_ISR_NEVER_LOWER, (1,)),)
+    assert "if the file of broker 1 sets no lower min.insync.replicas (not asked)" in verdict_text(verdict)
 
 
 def shortened_witness(*, restarts: bool = True) -> ControllerLog:
@@ -354,7 +355,7 @@ def test_partitions_that_changed_alike_are_judged_as_each_one_alone() -> None:
     conditions = [
         verdict.conditions for verdict in (told.verdict(2, answers[0]), told.verdict(1, answers[1]))
     ]
-    assert conditions == [(Condition(ConditionKind.MIN_ISR_NEVER_LOWER),), ()]
+    assert conditions == [(Condition(ConditionKind.MIN_ISR_NEVER_LOWER, (1,)),), ()]
     for several in permutations(alone):
         shared = InSyncHistories(told.folded())
         for facts in several:

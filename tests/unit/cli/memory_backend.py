@@ -27,6 +27,7 @@ from backends.base.answers import (
 )
 from backends.base.check_report import CheckReport
 from backends.base.consumer_groups import Commits, ConsumerGroups, GroupListing, OffsetWriter
+from backends.base.file_memory import FileAnswers
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.base.record_writer import RecordWriter
 from backends.base.replica_moves import ReplicaMover, ThrottleReader
@@ -128,6 +129,9 @@ class MemoryBackend:
         }
         hidden = tuple(topic for topic in self.hidden if topics is None or topic in topics)
         return Partitions(found, unknown, hidden, topics is None, 1)
+
+    def file_answers(self) -> FileAnswers:
+        return {}
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
         return {topic: {"min.insync.replicas": "2", "cleanup.policy": "delete"} for topic in topics}
