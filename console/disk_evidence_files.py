@@ -7,9 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.disk_scan.scan_values import LIVE, SCHEMA, DiskScan, ScannedDir, scan_lines
+from backends.disk_scan.scan_values import LIVE, SCHEMA, STRAY, DiskScan, ScannedDir, scan_lines
 from console.errors import InputError
-from recovery.disk_evidence import DiskLog, DiskReading
+from recovery.disk_evidence import DiskLog, DiskReading, StrayLog
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, TopicPartition
 from recovery.plan.json_fields import MAX_INT32, MAX_INT64, FieldError, Object, integer, integers, spans, text
 from recovery.plan.json_rows import read_document
@@ -29,6 +29,7 @@ class _DirRow(NamedTuple):
 
 class _LogRow(NamedTuple):
     log_dir: str
+    folder: str
     kind: str
     tp: TopicPartition
     disk: DiskLog
@@ -98,10 +99,13 @@ def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRo
         )
     directories = {one.path: one.directory_id for one in dirs}
     found: dict[TopicPartition, DiskLog] = {}
+    strays: list[StrayLog] = []
     for row in logs:
+        disk = row.disk._replace(directory_id=directories.get(row.log_dir, ""))
+        if row.kind == STRAY:
+            strays.append(StrayLog(row.tp, str(Path(row.log_dir, row.folder)), disk))
         if row.kind != LIVE:
             continue
-        disk = row.disk._replace(directory_id=directories.get(row.log_dir, ""))
         if row.tp in found:
             disk = disk._replace(lost_tail="it stands in two log dirs")
         found[row.tp] = disk
@@ -114,6 +118,7 @@ def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRo
         integer(members, "readAtMs"),
         None if metadata is None else metadata.log.log_end_offset,
         found,
+        tuple(strays),
     )
 
 
@@ -146,7 +151,11 @@ def _log_row(fields: Object) -> _LogRow:
     log = ReplicaLog(leader_epoch, max(end, 0), start, high_watermark, lineage, text(fields, "logDir"), size)
     disk = DiskLog(text(fields, "topicId"), "", log, lost)
     return _LogRow(
-        text(fields, "logDir"), text(fields, "kind"), TopicPartition(text(fields, "topic"), partition), disk
+        text(fields, "logDir"),
+        text(fields, "folder"),
+        text(fields, "kind"),
+        TopicPartition(text(fields, "topic"), partition),
+        disk,
     )
 
 

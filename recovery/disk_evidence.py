@@ -24,11 +24,21 @@ class DiskLog(NamedTuple):
     lost_tail: str | None
 
 
+class StrayLog(NamedTuple):
+    """A log that its broker has set aside, because it found itself without a replica of the partition when it
+    started: a folder of its own, whose name ends in ``-stray`` (Kafka's LogManager).
+    """
+
+    tp: TopicPartition
+    folder: str
+    disk: DiskLog
+
+
 class DiskReading(NamedTuple):
     """One broker's disks, read at ``read_ms`` (ms since 1970) by the clock of ``host``.
 
     ``metadata_end``: the end of the metadata log on them, None where they hold none: the broker had learnt no later
-    change. ``logs`` are those of its replicas.
+    change. ``logs`` are those of its replicas; ``strays`` are none of them.
     """
 
     source: str
@@ -38,6 +48,7 @@ class DiskReading(NamedTuple):
     read_ms: int
     metadata_end: int | None
     logs: Mapping[TopicPartition, DiskLog]
+    strays: tuple[StrayLog, ...] = ()
 
 
 class RegistrationFacts(NamedTuple):

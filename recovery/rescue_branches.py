@@ -24,6 +24,8 @@ from recovery.model import (
     Unknown,
 )
 
+STRAY_MARK = "-stray"
+"""The end of the folder's name of a log that its broker has set aside (Kafka's UnifiedLog)."""
 _FIRST_DISK = 1 << 31
 """Disks stand among the replicas of a survey under numbers from here on. No broker has such an id (int32)."""
 
@@ -41,7 +43,7 @@ class RescueBranch(NamedTuple):
 
     ``spans`` are its epochs, ascending and without gaps; NO_EPOCH where the epoch is not known.
     ``size`` is about how many bytes it takes in the log, -1 if not known. ``log_dir`` is where it is read from the
-    broker's disk; "": the broker itself is asked.
+    broker's disk (of a log that the broker has set aside, its folder); "": the broker itself is asked.
     """
 
     tp: TopicPartition
@@ -52,6 +54,11 @@ class RescueBranch(NamedTuple):
     spans: tuple[EpochSpan, ...]
     size: int = -1
     log_dir: str = ""
+
+    @property
+    def stray(self) -> bool:
+        """Whether it is read from a log that the broker has set aside."""
+        return self.log_dir.endswith(STRAY_MARK)
 
     @property
     def start(self) -> int:

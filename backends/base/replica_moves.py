@@ -41,9 +41,10 @@ class ReplicaMover(Protocol):
     """Implemented by each adapter. Every call may raise :mod:`backends.base.errors`."""
 
     async def reassign(
-        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, other_factor: bool = False
     ) -> Mapping[TopicPartition, str | None]:
-        """Writes the assignments; None cancels the reassignment in progress. For each partition None, or in one
+        """Writes the assignments; None cancels the reassignment in progress. A controller that can be told so
+        refuses another number of replicas unless ``other_factor``. For each partition None, or in one
         line why it was refused. If it raises, any of them may have been carried out. Needs ALTER on the cluster.
         """
         ...

@@ -41,10 +41,12 @@ class LiveReplicaMover:
         self._fleet = fleet
 
     async def reassign(
-        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, other_factor: bool = False
     ) -> Mapping[TopicPartition, str | None]:
         """Sent once only."""
-        results = await self._fleet.any(lambda conn: write_assignments(conn, targets), again=False)
+        results = await self._fleet.any(
+            lambda conn: write_assignments(conn, targets, other_factor=other_factor), again=False
+        )
         return {tp: None if why is None else _refusal_text(why) for tp, why in results.value.items()}
 
     async def set_throttles(

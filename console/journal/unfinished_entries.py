@@ -32,12 +32,18 @@ continues them.
 """
 HEAL = "heal"
 """One entry around all moves of replicas of a run, open until its throttles are removed."""
+KEEP_LOG = "keep-log"
+"""One entry around the elections of a run and the moves that take silent brokers out of the assignments, so that
+their logs are kept: open until each of these brokers is out, or cannot be taken out.
+"""
 REASSIGN, CANCEL_REASSIGNMENT, UNREGISTER = "reassign", "cancel-reassignment", "unregister-broker"
 """Moves of replicas: the cluster shows what was done, and the entry around them what is left to do."""
 REPLACE = "replace-controller"
 """One entry for a whole controller replacement: open until its last step is done."""
 CONFIRM = "confirm-steps"
 """An operator confirmed steps of a replacement that the cluster cannot show."""
+_APART = (REPLACE, HEAL, KEEP_LOG)
+"""Entries around several requests, each kind with a place of its own in :class:`Unfinished`."""
 _NOTHING_TO_RESUME = frozenset(
     {
         RESCUE,
@@ -154,7 +160,8 @@ class Unfinished:
     """Everything that is open. Without the lock, a run that is still going on may be among it.
 
     ``confirmed`` are the steps that an operator confirmed, by the replacement's plan. ``heals`` are moves of
-    replicas whose throttles may still be set. ``restores`` are finished by their own command. ``plan_file`` is the
+    replicas whose throttles may still be set. ``keeps`` are brokers to be taken out of assignments, so that their
+    logs are kept. ``restores`` are finished by their own command. ``plan_file`` is the
     plan of the latest run that left orders or requests: its other elections were not sent; "" if there is none.
     ``elections`` need no undoing, so they hold up no other change; until they are dead their result is not known.
     ``operators`` are the person and the host of each run, by its id. ``unread_disks`` hold up nothing either: they
@@ -171,12 +178,13 @@ class Unfinished:
     elections: tuple[OpenElection, ...] = ()
     operators: Mapping[str, str] = field(default_factory=dict)
     unread_disks: tuple[UnreadDisk, ...] = ()
+    keeps: tuple[OpenEntry, ...] = ()
 
     @property
     def nothing(self) -> bool:
         """Whether no run is to be finished."""
         requests = self.orders or self.elections or self.entries
-        return not (requests or self.replacements or self.heals or self.restores)
+        return not (requests or self.replacements or self.heals or self.restores or self.keeps)
 
     def none_sent_after(self, now: datetime) -> Unfinished:
         """The same, with the requests that seem to be sent later counted as sent ``now``: the clock was set back
@@ -204,6 +212,7 @@ class Unfinished:
             tuple(election for election in self.elections if election.run_id != run_id),
             self.operators,
             self.unread_disks,
+            tuple(entry for entry in self.keeps if entry.run_id != run_id),
         )
 
 
@@ -251,7 +260,7 @@ class _Book:
         for unanswered in self._electing.values():
             self._never_ended(unanswered)
         orders = tuple(self._with_doubt(order) for orders in self._orders.values() for order in orders)
-        entries = tuple(entry for entry in self._entries.values() if entry.action not in (REPLACE, HEAL))
+        entries = tuple(entry for entry in self._entries.values() if entry.action not in _APART)
         restores = tuple(self._restores.values())
         elections = tuple(self._elections.values())
         runs = {order.run_id for order in orders} | {entry.run_id for entry in entries}
@@ -267,6 +276,7 @@ class _Book:
             files[-1] if files else "",
             elections,
             unread_disks=self._disks.open(),
+            keeps=self._of(KEEP_LOG),
         )
 
     def _of(self, action: str) -> tuple[OpenEntry, ...]:

@@ -137,6 +137,14 @@ def prepared_heal_lines(prepared: PreparedHeal, limit: int) -> Iterator[str]:
     """What would be moved, and with which throttle."""
     if prepared.reading is not None:
         yield from heal_lines(prepared.reading, limit)
+    elif prepared.again:
+        size = sum(move.size * len(move.added) for move in prepared.moves)
+        yield (
+            f"replicas to be assigned again, of {counted(len(prepared.moves), 'partition')}; to be copied:"
+            f" {human_bytes(size)}; {len(prepared.left):,} left as they are"
+        )
+        yield from _titled("LEFT AS THEY ARE", _LEFT, [_left_row(one) for one in prepared.left], limit)
+        yield from _titled("ASSIGNED AGAIN", _MOVES, [_move_row(move) for move in prepared.moves], limit)
     else:
         yield (
             f"partitions to be taken back: {len(prepared.cancelled):,} that are being copied,"

@@ -65,6 +65,11 @@ def unfinished_lines(found: Unfinished, now: datetime) -> Iterator[str]:
             f"{_named(found, heal.run_id, heal.at)} that moved replicas was not finished: copies may be in"
             " progress, and throttles of replication may be set"
         )
+    for keep in found.keeps:
+        yield (
+            f"{_named(found, keep.run_id, keep.at)} was to keep the logs of brokers that are down: whether each is"
+            " out of the replica sets is not known. Do not start one of them before ktriage resume has looked"
+        )
     yield from _restore_lines(found)
     for entry in found.entries[:SHOWN]:
         run = _named(found, entry.run_id, entry.at)

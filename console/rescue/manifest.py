@@ -17,7 +17,7 @@ from backends.log_segments.segment_source import SegmentError, SegmentFile
 from console.errors import InputError
 from console.paths import topic_name
 from recovery.model import EpochSpan, TopicPartition
-from recovery.rescue_branches import BranchPart, RescueBranch, UnreadReplica
+from recovery.rescue_branches import STRAY_MARK, BranchPart, RescueBranch, UnreadReplica
 
 LARGEST = 1 << 28
 """Bytes of a file that is read at all: the JSON of 200,000 partitions takes less."""
@@ -101,6 +101,9 @@ class RescueIndex:
 def branch_directory(branch: RescueBranch) -> Path:
     """Where a branch lies in the rescue directory: other offsets are another directory."""
     read_from = "disk" if branch.log_dir else "broker"
+    if branch.stray:
+        # A broker may have set several logs of a partition aside; their folders differ in the id before the mark.
+        read_from = f"stray-{branch.log_dir.removesuffix(STRAY_MARK)[-8:]}"
     place = f"{read_from}-{branch.broker}-{branch.part}-{branch.start}-{branch.end}"
     return Path(f"{topic_name(branch.tp.topic)}-{branch.tp.partition}") / place
 

@@ -73,6 +73,7 @@ class Reason(StrEnum):
     NOT_RESCUED = "its rescue is not whole"
     STATE_UNKNOWN = "state not known"
     # Asking again does not help.
+    NOT_KEPT = "a silent log cannot be kept"
     NOT_ALLOWED = "not allowed"
     NEVER_ANSWERED = "its log was never read"
     UNREGISTERED_BROKER = "broker not registered"

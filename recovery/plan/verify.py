@@ -7,15 +7,18 @@ the election: then its new epoch starts below the planned log end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
+from recovery.heal_plan import ReplicaMove
 from recovery.model import NO_LEADER, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from recovery.old_leaders import OldLeader, old_leaders
 from recovery.plan.judgement import EMPTIED, lost_words
 from recovery.plan.planned_log import emptied, lost_of_planned_log
 from recovery.plan.values import BarePlan, BareRow, Plan, PlanCandidate, PlanRow
+from recovery.wording.quantity_text import both
 from recovery.wording.replica_text import still_writes_text
 
 
@@ -37,10 +40,13 @@ _AS_PLANNED = (Leading.RIGHT, Leading.CLEAN, Leading.MOVED)
 
 
 class Order(StrEnum):
-    """The current assignment: in its original order, still in ours, or changed by somebody else."""
+    """The current assignment: in its original order, still in ours, or changed by somebody else. WITHOUT_KEPT: as
+    it is to be until a log that was kept has been read.
+    """
 
     RESTORED = "restored"
     NOT_RESTORED = "not restored"
+    WITHOUT_KEPT = "without the brokers whose logs are kept"
     CHANGED = "changed"
     NOT_KNOWN = "not known"
 
@@ -79,27 +85,33 @@ class RowState(NamedTuple):
     @property
     def good(self) -> bool:
         """The election came out as planned: nothing of ours is left to do."""
-        restored = self.order in (Order.RESTORED, Order.NOT_KNOWN)
+        restored = self.order in (Order.RESTORED, Order.NOT_KNOWN, Order.WITHOUT_KEPT)
         return self.as_planned and restored and not self.lost_offsets
 
     @property
     def complete(self) -> bool:
         """Good, at min ISR, every replica in sync, no old leader that still writes, nothing left unknown."""
         gap_unknown = isinstance(self.gap, Unknown) and self.gap.why is not Why.NOT_OFFERED
-        whole = self.usable is True and self.replicated and not self.old_leaders
+        without_replicas = self.order is Order.WITHOUT_KEPT
+        whole = self.usable is True and self.replicated and not self.old_leaders and not without_replicas
         return self.good and whole and not gap_unknown
 
 
-def verify(plan: Plan | BarePlan, surveys: Iterable[Survey]) -> tuple[RowState, ...]:
-    """Every row of the plan against fresh ``surveys``, in the plan's order.
+def verify(
+    plan: Plan | BarePlan,
+    surveys: Iterable[Survey],
+    keeps: Mapping[TopicPartition, ReplicaMove] = MappingProxyType({}),
+) -> tuple[RowState, ...]:
+    """Every row of the plan against fresh ``surveys``, in the plan's order. ``keeps`` are moves that took silent
+    brokers out of their assignments, so that their logs are kept.
 
     The surveys should go deep enough to show the new epoch's start (Depth.DIVERGENCE or FULL).
     """
     found = {survey.tp: survey for survey in surveys}
-    return tuple(_row_state(row, found.get(row.tp)) for row in plan.rows)
+    return tuple(_row_state(row, found.get(row.tp), keeps.get(row.tp)) for row in plan.rows)
 
 
-def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
+def _row_state(row: PlanRow | BareRow, survey: Survey | None, keep: ReplicaMove | None) -> RowState:
     if survey is None or (isinstance(row, PlanRow) and survey.state.topic_id != row.topic_id):
         what = (
             "the partition is not to be seen" if survey is None else "the topic was deleted and created again"
@@ -111,7 +123,7 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
     if isinstance(row, PlanRow) and leading is Leading.OTHER and lost == 0:
         leading = Leading.MOVED if survey.state.leader_epoch > row.leader_epoch + 1 else leading
     usable = _usable(survey)
-    order = _order(row, survey)
+    order = _order(row, survey, keep)
     # Of another replica's own branch the election was to leave the common part only.
     gap = 0 if leading is Leading.MOVED else _gap(row, survey)
     return RowState(
@@ -154,12 +166,14 @@ def _usable(survey: Survey) -> bool | Unknown:
     return len(survey.state.isr) >= survey.min_isr
 
 
-def _order(row: PlanRow | BareRow, survey: Survey) -> Order:
+def _order(row: PlanRow | BareRow, survey: Survey, keep: ReplicaMove | None) -> Order:
     if isinstance(row, BareRow):
         return Order.NOT_KNOWN
     replicas = survey.state.replicas
     if replicas == row.replicas:
         return Order.RESTORED
+    if keep is not None and (keep.before, keep.after) == (row.replicas, replicas):
+        return Order.WITHOUT_KEPT
     return Order.NOT_RESTORED if replicas == row.order else Order.CHANGED
 
 
@@ -224,5 +238,8 @@ def _missing(
         yield f"not in ISR: {', '.join(map(str, behind))}"
     if isinstance(row, PlanRow) and order is Order.NOT_RESTORED:
         yield f"assignment order is {list(state.replicas)}, not yet restored to {list(row.replicas)}"
+    elif isinstance(row, PlanRow) and order is Order.WITHOUT_KEPT:
+        preserved = [broker for broker in row.replicas if broker not in state.replicas]
+        yield f"the log of broker {both(preserved)} is kept: read it, then assign the replica again"
     elif isinstance(row, PlanRow) and order is Order.CHANGED:
         yield f"assignment was {list(row.replicas)}, somebody made it {list(state.replicas)}"

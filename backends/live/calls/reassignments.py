@@ -67,18 +67,20 @@ async def list_reassignments(
 
 
 async def write_assignments(
-    conn: BrokerConnection, orders: Orders
+    conn: BrokerConnection, orders: Orders, *, other_factor: bool = False
 ) -> Mapping[TopicPartition, PartitionRefusal | None]:
     """Write an assignment for each partition; None where it was accepted. Needs ALTER on the cluster.
 
     The controller compares nothing with what stood there before: read topic id, replica set and reassignments
     in progress right before. Where v1 is offered (4.1 and later) a change of the replication factor is refused
-    by the controller; a replica exchanged for another is not.
+    by the controller, unless ``other_factor`` is wanted; a replica exchanged for another is not.
     Raises BrokerError (``sent``: it may have been done), NotAllowed, NotOffered, BackendError.
     """
     version = conn.require(ALTER_PARTITION_REASSIGNMENTS, (0, 1), "AlterPartitionReassignments")
     request, response = _messages(version)
-    packed = pack_assignments(request, dict(sorted(orders.items())), timeout_ms=_limit_ms(conn))
+    packed = pack_assignments(
+        request, dict(sorted(orders.items())), timeout_ms=_limit_ms(conn), other_factor=other_factor
+    )
     answer = await conn.send(packed, response)
     check(answer.error_code, "AlterPartitionReassignments", on_cluster("ALTER"), answer.error_message)
     reported: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(orders, LEFT_OUT)

@@ -88,9 +88,14 @@ def pack_fetch_of(questions: Iterable[Question]) -> Packed:
 
 
 def pack_assignments(
-    request: type[RequestPayload], orders: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int
+    request: type[RequestPayload],
+    orders: Mapping[TopicPartition, Sequence[int] | None],
+    *,
+    timeout_ms: int,
+    other_factor: bool = False,
 ) -> Packed:
-    """``request``: AlterPartitionReassignments v0, or v1, which allows no other replication factor then.
+    """``request``: AlterPartitionReassignments v0, or v1, which allows another replication factor with
+    ``other_factor`` only.
 
     ``orders`` sorted by topic; None cancels a reassignment. Raises struct.error for a bad integer.
     """
@@ -105,8 +110,8 @@ def pack_assignments(
         )
         for topic, group in groupby(orders, _topic)
     ]
-    same_factor = b"\0" if request.__version__ else b""
-    return Packed(request, b"".join((index(timeout_ms), same_factor, compact_array(topics), NO_TAGS)))
+    allowed = bytes((other_factor,)) if request.__version__ else b""
+    return Packed(request, b"".join((index(timeout_ms), allowed, compact_array(topics), NO_TAGS)))
 
 
 def pack_log_info(partitions: Iterable[TopicPartition], ids: Mapping[TopicPartition, str]) -> Packed:

@@ -23,10 +23,10 @@ class SimulatedReplicaMover:
         self._store = store
 
     async def reassign(
-        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, other_factor: bool = False
     ) -> Mapping[TopicPartition, str | None]:
         asked, _ = self._client.caught_up()
-        body = Reassign(tuple(sorted(targets.items())), False)
+        body = Reassign(tuple(sorted(targets.items())), other_factor)
         self._store.sent(node(asked), body)
         answer = self._client.one(node(asked), body)
         self._store.save()

@@ -80,6 +80,16 @@ Rescue = Annotated[
         " began there. Partitions of which something cannot be read are not elected.",
     ),
 ]
+KeepLogOf = Annotated[
+    str | None,
+    typer.Option(
+        "--keep-log-of",
+        metavar="BROKERS",
+        help="Brokers that are down, such as 3 or 2,3, or silent for each that is down and unread: take them out of"
+        " the replica sets right after the elections, so that they set their logs aside when they start, and cut"
+        " nothing off. Partitions where that is not possible are not elected.",
+    ),
+]
 ElectUnrescued = Annotated[
     bool,
     typer.Option("--elect-unrescued", help="With --rescue: elect also where something could not be read."),
@@ -100,6 +110,7 @@ def apply(
     rescue: Rescue = None,
     rate: RateOption = None,
     elect_unrescued: ElectUnrescued = False,
+    keep_log_of: KeepLogOf = None,
     yes: Yes = False,
     reason: Reason = None,
     recovery_duration_ms: DurationMs = DURATION_MS,
@@ -118,10 +129,16 @@ def apply(
     With --rescue, everything that the elections cut off is read from its brokers first, and the plan is compared
     once more after that.
 
+    With --keep-log-of, a broker that is down loses its replicas of the plan's partitions as soon as the others are
+    in sync. Its log is then kept when it starts, in a folder that ends in -stray, until it is read (ktriage rescue
+    read --from-disk) and the replica assigned again (ktriage heal assign-again), which costs a full copy. The
+    broker must be down until then: one that is up deletes the log of a replica that it loses.
+
     \b
     Examples:
       ktriage apply --bootstrap-server kafka-1:9092 recovery.json
       ktriage apply --cluster production recovery.json --rescue ./rescue
+      ktriage apply --cluster production recovery.json --keep-log-of 3
       ktriage apply --cluster production recovery.json --first 3 --stop-after 1
       ktriage apply --cluster production recovery.json --reviewed-by ada --digest 3f1c…
       ktriage apply --cluster production recovery.json --max-loss 0 --yes --reason "incident 4711"
@@ -136,6 +153,7 @@ def apply(
     from console.cli.recovery.plan_files import apply_file  # noqa: PLC0415  # not for --help
     from console.operations.elections.apply_plan import ApplyPlan  # noqa: PLC0415
     from console.operations.elections.plan_file_checks import PlanPart, read_part  # noqa: PLC0415
+    from console.operations.elections.preserved_logs import brokers_to_keep  # noqa: PLC0415
     from console.operations.rescue.rescue_read import RescueRequest  # noqa: PLC0415
 
     request = None if rescue is None else RescueRequest(rescue, bytes_per_second(rate), elect_unrescued)
@@ -150,6 +168,7 @@ def apply(
         stop_after=stop_after,
         seconds=recovery_duration_ms / 1000,
         rescue=request,
+        keep_logs_of=None if keep_log_of is None else brokers_to_keep(keep_log_of),
         reviewed=f"reviewed by {reviewed_by}, digest {digest}" if reviewed_by else "",
     )
     return apply_file(run, change, command="apply", ask=not yes, rows=rows)

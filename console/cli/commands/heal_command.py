@@ -175,6 +175,42 @@ def undo(
     return apply_heal(run, change, None, ask=not yes, rows=rows)
 
 
+def assign_again(
+    run: Run,
+    *,
+    unread: Annotated[
+        bool,
+        typer.Option("--unread", help="Also where the log that was kept was not read: the journal says so."),
+    ] = False,
+    throttle: Throttle = "50MB",
+    batch_size: BatchSize = 100,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    reason: Reason = None,
+    rows: Rows = 20,
+) -> int:
+    """Assigns the replicas again that ktriage apply --keep-log-of took away, as this host's journal has it: the
+    last step. The broker has to be up, and copies the whole log from the leader. Left out where the log that was
+    kept has not been read: once its replica is assigned again, Kafka deletes that log at a start of the broker if
+    the new log begins behind its end. Partitions that somebody else has changed since are left, and named.
+
+    \b
+    Examples:
+      ktriage heal assign-again --cluster production --dry-run
+      ktriage heal assign-again --cluster production --throttle 20MB
+    """
+    why = stated(reason, asked=not yes or dry_run)
+    from console.cli.recovery.heal import apply_heal  # noqa: PLC0415  # not for --help
+    from console.operations.replication.heal_replicas import HealReplicas  # noqa: PLC0415
+    from console.operations.replication.heal_survey import HealSelection  # noqa: PLC0415
+
+    limits = _limits(throttle, batch_size)
+    change = HealReplicas(
+        HealSelection(), run.target.title, why, limits, again=True, unread=unread, dry_run=dry_run
+    )
+    return apply_heal(run, change, None, ask=not yes, rows=rows)
+
+
 def unregister(
     run: Run,
     *,
@@ -217,5 +253,6 @@ VERBS = (
     Verb("show", "Which new replicas there would be, and where.", connected(show)),
     Verb("apply", "Move the replicas, throttled and in batches.", connected(apply)),
     Verb("undo", "Cancel what is being copied, or move replicas back.", connected(undo)),
+    Verb("assign-again", "Assign replicas again whose logs were kept, and read.", connected(assign_again)),
     Verb("unregister", "Remove the dead broker's registration, as the last step.", connected(unregister)),
 )

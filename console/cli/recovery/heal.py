@@ -103,7 +103,15 @@ def apply_heal(run: Run, change: HealReplicas, path: Path | None, *, ask: bool, 
     if change.undo and not healed.sent and not healed.prepared.moves:
         run.screen.say("nothing of it can be taken back now")
     conclusion = change.conclusion(healed)
-    if healed.sent and not change.undo and not healed.open:
+    if change.again:
+        for tp, why in healed.prepared.left:
+            run.screen.say(printable(f"not assigned again: {tp}: {why}"))
+        if healed.sent and not healed.open:
+            run.screen.say(
+                "delete the -stray folders of these partitions from the broker's log dirs when what was read of"
+                " them is written back: Kafka does not"
+            )
+    elif healed.sent and not change.undo and not healed.open:
         run.next(*heal_command("show", healed.prepared.gone, path))
     return run.conclude(conclusion)
 

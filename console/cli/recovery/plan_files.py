@@ -14,6 +14,7 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.recovery.consumers import selection_words
 from console.errors import InputError, StalePlan, Status
+from console.journal.recorded_keeps import recorded_keeps
 from console.operations.consumers.election_aftermath import ElectionAftermath, read_aftermath
 from console.operations.elections.apply_plan import ApplyPlan
 from console.operations.elections.election_batches import survey_rows
@@ -139,7 +140,7 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
         surveys = await survey_rows(backend, partitions_of(plan), progress, seconds)
         if isinstance(plan, BarePlan):
             refuse_rows(path, misplaced_leaders(plan, surveys))
-        states = verify(plan, surveys)
+        states = verify(plan, surveys, recorded_keeps(cluster.cluster_id))
         return states, await read_aftermath(backend, plan, seconds, progress, rescue)
 
     states, aftermath = run.read(job)
@@ -171,6 +172,11 @@ def _next_of_states(run: Run, states: tuple[RowState, ...], path: Path) -> None:
             run.screen.say(
                 "what a leader has not does not come back by waiting: a disk that still holds it can be read"
                 " (ktriage rescue read --from-disk DIR) and written back (ktriage restore)"
+            )
+        if any(state.order is Order.WITHOUT_KEPT for state in states):
+            run.screen.say(
+                "a log that is kept is read when its broker is up again, from its -stray folder (ktriage rescue"
+                " read --to DIR --from-disk LOG_DIR); then ktriage heal assign-again gives it its replica back"
             )
         run.screen.say("the table names what is not done yet; check again when it is:")
         run.next("verify", str(path))

@@ -11,6 +11,7 @@ from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, NotDone, Status
 from console.journal.unfinished_entries import Unfinished
 from console.operations.change import Conclusion
+from console.operations.elections.preserved_logs import FinishKeeping, preserved_lines
 from console.operations.elections.restore_orders import RESUMED, RestoreOrders, with_preconditions
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.operations.replication.finish_heals import FinishHeals
@@ -74,6 +75,10 @@ def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = Replacemen
         return _through_controllers(run, plan)
     healed = Conclusion(Status.DONE) if plan is not None else _heals(run)
     settled = _elections(run, plan, answers.reason)
+    if not settled.unfinished and plan is None:
+        preserved = _keeps(run)
+        settled = _with_next_of(preserved, settled._replace(status=max(preserved.status, settled.status)))
+        settled = settled._replace(unfinished=preserved.unfinished)
     return max(healed.status, run.conclude(settled if settled.unfinished else _with_next_of(healed, settled)))
 
 
@@ -89,6 +94,14 @@ def _heals(run: Run) -> Conclusion:
     finished = run.change(change, TerminalOperator(run, _found_lines))
     run.screen.say(*finished_heal_lines(finished))
     return change.conclusion(finished)
+
+
+def _keeps(run: Run) -> Conclusion:
+    """Takes the brokers out whose logs are to be kept; nothing is printed if there are none."""
+    change = FinishKeeping()
+    preserved = run.change(change, TerminalOperator(run, _found_lines))
+    run.screen.say(*preserved_lines(preserved), *map(str, preserved.failures))
+    return change.conclusion(preserved)
 
 
 def _orders_first(run: Run, replacement: Path | None, reason: str) -> SettledOrders:

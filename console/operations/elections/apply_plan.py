@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backends.base.answers import Outcome
@@ -26,6 +26,14 @@ from console.operations.elections.plan_comparison import (
     refused_rows,
 )
 from console.operations.elections.plan_file_checks import WHOLE, PlanPart, refuse_other_cluster
+from console.operations.elections.preserved_logs import (
+    PreservedLogs,
+    keep_logs,
+    keep_notes,
+    note_keeping,
+    only_where_preserved,
+    plan_to_keep,
+)
 from console.operations.rescue.rescue_first import note_no_rescue, rescue_first, rescue_notes
 from console.operations.rescue.rescue_read import Rescued, RescueRequest
 from console.paths import unused
@@ -44,12 +52,14 @@ MOST_TOPICS = 5
 class Applied:
     """The refused and the elected rows; ``elected`` is None if there was nothing to send.
 
-    ``rescued`` is what was read before the elections, None where no rescue was asked for.
+    ``rescued`` is what was read before the elections, None where no rescue was asked for. ``preserved`` are the
+    silent logs that were to be kept, None where nobody asked.
     """
 
     prepared: PreparedPlan
     elected: Elected | None
     rescued: Rescued | None = None
+    preserved: PreservedLogs | None = None
 
     @property
     def stale(self) -> bool:
@@ -76,7 +86,11 @@ class Applied:
         """Every row that is not recovered, or not finished."""
         refused = (RowFailure(one.tp, f"{one.decision}: {one.detail}") for one in self.prepared.refused)
         failed = self.elected.failures if self.elected is not None else ()
-        return (*refused, *map(row_failure, failed))
+        return (
+            *refused,
+            *map(row_failure, failed),
+            *(self.preserved.failures if self.preserved is not None else ()),
+        )
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -93,7 +107,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
 
     ``file`` is where it was read from, for messages; ``title`` names the cluster in the question. A plan of
     leaders only is surveyed first; ``ranking``, ``seconds`` and ``part`` (the part of it that is applied) are
-    used only for such a plan. ``compared``: the plan as a screen compared it before it asked.
+    used only for such a plan. ``keep_logs_of``: brokers whose logs are to be kept, None: of nobody, empty: of each
+    that is down and was not read. ``compared``: the plan as a screen compared it before it asked.
     """
 
     plan: Plan | BarePlan
@@ -106,6 +121,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     seconds: float = 30.0
     ranking: Ranking = Ranking.LAST_RECORD
     rescue: RescueRequest | None = None
+    keep_logs_of: frozenset[int] | None = None
     compared: PreparedPlan | None = None
     reviewed: str = ""
 
@@ -118,8 +134,17 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     async def prepare(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]
     ) -> PreparedPlan:
-        if self.compared is not None:
-            return self.compared
+        prepared = self.compared
+        if prepared is None:
+            prepared = await self._compared(cluster, cluster_id, operator)
+        if self.keep_logs_of is None:
+            return prepared
+        keep = await plan_to_keep(cluster, prepared.holding, self.keep_logs_of)
+        return replace(only_where_preserved(prepared, keep), keep=keep)
+
+    async def _compared(
+        self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]
+    ) -> PreparedPlan:
         if isinstance(self.plan, Plan):
             return await prepare(cluster, self.plan, cluster_id, operator.progress)
         header = plan_header(cluster_id, self.ranking, Strategy.AGGRESSIVE)
@@ -141,7 +166,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
 
     def question(self, prepared: PreparedPlan) -> Question:
         question = loss_question(prepared.holding, self.title, native=prepared.native)
-        return question._replace(warnings=(*question.warnings, *rescue_notes(prepared.holding, self.rescue)))
+        notes = (*rescue_notes(prepared.holding, self.rescue), *keep_notes(prepared.keep))
+        return question._replace(warnings=(*question.warnings, *notes))
 
     async def compare_again(
         self, cluster: Backend, prepared: PreparedPlan, answer: str, operator: Operator[PreparedPlan]
@@ -161,6 +187,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             rescued, prepared = await rescue_first(cluster, prepared, self.rescue, run)
             if run.stop or not prepared.holding.rows:
                 return Applied(prepared, None, rescued)
+        keep = prepared.keep and prepared.keep.of(row.tp for row in prepared.holding.rows)
+        keeping = note_keeping(run.journal, keep, prepared.holding) if keep and keep.moves else ""
         entry = note_plan(run.journal, prepared.holding, self.file)
         elected = await carry_out(
             cluster,
@@ -172,10 +200,11 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             stop_after=self.stop_after,
         )
         note_elected(run.journal, entry, elected)
-        return Applied(prepared, elected, rescued)
+        preserved = await keep_logs(cluster, keep, keeping, elected, run) if keep and keeping else None
+        return Applied(prepared, elected, rescued, preserved)
 
     def conclusion(self, result: Applied) -> Conclusion:
-        unfinished = result.elected is not None and result.elected.unfinished
+        unfinished = (result.elected is not None and result.elected.unfinished) or _keeps_on(result)
         if result.stale:
             status = Status.STALE
         else:
@@ -187,7 +216,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
 
     def _next(self, result: Applied) -> tuple[str, ...]:
         file, decisions = str(self.file), {check.decision for check in result.prepared.refused}
-        if result.elected is not None and result.elected.unfinished:
+        if (result.elected is not None and result.elected.unfinished) or _keeps_on(result):
             return ("resume",)
         if result.interrupted:
             return "resume", "--plan", file
@@ -200,6 +229,11 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         if unsent and RowDecision.TRY_AGAIN in decisions:
             return "apply", file
         return _restore(result) or ("verify", file)
+
+
+def _keeps_on(applied: Applied) -> bool:
+    """Whether a broker is not out of the assignment yet whose log is to be kept."""
+    return applied.preserved is not None and applied.preserved.open
 
 
 def _away(applied: Applied) -> bool:

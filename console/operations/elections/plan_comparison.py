@@ -16,6 +16,7 @@ from console.errors import InputError
 from console.operations.elections.election_batches import described, elects_natively, surveyed
 from console.operations.elections.partition_selection import Selection
 from console.operations.survey.partition_picture import Depths, examine
+from recovery.log_preservation import KeepPlan
 from recovery.model import TopicPartition, Why
 from recovery.plan.compare import compare
 from recovery.plan.judgement import Judgement, Reason, RowDecision
@@ -28,13 +29,14 @@ from recovery.strategy import DecisionKind
 class PreparedPlan:
     """A plan compared with the cluster as it is now. ``plan`` is the given plan, ``checks`` the judgement of
     its rows, ``holding`` the part that may be applied. ``native``: the cluster elects designated leaders itself;
-    asked only where a row has a successor.
+    asked only where a row has a successor. ``keep``: which silent logs are to be kept, None where nobody asked.
     """
 
     plan: Plan
     checks: tuple[Judgement, ...]
     holding: Plan
     native: bool = False
+    keep: KeepPlan | None = None
 
     @property
     def counts(self) -> Mapping[RowDecision, int]:

@@ -99,4 +99,6 @@ async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinishe
 def _again(entry: OpenEntry) -> tuple[str, ...]:
     if entry.detail.get("undo"):
         return ("heal", "undo")
+    if entry.detail.get("again"):
+        return ("heal", "assign-again")
     return heal_command("apply", entry.detail.get("gone", ()))

@@ -12,11 +12,18 @@ from typing import Any
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.errors import InputError, NotDone, Status
+from console.journal.recorded_keeps import recorded_keeps
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import HEAL, OpenEntry, unfinished
+from console.journal.unread_disks import DISK_WAIVED, waived_detail
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
-from console.operations.replication.heal_survey import HealReading, HealSelection, read_and_plan
+from console.operations.replication.heal_survey import (
+    HealReading,
+    HealSelection,
+    log_sizes,
+    read_and_plan,
+)
 from console.operations.replication.move_batches import (
     EndedMove,
     MoveBatches,
@@ -48,7 +55,7 @@ class HealLimits:
 @dataclass(frozen=True, slots=True)
 class PreparedHeal:
     """What would be moved. ``cancelled`` are moves in progress that an undo cancels first, ``left`` the partitions
-    that are left as they are. ``reading`` is None where a heal is undone.
+    that are left as they are. ``reading`` is None where a heal is undone, or replicas are assigned ``again``.
     """
 
     cluster_id: str
@@ -59,6 +66,7 @@ class PreparedHeal:
     reading: HealReading | None = None
     cancelled: tuple[ReplicaMove, ...] = ()
     simulated: bool = False
+    again: bool = False
 
     @property
     def targets(self) -> tuple[tuple[TopicPartition, tuple[int, ...]], ...]:
@@ -86,6 +94,8 @@ class HealedReplicas:
 @dataclass(frozen=True, slots=True)
 class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
     """Moves the replicas of brokers that are gone. ``undo``: takes back what the newest run of this command did.
+    ``again``: assigns those again that were taken away so that their logs are kept; ``unread``: also where the log
+    was not read.
 
     ``title`` names the cluster in the question. ``compared``: as a person agreed to it; nothing is sent if other
     replicas would be made now.
@@ -96,6 +106,8 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
     reason: str
     limits: HealLimits
     undo: bool = False
+    again: bool = False
+    unread: bool = False
     dry_run: bool = False
     compared: PreparedHeal | None = None
 
@@ -113,6 +125,8 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
     ) -> PreparedHeal:
         if self.undo:
             return await _taken_back(cluster, cluster_id, self.limits)
+        if self.again:
+            return await _assigned_again(cluster, cluster_id, self.limits, unread=self.unread)
         reading = await read_and_plan(cluster, self.selection)
         plan = reading.plan
         if self.compared is not None and self.compared.targets != tuple((m.tp, m.after) for m in plan.moves):
@@ -135,13 +149,15 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
     def question(self, prepared: PreparedHeal) -> Question:
         number = len(prepared.moves) + len(prepared.cancelled)
         size = human_bytes(sum(move.size * len(move.added) for move in prepared.moves if move.size > 0))
-        what = (
-            f"{counted(number, 'partition')} will be moved back"
-            if self.undo
-            else (f"{counted(number, 'partition')} will get new replicas ({size} to copy)")
-        )
+        partitions = counted(number, "partition")
+        if self.undo:
+            what = f"{partitions} will be moved back"
+        elif self.again:
+            what = f"{partitions} will have the replicas again whose logs were kept ({size} to copy)"
+        else:
+            what = f"{partitions} will get new replicas ({size} to copy)"
         text = f"{what} on cluster {prepared.cluster_id} ({self.title}). To go on, type the number of partitions:"
-        return Question.number(text, number, () if self.undo else _warnings(prepared))
+        return Question.number(text, number, () if self.undo or self.again else _warnings(prepared))
 
     async def compare_again(
         self,
@@ -160,7 +176,8 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         work = MoveBatches(cluster, mover, run, frozenset() if self.undo else prepared.gone)
         with run.stop.in_flight():
             earlier = unfinished(run.cluster_id).heals if self.undo else ()
-            entry = run.journal.before(HEAL, _fields(prepared, undo=self.undo))
+            self._waives(prepared, run)
+            entry = run.journal.before(HEAL, {**_fields(prepared, undo=self.undo), "again": self.again})
             ended: list[EndedMove] = []
             if prepared.cancelled:
                 ended += await work.cancel(prepared.cancelled)
@@ -177,6 +194,17 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             if not result.open:
                 run.journal.after(entry, {"ended": _ended_fields(ended)})
             return result
+
+    def _waives(self, prepared: PreparedHeal, run: ChangeRun[PreparedHeal]) -> None:
+        """The disks that will not be read before their replicas are assigned again."""
+        if not (self.again and self.unread):
+            return
+        topics: dict[int, set[str]] = {}
+        for disk in unfinished(run.cluster_id).unread_disks:
+            if any(move.tp == disk.tp and disk.broker in move.added for move in prepared.moves):
+                topics.setdefault(disk.broker, set()).add(disk.tp.topic)
+        for broker, names in topics.items():
+            run.journal.after(run.journal.before(DISK_WAIVED, waived_detail(broker, sorted(names))), {})
 
     def conclusion(self, result: HealedReplicas) -> Conclusion:
         counts = Counter(str(one.end) for one in result.ended)
@@ -229,17 +257,19 @@ def _fields(prepared: PreparedHeal, *, undo: bool) -> dict[str, object]:
         "undo": undo,
         "gone": sorted(prepared.gone),
         "throttle": None if prepared.throttle is None else prepared.throttle.as_fields(),
-        "moves": [
-            {
-                "topic": move.tp.topic,
-                "partition": move.tp.partition,
-                "topicId": move.topic_id,
-                "before": list(move.before),
-                "after": list(move.after),
-                "bytes": move.size,
-            }
-            for move in prepared.moves
-        ],
+        "moves": [move_fields(move) for move in prepared.moves],
+    }
+
+
+def move_fields(move: ReplicaMove) -> dict[str, object]:
+    """A move as the journal has it."""
+    return {
+        "topic": move.tp.topic,
+        "partition": move.tp.partition,
+        "topicId": move.topic_id,
+        "before": list(move.before),
+        "after": list(move.after),
+        "bytes": move.size,
     }
 
 
@@ -312,10 +342,53 @@ async def _taken_back(cluster: Backend, cluster_id: str, limits: HealLimits) -> 
     )
 
 
+async def _assigned_again(
+    cluster: Backend, cluster_id: str, limits: HealLimits, *, unread: bool
+) -> PreparedHeal:
+    """The replicas that were taken away to keep their logs, where the broker is up and the log was read."""
+    keeps = recorded_keeps(cluster_id)
+    if not keeps:
+        raise InputError(
+            "the journal of this host has no log of this cluster that was kept; nothing was sent"
+        )
+    reading = await read_moves(cluster, tuple(keeps.values()))
+    up = {broker.id for broker in (await cluster.cluster()).brokers if not broker.fenced}
+    open_disks = {(disk.tp, disk.broker) for disk in unfinished(cluster_id).unread_disks}
+    sizes = log_sizes(await cluster.log_dirs())
+    moves: list[ReplicaMove] = []
+    left: list[NotHealed] = []
+    for keep in keeps.values():
+        state = reading.states.get(keep.tp)
+        if state is None or state.topic_id != keep.topic_id or set(keep.before) <= set(state.replicas):
+            continue
+        back = [broker for broker in keep.before if broker not in keep.after]
+        not_read = [broker for broker in back if (keep.tp, broker) in open_disks]
+        down = [broker for broker in back if broker not in up]
+        if keep.tp in reading.moving:
+            left.append(NotHealed(keep.tp, "it is being reassigned: let that end first"))
+        elif state.replicas != keep.after:
+            left.append(NotHealed(keep.tp, f"the assignment is {list(state.replicas)} now"))
+        elif not_read and not unread:
+            why = brokers_are(
+                not_read, "not read, and Kafka may delete the log that is kept once it is a replica"
+            )
+            left.append(NotHealed(keep.tp, f"{why}: ktriage rescue read --to DIR --from-disk LOG_DIR"))
+        elif down:
+            left.append(NotHealed(keep.tp, brokers_are(down, "not up, so it cannot take its replica back")))
+        else:
+            moves.append(keep._replace(before=keep.after, after=keep.before, size=sizes.get(keep.tp, 0)))
+    throttle = await _throttle(cluster, moves, limits)
+    return PreparedHeal(
+        cluster_id, frozenset(), tuple(moves), tuple(left), throttle, simulated=cluster.simulated, again=True
+    )
+
+
 def _newest_heal(cluster_id: str) -> Mapping[str, Any]:
     """Raises InputError where there is none, JournalError."""
     for run in reversed(read_runs(cluster_id)):
         for event in run.events:
-            if isinstance(event, EntryBegun) and event.action == HEAL and not event.detail["undo"]:
+            if not isinstance(event, EntryBegun) or event.action != HEAL:
+                continue
+            if not event.detail["undo"] and not event.detail.get("again"):
                 return event.detail
     raise InputError("the journal of this host has no heal of this cluster; nothing was sent")

@@ -109,7 +109,7 @@ class MoveBatches:
             why = f"nothing was sent: {error}"
             return [EndedMove(move, MoveEnd.NOT_BEGUN, why) for move in batch]
         if ready:
-            refused = await self._send(ready)
+            refused = await self.send(ready)
             ended += [EndedMove(m, MoveEnd.REFUSED, refused[m.tp]) for m in ready if m.tp in refused]
             sent = [move for move in ready if move.tp not in refused]
             ended += await self.wait(sent, title, cancel=True)
@@ -134,11 +134,15 @@ class MoveBatches:
                 ended.append(end)
         return ready, ended
 
-    async def _send(self, moves: Sequence[ReplicaMove]) -> Mapping[TopicPartition, str]:
-        """The refused ones. After an error nobody knows what was done: the cluster shows it afterwards."""
+    async def send(self, moves: Sequence[ReplicaMove]) -> Mapping[TopicPartition, str]:
+        """Writes the assignments; returns the refused ones. After an error nobody knows what was done: the cluster
+        shows it afterwards.
+        """
         entry = self.run.journal.before(REASSIGN, {"partitions": [str(move.tp) for move in moves]})
         try:
-            refusals = await self.mover.reassign({move.tp: move.after for move in moves})
+            other_factor = any(len(move.before) != len(move.after) for move in moves)
+            targets = {move.tp: move.after for move in moves}
+            refusals = await self.mover.reassign(targets, other_factor=other_factor)
         except BackendError as error:
             self.run.journal.after(entry, {"unknown": {move.tp: str(error) for move in moves}})
             return {}
@@ -160,7 +164,7 @@ class MoveBatches:
                 del waiting[one.move.tp]
             if waiting:
                 await progress.show(len(ended))
-                await _pause(self.cluster)
+                await pause(self.cluster)
         if not waiting:
             return ended
         left = list(waiting.values())
@@ -201,7 +205,7 @@ class MoveBatches:
         reordered = [one.move for one in ended if one.why == REORDERED]
         if not reordered:
             return ended
-        await self._send([move._replace(after=move.before) for move in reordered])
+        await self.send([move._replace(after=move.before) for move in reordered])
         again = await self._read_until(reordered, lambda one: one.why != REORDERED)
         return [*(one for one in ended if one.why != REORDERED), *again]
 
@@ -218,7 +222,7 @@ class MoveBatches:
                     break
             except BackendError as error:
                 last = [EndedMove(move, MoveEnd.COPYING, str(error)) for move in moves]
-            await _pause(self.cluster)
+            await pause(self.cluster)
         return last
 
 
@@ -283,9 +287,10 @@ def not_moved(ended: Iterable[EndedMove]) -> tuple[EndedMove, ...]:
     return tuple(one for one in ended if one.end is not MoveEnd.MOVED)
 
 
-async def _pause(cluster: Backend) -> None:
+async def pause(cluster: Backend, seconds: float = PAUSE) -> None:
+    """Lets the time of the cluster pass."""
     virtual = cluster.virtual_time
     if virtual is None:
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(seconds)
     else:
-        await virtual.advance(PAUSE)
+        await virtual.advance(seconds)

@@ -28,10 +28,12 @@ class RescueDisks:
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        return tuple(sorted({tp for reading in self.readings for tp in reading.logs}))
+        found = {tp for reading in self.readings for tp in reading.logs}
+        found.update(stray.tp for reading in self.readings for stray in reading.strays)
+        return tuple(sorted(found))
 
     def copies(self, state: PartitionState) -> tuple[DiskCopy, ...]:
-        """The partition's logs on the disks. A log that lost its tail counts as far as it goes."""
+        """The partition's logs on the disks, strays too. A log that lost its tail counts as far as it goes."""
         return tuple(
             DiskCopy(broker, disk.log) for broker, disk in self._of(state) if _refusal(state, disk) is None
         )
@@ -46,19 +48,32 @@ class RescueDisks:
         return tuple(found)
 
     def sources(self, branches: Iterable[RescueBranch]) -> list[RescueSource]:
-        """One for each broker whose disk has some of the branches."""
-        by_broker: dict[int, list[RescueBranch]] = {}
+        """One for each broker whose disk has some of the branches; one more for each stray of a partition."""
+        strays = {stray.folder for reading in self.readings for stray in reading.strays}
+        apart: dict[tuple[int, str], list[RescueBranch]] = {}
         for branch in branches:
             if branch.log_dir:
-                by_broker.setdefault(branch.broker, []).append(branch)
+                own = branch.log_dir if branch.log_dir in strays else ""
+                apart.setdefault((branch.broker, own), []).append(branch)
         found = []
-        for mine in by_broker.values():
-            folders = {one.tp: Path(one.log_dir) / f"{one.tp.topic}-{one.tp.partition}" for one in mine}
+        for (_, stray), mine in apart.items():
+            folders = {
+                one.tp: Path(stray or Path(one.log_dir, f"{one.tp.topic}-{one.tp.partition}")) for one in mine
+            }
             found.append(RescueSource(DiskBatches(folders).read, tuple(mine)))
         return found
 
     def _of(self, state: PartitionState) -> list[tuple[int, DiskLog]]:
-        return [(one.broker, one.logs[state.tp]) for one in self.readings if state.tp in one.logs]
+        """A stray's folder stands in the place of its log dir, as what is read of it is named by that."""
+        found = []
+        for one in self.readings:
+            if state.tp in one.logs:
+                found.append((one.broker, one.logs[state.tp]))
+            for stray in one.strays:
+                if stray.tp == state.tp:
+                    log = stray.disk.log._replace(log_dir=stray.folder)
+                    found.append((one.broker, stray.disk._replace(log=log)))
+        return found
 
 
 async def read_rescue_disks(

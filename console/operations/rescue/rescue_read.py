@@ -20,6 +20,7 @@ from console.operations.rescue.rescue_run import BranchResult, RescueRun, Rescue
 from console.provenance import made_by, now, version
 from console.rescue.manifest import RescueHeader
 from console.rescue.rescue_directory import RescueDirectory
+from recovery.disk_evidence import DiskReading
 from recovery.loss import without
 from recovery.model import NO_EPOCH, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.judgement import Judgement, RowDecision
@@ -47,7 +48,8 @@ class RescueRequest:
 class DiskUse(NamedTuple):
     """What of one broker's disks, given by their log dir, is in a rescue: ``offsets`` that no broker told.
 
-    ``partitions`` of those that were asked for are on them. ``answers``: the broker itself told its logs too.
+    ``partitions`` of those that were asked for are on them; ``strays`` of the logs the broker has set aside.
+    ``answers``: the broker itself told its logs too.
     """
 
     broker: int
@@ -55,6 +57,7 @@ class DiskUse(NamedTuple):
     partitions: int
     offsets: int
     answers: bool
+    strays: int = 0
 
     @property
     def useless(self) -> bool:
@@ -154,7 +157,7 @@ async def rescue_plan(
         plan.header.cluster_id, plan.header.plan_id, digest(plan), moment(now()), made_by(), version()
     )
     rescued = await _read(backend, lost, disks, header=header, request=request, progress=progress)
-    uses = _disk_uses(disks, surveys, rescued.results)
+    uses = _disk_uses(disks, {one.tp for one in surveys}, surveys, rescued.results)
     return replace(rescued, gone=_answered_for_plan(plan, rescued.unread), disks=uses)
 
 
@@ -184,7 +187,7 @@ async def read_disks(
     lost = [_cut_off(_leader_alone(one), one.state.leader, disks) for one in surveys]
     header = RescueHeader(cluster_id, "", "", moment(now()), made_by(), version())
     rescued = await _read(backend, lost, disks, header=header, request=request, progress=progress)
-    rescued = replace(rescued, disks=_disk_uses(disks, (), rescued.results))
+    rescued = replace(rescued, disks=_disk_uses(disks, set(wanted), (), rescued.results))
     for survey in surveys:
         log = survey.log(survey.state.leader)
         if log is not None and not isinstance(log.lineage, Unknown):
@@ -251,23 +254,31 @@ async def _read(
 
 
 def _disk_uses(
-    disks: RescueDisks, surveys: Sequence[Survey], results: Sequence[BranchResult]
+    disks: RescueDisks,
+    asked: Collection[TopicPartition],
+    surveys: Sequence[Survey],
+    results: Sequence[BranchResult],
 ) -> tuple[DiskUse, ...]:
-    """Without ``surveys``, all partitions of a disk are asked for, and of the brokers only the leaders' logs."""
+    """Without ``surveys``, of the brokers only the leaders' logs are asked for."""
     return tuple(
         DiskUse(
             reading.broker,
             reading.source,
-            len({one.tp for one in surveys} & set(reading.logs)) if surveys else len(reading.logs),
+            len(_on_disk(reading).intersection(asked)),
             sum(
                 one.branch.end - one.branch.start
                 for one in results
                 if one.branch.log_dir and one.branch.broker == reading.broker
             ),
             any(one.log(reading.broker) is not None for one in surveys),
+            sum(stray.tp in asked for stray in reading.strays),
         )
         for reading in disks.readings
     )
+
+
+def _on_disk(reading: DiskReading) -> set[TopicPartition]:
+    return {*reading.logs, *(stray.tp for stray in reading.strays)}
 
 
 def _by_broker(branches: Iterable[RescueBranch]) -> Mapping[int, tuple[RescueBranch, ...]]:

@@ -9,6 +9,7 @@ from console.operations.consumers.election_aftermath import ElectionAftermath
 from console.operations.consumers.group_offsets import GroupOffset
 from console.operations.elections.apply_plan import Applied
 from console.operations.elections.plan_comparison import PreparedPlan
+from console.operations.elections.preserved_logs import preserved_json, preserved_lines
 from console.output.groups_report import group_table, offset_json
 from console.output.json_document import document
 from console.output.plan.plan_json import (
@@ -89,6 +90,8 @@ def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
         return
     yield ""
     yield from elected_lines(applied.elected, limit)
+    if applied.preserved is not None:
+        yield from map(printable, preserved_lines(applied.preserved))
 
 
 def applied_document(command: str, applied: Applied) -> Iterator[str]:
@@ -107,6 +110,7 @@ def applied_document(command: str, applied: Applied) -> Iterator[str]:
             "elections": [result_json(r) for r in elected.results] if elected is not None else [],
             "failures": failures_json(applied.failures),
             "rescue": rescued_fields(applied.rescued) if applied.rescued is not None else None,
+            "keptLogs": preserved_json(applied.preserved) if applied.preserved is not None else None,
         },
     )
 

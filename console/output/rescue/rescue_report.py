@@ -9,7 +9,7 @@ from console.operations.rescue.rescue_run import BranchResult
 from console.output.json_document import document
 from console.output.text_table import TextColumn, table
 from recovery.model import NO_EPOCH, EpochSpan
-from recovery.rescue_branches import RescueBranch, UnreadReplica
+from recovery.rescue_branches import STRAY_MARK, RescueBranch, UnreadReplica
 from recovery.wording.quantity_text import counted, human_bytes, ids, lasting, offset
 
 
@@ -46,12 +46,20 @@ def disk_use_text(use: DiskUse) -> str:
     if not use.partitions:
         return f"{use.log_dir} is of broker {use.broker}, and holds none of these partitions: not used"
     if use.offsets:
-        return f"{use.log_dir} is of broker {use.broker}: {counted(use.offsets, 'offset')} are only on it"
+        aside = f" ({_strays_text(use)})" if use.strays else ""
+        return (
+            f"{use.log_dir} is of broker {use.broker}: {counted(use.offsets, 'offset')} are only on it{aside}"
+        )
     if use.answers:
         return (
             f"{use.log_dir} is of broker {use.broker}, which answers: it holds nothing more, and was not used"
         )
-    return f"{use.log_dir} is of broker {use.broker}: it was read, and holds nothing more"
+    aside = f", {_strays_text(use)} too," if use.strays else ""
+    return f"{use.log_dir} is of broker {use.broker}: it was read{aside} and holds nothing more"
+
+
+def _strays_text(use: DiskUse) -> str:
+    return f"{counted(use.strays, 'log')} that the broker has set aside as {STRAY_MARK}"
 
 
 def rescue_document(reading: RescueReading) -> Iterator[str]:
@@ -72,7 +80,13 @@ def rescued_fields(rescued: Rescued) -> dict[str, object]:
             for one in rescued.unread
         ],
         "disks": [
-            {"broker": one.broker, "logDir": one.log_dir, "offsets": one.offsets, "answers": one.answers}
+            {
+                "broker": one.broker,
+                "logDir": one.log_dir,
+                "offsets": one.offsets,
+                "answers": one.answers,
+                "strays": one.strays,
+            }
             for one in rescued.disks
         ],
     }
@@ -109,6 +123,8 @@ def _row(result: BranchResult) -> tuple[str, ...]:
 
 def broker_text(branch: RescueBranch) -> str:
     """The broker that the branch is of, and whether it was read from its disk."""
+    if branch.stray:
+        return f"{branch.broker} ({STRAY_MARK[1:]})"
     return f"{branch.broker} (disk)" if branch.log_dir else str(branch.broker)
 
 

@@ -132,7 +132,7 @@ class CopyingCluster(MemoryBackend):
         return told
 
     async def reassign(
-        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, other_factor: bool = False
     ) -> Mapping[TopicPartition, str | None]:
         for tp, target in targets.items():
             state = self.states[tp]
