@@ -18,6 +18,7 @@ from backends.base.transactions import (
 from backends.live.calls.transactions import (
     COMMITTED,
     UNCOMMITTED,
+    DescribedProducers,
     describe_producers,
     describe_transactions,
     latest_offsets,
@@ -76,16 +77,16 @@ class LiveTransactions:
         self, leader: int, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, PartitionTransactions | Unknown]:
         conn = await self._fleet.connection(leader)
-        open_ones = await describe_producers(conn, partitions)
+        described = await describe_producers(conn, partitions)
         stable = await latest_offsets(conn, partitions, COMMITTED)
         marks = await latest_offsets(conn, partitions, UNCOMMITTED)
         unreported = Unknown(Why.NOT_ANSWERED, f"broker {leader} left the partition out")
         found: dict[TopicPartition, PartitionTransactions | Unknown] = {}
         for tp in partitions:
-            reported = (open_ones.get(tp, unreported), stable.get(tp, unreported), marks.get(tp, unreported))
+            reported = (described.get(tp, unreported), stable.get(tp, unreported), marks.get(tp, unreported))
             match reported:
-                case (tuple() as rows, int() as last_stable, int() as mark) if not isinstance(rows, Unknown):
-                    found[tp] = PartitionTransactions(leader, rows, last_stable, mark)
+                case (DescribedProducers() as rows, int() as last_stable, int() as mark):
+                    found[tp] = PartitionTransactions(leader, rows.open, last_stable, mark, rows.producers)
                 case _:
                     found[tp] = next(one for one in reported if isinstance(one, Unknown))
         return found

@@ -17,7 +17,8 @@ from console.rescue.record_batches import (
     keys_and_headers,
     records_of,
 )
-from console.rescue.rescued_branch import Ending, RescuedBranch, TransactionEndings
+from console.rescue.rescued_branch import Ending, RescuedBranch, TransactionEndings, note_producer
+from recovery.transactions.producer_sequences import CutOffProducer
 
 _CHUNK = 1 << 20
 
@@ -25,7 +26,8 @@ _CHUNK = 1 << 20
 class BranchSummary(NamedTuple):
     """Records of clients by how their transaction ended, and by compression. ``control`` are markers. ``first_ms``
     and ``last_ms`` are the batches' timestamps (ms since the epoch), None if no batch has one. ``keys`` are records
-    with a key, ``headers`` those of all records; None where they were not counted.
+    with a key, ``headers`` those of all records; None where they were not counted. ``last_batches`` are those
+    of its idempotent producers.
     """
 
     batches: int
@@ -37,6 +39,7 @@ class BranchSummary(NamedTuple):
     last_ms: int | None
     keys: int | None = None
     headers: int | None = None
+    last_batches: tuple[CutOffProducer, ...] = ()
 
     @property
     def records(self) -> int:
@@ -49,11 +52,13 @@ def summarise_branch(rescued: RescuedBranch, *, fields: bool = False) -> BranchS
     endings: Counter[Ending] = Counter()
     codecs: Counter[str] = Counter()
     producers: set[int] = set()
+    last_batches: dict[int, CutOffProducer] = {}
     times: list[int] = []
     batches = control = 0
     counted = _FieldCounts() if fields else None
     for header, data in rescued.batches():
         batches += 1
+        note_producer(last_batches, rescued.branch.tp, header)
         if header.is_control:
             control += header.record_count
             continue
@@ -71,7 +76,16 @@ def summarise_branch(rescued: RescuedBranch, *, fields: bool = False) -> BranchS
     first_ms, last_ms = times or (None, None)
     keys, headers = counted or (None, None)
     return BranchSummary(
-        batches, endings, codecs, control, len(producers), first_ms, last_ms, keys=keys, headers=headers
+        batches,
+        endings,
+        codecs,
+        control,
+        len(producers),
+        first_ms,
+        last_ms,
+        keys=keys,
+        headers=headers,
+        last_batches=tuple(last_batches.values()),
     )
 
 

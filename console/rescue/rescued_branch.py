@@ -27,6 +27,7 @@ from console.rescue.rescued_segment import DamagedPart, RescuedBatch, segment_pa
 from recovery.model import TopicPartition
 from recovery.plan.values import BarePlan, Plan
 from recovery.rescue_branches import BranchPart, RescueBranch
+from recovery.transactions.producer_sequences import CutOffProducer, last_of, newest
 from recovery.transactions.transaction_values import RescuedMarker
 
 _ABORT, _COMMIT = 0, 1
@@ -231,3 +232,40 @@ def _first_markers(rescued: RescuedBranch) -> Iterator[RescuedMarker]:
             yield RescuedMarker(
                 branch.tp, branch.start, header.producer_id, header.producer_epoch, ending is Ending.COMMITTED
             )
+
+
+def cut_off_producers(
+    contents: RescueContents, topic_ids: Collection[tuple[TopicPartition, str]]
+) -> tuple[CutOffProducer, ...]:
+    """The idempotent producers of the tails of these partitions, each with its last batch. Reads the branches.
+    Raises InputError where one is damaged.
+    """
+    tails = (one for one in contents.branches if one.branch.part is BranchPart.TAIL)
+    wanted = (one for one in tails if (one.branch.tp, one.branch.topic_id) in topic_ids)
+    return tuple(newest(producer for one in wanted for producer in branch_producers(one)))
+
+
+def branch_producers(rescued: RescuedBranch) -> tuple[CutOffProducer, ...]:
+    """As :func:`cut_off_producers`, of one branch. A batch that begins before the branch is not cut off as a whole,
+    but its end is.
+    """
+    found: dict[int, CutOffProducer] = {}
+    for header, _ in rescued.batches():
+        note_producer(found, rescued.branch.tp, header)
+    return tuple(found.values())
+
+
+def note_producer(found: dict[int, CutOffProducer], tp: TopicPartition, header: BatchHeader) -> None:
+    """Takes a batch into account, in the order of offsets; one of no idempotent producer, and a marker, is none."""
+    if header.is_control or header.producer_id < 0 or header.base_sequence < 0:
+        return
+    before = found.get(header.producer_id)
+    found[header.producer_id] = CutOffProducer(
+        tp,
+        header.producer_id,
+        header.producer_epoch,
+        last_of(header.base_sequence, header.last_offset_delta + 1),
+        header.record_count + (0 if before is None else before.records),
+        header.max_timestamp,
+        header.is_transactional,
+    )

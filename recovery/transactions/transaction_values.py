@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.model import TopicPartition
+from recovery.transactions.producer_sequences import ProducerSequence
 
 
 class OpenTransaction(NamedTuple):
@@ -25,13 +26,15 @@ class OpenTransaction(NamedTuple):
 
 class PartitionTransactions(NamedTuple):
     """What the leader tells of one partition. ``last_stable`` is where read_committed consumers stop. Offsets are
-    UNKNOWN_OFFSET where the leader does not tell them.
+    UNKNOWN_OFFSET where the leader does not tell them. ``producers`` are all that its log has, of transactions or
+    not.
     """
 
     leader: int
     open: tuple[OpenTransaction, ...]
     last_stable: int
     high_watermark: int
+    producers: tuple[ProducerSequence, ...] = ()
 
 
 class TransactionState(StrEnum):

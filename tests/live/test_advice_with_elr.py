@@ -16,6 +16,7 @@ from tests.live.advised_operator import AGGRESSIVE, Night, Operator, create, lef
 from tests.live.incident_steps import kill, pause, produce, start, wait_all, wait_offline
 from tests.live.online_after_unclean import (
     OnlineAgain,
+    a_producer_whose_batches_were_cut_off_is_named,
     groups_go_back_to_the_planned_end,
     is_lost_unless_read,
     is_told,
@@ -161,3 +162,7 @@ def test_what_such_a_member_held_is_lost_unless_its_disk_was_read(online_again: 
 
 def test_groups_behind_the_end_of_the_planned_log_go_back_to_that_end(online_again: OnlineAgain) -> None:
     groups_go_back_to_the_planned_end(online_again)
+
+
+def test_an_idempotent_producer_that_the_new_leader_refuses_is_named(online_again: OnlineAgain) -> None:
+    a_producer_whose_batches_were_cut_off_is_named(online_again)

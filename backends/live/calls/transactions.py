@@ -15,6 +15,7 @@ from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import Permission, check, on_cluster, on_topic, one_line, unknown
 from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
 from recovery.model import TopicPartition, Unknown, Why
+from recovery.transactions.producer_sequences import ProducerSequence
 from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
     OpenTransaction,
@@ -28,10 +29,19 @@ UNCOMMITTED, COMMITTED = 0, 1
 NO_TRANSACTION = -1
 
 
+class DescribedProducers(NamedTuple):
+    """Of one partition."""
+
+    open: tuple[OpenTransaction, ...]
+    producers: tuple[ProducerSequence, ...]
+
+
 async def describe_producers(
     conn: BrokerConnection, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, tuple[OpenTransaction, ...] | Unknown]:
-    """The open transactions in partitions that this broker leads. Raises BrokerError, NotOffered."""
+) -> dict[TopicPartition, DescribedProducers | Unknown]:
+    """The producers, and the open transactions, in partitions that this broker leads. Raises BrokerError,
+    NotOffered.
+    """
     from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest
     from kio.schema.describe_producers.v0.response import DescribeProducersResponse
     from kio.schema.types import TopicName
@@ -45,7 +55,7 @@ async def describe_producers(
         )
     )
     answer = await conn.send(request, DescribeProducersResponse)
-    found: dict[TopicPartition, tuple[OpenTransaction, ...] | Unknown] = {}
+    found: dict[TopicPartition, DescribedProducers | Unknown] = {}
     for topic in answer.topics:
         for row in topic.partitions:
             tp = TopicPartition(str(topic.name), row.partition_index)
@@ -53,7 +63,7 @@ async def describe_producers(
                 need = on_topic("READ", tp.topic)
                 found[tp] = unknown(row.error_code, "DescribeProducers", need, row.error_message)
                 continue
-            found[tp] = tuple(
+            open_ones = tuple(
                 OpenTransaction(
                     tp,
                     producer.producer_id,
@@ -65,6 +75,11 @@ async def describe_producers(
                 for producer in row.active_producers
                 if producer.current_txn_start_offset != NO_TRANSACTION
             )
+            producers = tuple(
+                ProducerSequence(one.producer_id, one.producer_epoch, one.last_sequence)
+                for one in row.active_producers
+            )
+            found[tp] = DescribedProducers(open_ones, producers)
     return found
 
 

@@ -27,6 +27,7 @@ from backends.simulator.operator_messages import (
 )
 from backends.simulator.transaction_logs import NO_TRANSACTION, LedPartition
 from recovery.model import NO_LEADER, TopicPartition, Unknown
+from recovery.transactions.producer_sequences import ProducerSequence
 from recovery.transactions.transaction_values import (
     CoordinatedTransaction,
     OpenTransaction,
@@ -84,7 +85,10 @@ def _reported(leader: int, row: LedPartition) -> PartitionTransactions | Unknown
         for one in row.producers
         if one.start_offset != NO_TRANSACTION
     )
-    return PartitionTransactions(leader, open_ones, row.last_stable, row.high_watermark)
+    producers = tuple(
+        ProducerSequence(one.producer_id, one.epoch, one.last_sequence) for one in row.producers
+    )
+    return PartitionTransactions(leader, open_ones, row.last_stable, row.high_watermark, producers)
 
 
 class SimulatedMarkerWriter:

@@ -148,7 +148,8 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
         run.screen.out(verified_document(states, aftermath))
     else:
         run.screen.out(verified_lines(states, rows))
-        run.screen.out(aftermath_lines(aftermath, rows))
+        loses = isinstance(plan, BarePlan) or any(not row.loss.none for row in plan.rows)
+        run.screen.out(aftermath_lines(aftermath, rows, loses=loses))
     _next_of_states(run, states, path)
     if aftermath.affected and not any(state.leading is Leading.OFFLINE for state in states):
         run.next("groups", "fix", str(path), "--dry-run")

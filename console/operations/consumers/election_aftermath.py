@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
+from backends.base.transactions import LEADERLESS
 from console.operations.consumers.group_offsets import (
     GroupOffset,
     GroupOffsets,
@@ -21,20 +22,34 @@ from console.operations.consumers.hanging_transactions import (
     PartitionsTransactions,
     read_transactions,
 )
-from console.rescue.rescued_branch import RescueContents
-from recovery.model import Unknown, Why
+from console.operations.elections.election_batches import described
+from console.rescue.rescued_branch import RescueContents, cut_off_producers
+from recovery.model import TopicPartition, Unknown, Why
 from recovery.plan.values import BarePlan, Plan
+from recovery.transactions.producer_sequences import RefusedProducer, refused
 from recovery.wording.quantity_text import counted
 
 T = TypeVar("T")
 
+NO_RESCUE = Unknown(Why.NOT_ANSWERED, "only a rescue of what was cut off names them (--rescue DIR)")
+
+
+class RefusedProducers(NamedTuple):
+    """``unread``: why there may be others, one line each."""
+
+    rows: tuple[RefusedProducer, ...]
+    unread: tuple[str, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class ElectionAftermath:
-    """Groups and transactions on a plan's partitions; Unknown where they could not be read at all."""
+    """Groups and transactions on a plan's partitions; Unknown where they could not be read at all. ``producers``
+    are those that the new leaders refuse; Unknown: why that is not known.
+    """
 
     groups: GroupOffsets | Unknown
     transactions: PartitionsTransactions | Unknown
+    producers: RefusedProducers | Unknown = NO_RESCUE
 
     @property
     def affected(self) -> tuple[GroupOffset, ...]:
@@ -85,12 +100,34 @@ async def read_aftermath(
 ) -> ElectionAftermath:
     """Each takes at most ``seconds``; never raises BackendError. Raises InputError where the rescue is damaged."""
     partitions = [row.tp for row in plan.rows]
+    producers: RefusedProducers | Unknown = NO_RESCUE
+    if rescue is not None:
+        producers = await read_within(seconds, read_refused_producers(cluster, partitions, rescue))
     return ElectionAftermath(
         await read_within(seconds, read_group_offsets(cluster, GroupSelection(plan), seconds, progress)),
         await read_within(
             seconds, read_transactions(cluster, partitions, progress=progress, rescue=rescue, plan=plan)
         ),
+        producers,
     )
+
+
+async def read_refused_producers(
+    cluster: Backend, partitions: Sequence[TopicPartition], rescue: RescueContents
+) -> RefusedProducers:
+    """Those whose last batches are in the rescue, and which the leaders of now know by older ones only. Raises
+    BackendError; InputError where the rescue is damaged.
+    """
+    states = (await described(cluster, partitions)).states
+    topic_ids = {(state.tp, state.topic_id) for state in states}
+    cut_off = await asyncio.to_thread(cut_off_producers, rescue, topic_ids)
+    led = {state.tp: state.leader for state in states if not state.offline}
+    concerned = {one.tp for one in cut_off}
+    answers = await cluster.transactions().open_in({tp: led[tp] for tp in led if tp in concerned})
+    known = {tp: one.producers for tp, one in answers.items() if not isinstance(one, Unknown)}
+    unread = Counter(str(answers.get(tp, LEADERLESS)) for tp in sorted(concerned) if tp not in known)
+    reasons = tuple(f"{counted(number, 'partition')}: {why}" for why, number in unread.items())
+    return RefusedProducers(refused(cut_off, known), reasons)
 
 
 async def read_within(seconds: float, work: Awaitable[T]) -> T | Unknown:

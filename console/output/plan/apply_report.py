@@ -27,6 +27,7 @@ from console.output.transactions_report import endings_text, transaction_json, t
 from recovery.model import Unknown
 from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.plan_review import summarise
+from recovery.wording.producer_text import refused_producer_lines
 from recovery.wording.quantity_text import counted, printable
 
 
@@ -129,8 +130,10 @@ def check_json(check: Judgement) -> dict[str, object]:
 UNREAD_SHOWN = 5
 
 
-def aftermath_lines(aftermath: ElectionAftermath, limit: int) -> Iterator[str]:
-    """The groups that are affected and the transactions that hang, and what could not be read of either."""
+def aftermath_lines(aftermath: ElectionAftermath, limit: int, *, loses: bool = False) -> Iterator[str]:
+    """The groups that are affected, the transactions that hang, the producers that are refused, and what could not
+    be read of them. ``loses``: the elections may have cut off something.
+    """
     groups, transactions = aftermath.groups, aftermath.transactions
     if not isinstance(groups, Unknown) and groups.rows:
         affected = aftermath.affected
@@ -144,6 +147,13 @@ def aftermath_lines(aftermath: ElectionAftermath, limit: int) -> Iterator[str]:
         if hanging:
             yield from transaction_table(hanging, transactions, limit)
     yield from _unread(aftermath.transactions_unread, "other transactions may hang")
+    if isinstance(aftermath.producers, Unknown):
+        if loses:
+            why = printable(aftermath.producers.detail)
+            yield f"idempotent producers whose last batches were cut off: not known ({why})"
+    else:
+        yield from refused_producer_lines(aftermath.producers.rows, limit)
+        yield from _unread(aftermath.producers.unread, "other producers may be refused")
 
 
 def _affected_text(affected: Sequence[GroupOffset]) -> str:
@@ -174,4 +184,23 @@ def aftermath_json(aftermath: ElectionAftermath) -> dict[str, object]:
         if isinstance(transactions, Unknown)
         else [transaction_json(row, transactions) for row in aftermath.hanging],
         "transactionsUnread": list(aftermath.transactions_unread),
+        "refusedProducers": []
+        if isinstance(aftermath.producers, Unknown)
+        else [
+            {
+                **tp_json(one.cut_off.tp),
+                "producerId": one.cut_off.producer_id,
+                "epoch": one.cut_off.epoch,
+                "lastSequence": one.cut_off.last_sequence,
+                "records": one.cut_off.records,
+                "lastMs": one.cut_off.last_ms,
+                "transactional": one.cut_off.transactional,
+                "leaderHasEpoch": one.leader.epoch,
+                "leaderHasSequence": one.leader.last_sequence,
+            }
+            for one in aftermath.producers.rows
+        ],
+        "producersUnread": [str(aftermath.producers)]
+        if isinstance(aftermath.producers, Unknown)
+        else list(aftermath.producers.unread),
     }

@@ -15,6 +15,8 @@ from console.rescue.branch_summary import BranchSummary
 from console.rescue.record_batches import Record
 from console.rescue.rescued_branch import Ending, RescueContents, RescuedBranch
 from console.rescue.rescued_segment import DamagedPart
+from recovery.rescue_branches import BranchPart
+from recovery.wording.producer_text import tail_producer_lines
 from recovery.wording.quantity_text import counted, human_bytes, printable, simulated_time
 
 MOST_DAMAGED = 5
@@ -100,6 +102,9 @@ def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int
     yield from table(_COLUMNS, [_row(one, simulated=simulated) for one in shown[: rows or None]])
     if rows and len(shown) > rows:
         yield f"… and {len(shown) - rows:,} more"
+    yield from tail_producer_lines(
+        one.summary.last_batches for one in shown if one.rescued.branch.part is BranchPart.TAIL
+    )
     for one in shown:
         if one.records:
             yield ""
@@ -146,6 +151,15 @@ def _fields(one: BranchShown) -> dict[str, object]:
         "open": summary.endings.get(Ending.OPEN, 0),
         "control": summary.control,
         "producers": summary.producers,
+        "producerIds": [
+            {
+                "producerId": p.producer_id,
+                "epoch": p.epoch,
+                "lastSequence": p.last_sequence,
+                "records": p.records,
+            }
+            for p in summary.last_batches
+        ],
         "keys": summary.keys,
         "headers": summary.headers,
         "compressions": [{"codec": codec, "records": n} for codec, n in summary.codecs.items()],
