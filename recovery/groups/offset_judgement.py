@@ -125,16 +125,16 @@ def other_leaders(
     epochs: Collection[int],
     leaders: Iterable[tuple[int, int]] | None,
     leader_epoch: int,
-    told: Collection[int],
+    answered: Collection[int],
 ) -> bool:
     """Whether a leader may have written records of an epoch that is not among ``epochs``, those of a log.
 
     ``leaders`` are (leader epoch, broker) of the whole metadata log, None where it is not known; ``leader_epoch``
-    is that of a partition without a leader, or of the present leader whose log it is. ``told`` are the brokers
+    is that of a partition without a leader, or of the present leader whose log it is. ``answered`` are the brokers
     whose logs are known: what these wrote would be seen.
     """
     if leaders is not None:
-        return any(epoch not in epochs and broker not in told for epoch, broker in leaders)
+        return any(epoch not in epochs and broker not in answered for epoch, broker in leaders)
     first = min(epochs, default=leader_epoch)
     return any(epoch not in epochs for epoch in range(first, leader_epoch))
 

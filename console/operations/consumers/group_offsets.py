@@ -307,7 +307,7 @@ def staying_log(
 def _no_branch_below(survey: Survey, surviving: SurvivingLog, history: MetadataHistory | None) -> int:
     """Below which offset no replica that is silent can hold other records, by the epochs and the metadata log."""
     state, lineage = survey.state, surviving.lineage
-    told = {
+    answered = {
         r.broker
         for r in survey.replicas
         if isinstance(r.log, ReplicaLog) and isinstance(r.log.lineage, Lineage)
@@ -320,7 +320,7 @@ def _no_branch_below(survey: Survey, surviving: SurvivingLog, history: MetadataH
             states = (one.registration for one in intervals)
             leaders = {(now.leader_epoch, now.leader) for now in states if now.has_leader}
     epochs = {span.epoch for span in lineage.spans}
-    others = other_leaders(epochs, leaders, state.leader_epoch, told)
+    others = other_leaders(epochs, leaders, state.leader_epoch, answered)
     return no_branch_below(lineage, surviving.start, others)
 
 
