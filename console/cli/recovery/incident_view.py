@@ -18,13 +18,13 @@ from console.errors import ConsoleError, InputError, Status
 from console.operations.history.incident import (
     Incident,
     IncidentSources,
-    PlanTransactions,
     collect,
     collect_for_handover,
 )
 from console.operations.history.own_changes import OwnChanges, own_changes
 from console.operations.history.plan_transactions import read_plan_transactions
 from console.operations.history.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
+from console.operations.history.unaware_leaders import read_unaware_leaders
 from console.operations.survey.overview import Overview, overview
 from console.output.incident.handover_report import handover_blocks
 from console.output.incident.incident_json import report_document
@@ -57,7 +57,7 @@ class IncidentOptions:
 
 def write_report(run: Run, options: IncidentOptions, *, html: bool) -> int:
     """Prints the report; returns the exit status. Raises InputError, JournalError."""
-    incident = _with_transactions(run, collect(_sources(run, options)))
+    incident = _with_answers(run, collect(_sources(run, options)))
     blocks = list(report_blocks(incident, _title(run), _made(), _arguments(run)))
     if run.json:
         run.screen.out(report_document(incident))
@@ -72,7 +72,7 @@ def write_report(run: Run, options: IncidentOptions, *, html: bool) -> int:
 
 def write_handover(run: Run, options: IncidentOptions) -> int:
     """Prints the hand-over page; returns the exit status. Raises InputError."""
-    incident = _with_transactions(run, collect_for_handover(_sources(run, options)))
+    incident = _with_answers(run, collect_for_handover(_sources(run, options)))
     if run.json:
         run.screen.out(report_document(incident))
     else:
@@ -81,18 +81,27 @@ def write_handover(run: Run, options: IncidentOptions) -> int:
     return Status.DONE
 
 
-def _with_transactions(run: Run, incident: Incident) -> Incident:
-    if incident.sources.now is None or not any(file.plan is not None for file in incident.plans):
+def _with_answers(run: Run, incident: Incident) -> Incident:
+    now, progress = incident.sources.now, run.screen.progress
+    if now is None or not any(file.plan is not None for file in incident.plans):
         return incident
 
-    async def job(backend: Backend, _stop: StopRequest) -> tuple[PlanTransactions, ...]:
+    async def job(backend: Backend, _stop: StopRequest) -> Incident:
         await backend.open()
-        return await read_plan_transactions(backend, incident.plans, ANSWERS_SECONDS, run.screen.progress)
+        read = await read_plan_transactions(backend, incident.plans, ANSWERS_SECONDS, progress)
+        unaware = await read_unaware_leaders(
+            backend, incident.plans, now.partitions.states, ANSWERS_SECONDS, progress
+        )
+        return replace(incident, transactions=read or None, unaware_leaders=unaware)
 
     try:
-        return replace(incident, transactions=run.read(job) or None)
+        return run.read(job)
     except BackendError as error:
-        gaps = (*incident.sources.gaps, f"Transactions were not read: {error}")
+        gaps = (
+            *incident.sources.gaps,
+            f"Transactions were not read: {error}",
+            f"Whether a broker still acts as leader after an election was not asked: {error}",
+        )
         return replace(incident, sources=replace(incident.sources, gaps=gaps), transactions=())
 
 

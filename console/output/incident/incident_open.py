@@ -20,10 +20,12 @@ from console.output.transactions_report import endings_text
 from recovery.cluster_health import short_of_replicas
 from recovery.metadata_log.timeline_text import time_text
 from recovery.model import TopicPartition, Unknown
+from recovery.old_leaders import OldLeader
 from recovery.plan.values import NotElected
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import both, counted, printable, some_of
+from recovery.wording.replica_text import still_writes_text
 from recovery.wording.unread_disk_text import not_judged_text
 
 MOST_TOPICS = 5
@@ -47,6 +49,7 @@ def open_items(incident: Incident) -> Iterator[str]:
         if health.current:
             yield from steps_lines(now.steps)
         yield from offline_lines(now.offline_times, now.totals.offline, _offline_until(incident, now))
+    yield from _unaware_leaders(incident)
     yield from _without_leader(incident)
     yield from _brokers_away(incident)
     yield from _waits(incident)
@@ -152,6 +155,16 @@ def _offline_now(incident: Incident) -> frozenset[TopicPartition] | None:
     if incident.sources.timeline is not None:
         return frozenset(outage.tp for outage in incident.outages if outage.until_ms is None)
     return None
+
+
+def _unaware_leaders(incident: Incident) -> Iterator[str]:
+    partitions: dict[OldLeader, list[TopicPartition]] = {}
+    for tp, writing in incident.unaware_leaders.items():
+        for one in writing:
+            partitions.setdefault(one, []).append(tp)
+    for one, tps in partitions.items():
+        text = still_writes_text((one,), offline=False)
+        yield f"{text[0].upper()}{text[1:]}: {some_of(tps)}. Stop its process, or mend its network."
 
 
 def _without_leader(incident: Incident) -> Iterator[str]:
