@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
+from backends.base.answers import SurveyRequest
+from recovery.old_leaders import old_leaders
 from testbed.kafka import KafkaCluster
 from tests.live import test_links
 from tests.live.advised_operator import AGGRESSIVE, AGREED, Operator, create, left
 from tests.live.incident_steps import pause, produce, start, wait_all, wait_offline
+from tests.live.live_backend import open_backend, survey
 
 CLUSTER = test_links.CLUSTER
 
@@ -127,18 +130,25 @@ def test_what_a_leader_that_is_cut_off_still_takes_is_said_until_it_has_heard_of
     assert left(cluster, "forced") == {"before": BEFORE}, f"{2 * AFTER} acknowledged records are gone"
 
 
-def test_a_leader_that_hung_and_continues_is_no_leader_that_is_cut_off(
+async def test_a_leader_that_hung_and_continues_is_no_leader_that_is_cut_off(
     cluster: KafkaCluster, operator: Operator
 ) -> None:
-    """It leads by its own state for a moment, until it has read the metadata log."""
+    """It leads by its own state for a moment, until it has read the metadata log: the survey waits for that."""
     create(cluster, ("hung",), [1, 2, 3], min_insync_replicas=1)
     produce(cluster, "hung", BEFORE, "before")
-    pause(cluster, 2, 3)
-    wait_all(cluster, ("hung",), lambda state: state.isr == (1,), "with 1 alone in the ISR")
-    start(cluster, 2, 3)
-    # Before they are in sync again 1 hangs: nothing is offline for the first of them.
-    cluster.node(1).pause()
-    cluster.metadata.wait_fenced(1)
-    cluster.node(1).resume()
-    _, plan = operator.run.json("plan", "--topic", "hung", "hung.json")
-    assert "stop or mend" not in [step["kind"] for step in plan["steps"]], plan["steps"]
+    async with open_backend(cluster) as backend:
+        await survey(backend, ["hung"])
+        pause(cluster, 2, 3)
+        wait_all(cluster, ("hung",), lambda state: state.isr == (1,), "with 1 alone in the ISR")
+        cluster.node(1).pause()
+        start(cluster, 2, 3)
+        cluster.metadata.wait_fenced(1)
+        wait_offline(cluster, ("hung",))
+        states = (await backend.partitions(["hung"])).states
+        cluster.node(1).resume()
+        (found,) = (await backend.survey(SurveyRequest(states, 30.0))).surveys
+    assert old_leaders(found) == (), found
+    log = found.log(1)
+    assert log is not None and log.leader_epoch >= found.state.leader_epoch, (
+        "it was asked until it had caught up"
+    )
