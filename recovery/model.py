@@ -197,6 +197,11 @@ class Survey(NamedTuple):
     min_isr_on: tuple[MinIsrLevels, ...] = ()
 
     @property
+    def min_isr_by_broker(self) -> dict[int, int]:
+        """The effective value of each broker that answered for itself."""
+        return {one.broker: min(one.in_force, len(self.state.replicas)) for one in self.min_isr_on}
+
+    @property
     def tp(self) -> TopicPartition:
         return self.state.tp
 

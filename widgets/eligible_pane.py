@@ -22,7 +22,7 @@ from recovery.model import Survey, Unknown
 from recovery.strategy import clean_electors
 from recovery.wording.advice_text import do_not_start, not_to_start_first
 from recovery.wording.quantity_text import both, either, ids, printable
-from recovery.wording.replica_text import elr_text
+from recovery.wording.replica_text import elr_text, min_isr_on_brokers, min_isr_text
 from widgets.base_pane import TablePane
 from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
@@ -229,7 +229,7 @@ def _sets(row: EligibleRow) -> tuple[Piece, ...]:
     text = (
         f"replicas {ids(state.replicas)} · ISR {ids(state.isr)} · ELR {elr} · LastKnownELR {known} · min ISR "
     )
-    return (Piece(text), Piece(printable(str(row.survey.min_isr))))
+    return (Piece(text), Piece(printable(min_isr_on_brokers(row.survey))))
 
 
 def _clean_return(row: EligibleRow, width: int) -> list[Line]:
@@ -328,7 +328,7 @@ COLUMNS: tuple[TableColumn[EligibleRow], ...] = (
     TableColumn("isr", "ISR", lambda r: ids(r.survey.state.isr)),
     TableColumn("elr", "ELR", lambda r: elr_text(r.survey.state.elr)),
     TableColumn("lastKnownElr", "LASTKNOWNELR", lambda r: elr_text(r.survey.state.last_known_elr)),
-    TableColumn("minIsr", "MIN ISR", lambda r: printable(str(r.survey.min_isr)), priority=3),
+    TableColumn("minIsr", "MIN ISR", lambda r: printable(min_isr_text(r.survey)), priority=3),
     TableColumn("waits", "THE CONTROLLER", _waits, priority=5, flex=True, width=34),
 )
 GROUPINGS: tuple[Grouping[EligibleRow], ...] = (

@@ -18,6 +18,7 @@ from recovery.wording.replica_text import (
     OLD_LEADER,
     disk_text,
     elr_text,
+    min_isr_on_brokers,
     replica_sets,
     still_writes_text,
 )
@@ -217,7 +218,7 @@ class ReplicasPane(TablePane):
         known = elr_text(state.last_known_elr)
         rest = (
             f", leader epoch {state.leader_epoch} · replicas {ids(state.replicas)} · ISR {ids(state.isr)}"
-            f" · ELR {elr} · LastKnownELR {known} · min ISR {printable(str(survey.min_isr))}"
+            f" · ELR {elr} · LastKnownELR {known} · min ISR {printable(min_isr_on_brokers(survey))}"
         )
         lines = fold(line(Piece(f"{survey.tp}: ", Tone.STRONG), led, Piece(rest)), width, "  ")
         if writing := old_leaders(survey):

@@ -234,7 +234,7 @@ class SimulatorBackend:
         return await self._done(described_configs(self._client, topics))
 
     def file_answers(self) -> FileAnswers:
-        """Nothing: the metadata log of a simulated cluster has every value."""
+        """Nothing is kept: a verdict that depends on a file says so."""
         return {}
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:

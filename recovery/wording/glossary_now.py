@@ -12,6 +12,7 @@ from recovery.ranking import Ranking, rank
 from recovery.strategy import Decision
 from recovery.wording import glossary
 from recovery.wording.quantity_text import both, counted, ids, offset
+from recovery.wording.replica_text import min_isr_on_brokers
 from recovery.wording.verdict_text import verdict_text
 
 
@@ -45,7 +46,7 @@ def _min_isr(now: PartitionNow) -> str:
     if isinstance(least, Unknown):
         return f"min ISR is not known ({least})."
     if now.survey.state.offline:
-        return f"min ISR is {least}; without a leader nothing is written at all."
+        return f"min ISR is {min_isr_on_brokers(now.survey)}; without a leader nothing is written at all."
     refused = "acks=all is refused" if members < least else "acks=all is accepted"
     return f"the ISR has {members} of min ISR {least}: {refused}."
 

@@ -17,7 +17,7 @@ from recovery.controller.registration import LeaderRecoveryState
 from recovery.metadata_log.timeline_text import time_text
 from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Survey, TopicPartition, Unknown
 from recovery.wording.quantity_text import both, counted, ids, offset
-from recovery.wording.replica_text import disk_text
+from recovery.wording.replica_text import disk_text, min_isr_on_brokers
 from recovery.wording.verdict_text import condition_text, decider_text, loss_text, short_verdict
 
 MOST_CHANGES = 12
@@ -116,7 +116,8 @@ def _known_steps(facts: PartitionFacts, tp: TopicPartition) -> Iterator[ProofSte
     state = facts.survey.state
     elr = "off" if state.elr is None else ids(state.elr)
     min_isr = facts.survey.min_isr
-    least = f"not known ({min_isr})" if isinstance(min_isr, Unknown) else str(min_isr)
+    unknown = isinstance(min_isr, Unknown)
+    least = f"not known ({min_isr})" if unknown else min_isr_on_brokers(facts.survey)
     yield ProofStep(
         f"{tp} (topic id {state.topic_id}) has no leader, leader epoch {state.leader_epoch}: replicas"
         f" {ids(state.replicas)}, ISR {ids(state.isr)}, ELR {elr}, min ISR now {least}."

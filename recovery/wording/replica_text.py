@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from recovery.model import PartitionState, Standing
+from recovery.model import PartitionState, Standing, Survey
 from recovery.old_leaders import OldLeader
 from recovery.wording.quantity_text import both, ids
 
@@ -54,6 +54,25 @@ def still_writes_text(old: Sequence[OldLeader], *, offline: bool) -> str:
     if offline:
         return f"{takes}, which an election cuts off"
     return f"{takes} that are lost when {'it hears of its' if one else 'they hear of their'} successor"
+
+
+def min_isr_text(survey: Survey) -> str:
+    """Such as ``2``, why it is not known, or ``1 or 2`` where brokers answered differently."""
+    values = sorted(set(survey.min_isr_by_broker.values()))
+    return " or ".join(map(str, values)) if len(values) > 1 else str(survey.min_isr)
+
+
+def min_isr_on_brokers(survey: Survey) -> str:
+    """As :func:`min_isr_text`, or ``1 on brokers 1 and 3, 2 on broker 2`` where brokers answered differently."""
+    by_broker = survey.min_isr_by_broker
+    values = sorted(set(by_broker.values()))
+    if len(values) < 2:
+        return str(survey.min_isr)
+    parts = []
+    for value in values:
+        brokers = tuple(broker for broker, other in by_broker.items() if other == value)
+        parts.append(f"{value} on {'broker' if len(brokers) == 1 else 'brokers'} {both(brokers)}")
+    return ", ".join(parts)
 
 
 def elr_text(members: tuple[int, ...] | None) -> str:

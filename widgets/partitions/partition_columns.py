@@ -8,7 +8,7 @@ from recovery.model import Unknown
 from recovery.strategy import Decision, DecisionKind
 from recovery.wording.loss_text import harm_text, short_loss
 from recovery.wording.quantity_text import either, ids, lasting_at_least
-from recovery.wording.replica_text import elr_text
+from recovery.wording.replica_text import elr_text, min_isr_text
 from widgets.loss_tone import loss_order, loss_tone
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 from widgets.table import Grouping, TableColumn
@@ -184,4 +184,6 @@ def _members(row: PartitionRow, brokers: tuple[int, ...]) -> str:
 
 
 def _min_isr(row: PartitionRow) -> str:
-    return "?" if isinstance(row.min_isr, Unknown) else str(row.min_isr)
+    if isinstance(row.min_isr, Unknown):
+        return "?"
+    return str(row.min_isr) if row.survey is None else min_isr_text(row.survey)

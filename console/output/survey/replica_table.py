@@ -12,7 +12,7 @@ from recovery.offset_axis import Axis, make_axis
 from recovery.plan.planned_logs import PlannedLog, planned_logs
 from recovery.plan.values import PlanRow
 from recovery.wording.quantity_text import human_bytes, ids, offset, printable
-from recovery.wording.replica_text import OLD_LEADER, disk_text, elr_text, replica_sets
+from recovery.wording.replica_text import OLD_LEADER, disk_text, elr_text, min_isr_text, replica_sets
 
 SPANS_SHOWN = 3
 
@@ -96,7 +96,7 @@ def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
                 ids(state.isr),
                 elr_text(state.elr),
                 elr_text(state.last_known_elr),
-                known(survey.min_isr),
+                printable(min_isr_text(survey)),
                 _in_brief(survey.reassigning),
             )
         )

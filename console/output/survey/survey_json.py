@@ -64,6 +64,7 @@ def survey_json(
         "lastKnownElr": state.last_known_elr,
         "offlineReplicas": state.offline_replicas,
         "minIsr": _value(survey.min_isr),
+        "minIsrByBroker": {str(broker): value for broker, value in survey.min_isr_by_broker.items()},
         "reassigning": _value(survey.reassigning),
         "logs": [_log_json(survey, replica, calls) for replica in survey.replicas],
         "acknowledged": [
