@@ -45,6 +45,8 @@ NOT_NOW = (TestbedError, KafkaException, AssertionError, NoAnswer, TimeoutError)
 CROWD, LARGE_CROWD = 150, 900
 """Partitions of the topic with many, which are changed in one metadata delta; the more, the longer it takes."""
 SAMPLE, LARGE_SAMPLE = 24, 300
+SESSIONS = 0.7
+"""The part of its session for which a broker hears nothing, and stays in the ISR."""
 
 
 class Only(StrEnum):
@@ -559,23 +561,22 @@ class IncidentHistory:
             self._take_down(third, "pause")
         self.configuration.set_topics(chosen, [1] * len(chosen))
         self._led()
-        with self.writers.streaming(chosen), ThreadPoolExecutor(1) as pool:
+        most = max(chosen, key=lambda topic: topic.count)
+        with self.writers.streaming(chosen) as stream, ThreadPoolExecutor(1) as pool:
             self.cluster.node(new).pause()
             self.configuration.set_topics(chosen, [2] * len(chosen), wait=False)
             stopped = pool.submit(self.cluster.node(old).stop)
-
-            def led_by_the_new() -> bool:
-                found = self.states()
-                return not any(state.leader == old for state in found.values())
-
+            # The clients know it as the leader before it knows itself; without that it would be too late for them.
+            patience = SESSIONS * float(self.cluster.spec.broker_config["broker.session.timeout.ms"]) / 1000
             with suppress(TimedOut):
-                wait_until(led_by_the_new, "another leader", 4.0, interval=0.05, passing=(NoAnswer,))
+                wait_until(
+                    lambda: stream.knows(most.name, new), "the clients to know", patience, interval=0.05
+                )
             self.cluster.node(new).resume()
             stopped.result()
             with suppress(TimedOut):
                 self.cluster.metadata.wait_caught_up(5.0)
-        self._take_down([new], "kill")
-        self._take_down([witness], "kill")
+        self._take_down([new, witness], "kill")
         self._bring_up([old])
         self.cluster.metadata.wait_fenced(*set(self.cluster.brokers).difference(self.running))
         self.cluster.metadata.wait_caught_up()

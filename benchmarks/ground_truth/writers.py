@@ -21,6 +21,21 @@ PARTITIONS_AT_ONCE = 4
 _HOUR_MS = 3_600_000
 
 
+class Stream:
+    """A producer that writes on and on."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+
+    def knows(self, topic: str, leader: int) -> bool:
+        """Whether it has heard that this broker leads all of the topic; it asks."""
+        try:
+            found = self._producer.list_topics(topic, timeout=2.0).topics[topic]
+        except KafkaException:
+            return False  # it asked one that hangs
+        return all(partition.leader == leader for partition in found.partitions.values())
+
+
 class Writers:
     """Producers of one incident. Each value is sent once; only the stream sends again what was refused."""
 
@@ -78,20 +93,21 @@ class Writers:
             producer.purge()
 
     @contextmanager
-    def streaming(self, topics: Sequence[TopicHistory]) -> Iterator[None]:
+    def streaming(self, topics: Sequence[TopicHistory]) -> Iterator[Stream]:
         """Meanwhile one record after the other goes to every judged partition, with acks=all, and again at once
         when it is refused, as the applications of a busy cluster do.
         """
         end = threading.Event()
-        running = threading.Thread(target=self._stream, args=(topics, end), daemon=True)
+        producer = self._stream_producer()
+        running = threading.Thread(target=self._stream, args=(producer, topics, end), daemon=True)
         running.start()
         try:
-            yield
+            yield Stream(producer)
         finally:
             end.set()
             running.join()
 
-    def _stream(self, topics: Sequence[TopicHistory], end: threading.Event) -> None:
+    def _stream_producer(self) -> Producer:
         again: dict[str, str | int | bool] = {
             "acks": "all",
             "enable.idempotence": False,
@@ -102,7 +118,9 @@ class Writers:
             "topic.metadata.refresh.fast.interval.ms": 20,
             "topic.metadata.refresh.interval.ms": 200,
         }
-        producer = self._producer(again)
+        return self._producer(again)
+
+    def _stream(self, producer: Producer, topics: Sequence[TopicHistory], end: threading.Event) -> None:
         free = {(topic.name, partition): topic for topic in topics for partition in topic.partitions}
 
         def sent(place: tuple[str, int], topic: TopicHistory) -> None:

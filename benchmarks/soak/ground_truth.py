@@ -27,7 +27,7 @@ KINDS = tuple((kafka, elr) for kafka in (OLD, NEW, f"{OLD} with {NEW}") for elr 
 """Kafka's version and whether the ELR is on."""
 
 _FENCED_SOON = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
-_FENCED_LATER = {**_FENCED_SOON, "broker.session.timeout.ms": "6000"}
+_FENCED_LATER = {**_FENCED_SOON, "broker.session.timeout.ms": "12000"}
 """A broker that hears nothing for a moment stays in the ISR, also on a busy machine."""
 _QUICK = {"log.flush.start.offset.checkpoint.interval.ms": "200"}
 
