@@ -247,7 +247,7 @@ def _details(
     topic: TopicHistory, survey: Survey, judged: object, disks: Mapping[int, DiskReplica]
 ) -> list[str]:
     """What was reported about each log, what its disk has, and how it was judged."""
-    summary = replace(topic, acknowledged=set(), alone=set(), deleted=set(), sent={})
+    summary = replace(topic, partitions=(), led=(), acknowledged=set(), alone=set(), deleted=set(), sent={})
     lines = [f"{survey.state}; min ISR {survey.min_isr}; {summary}; {judged}"]
     for broker, disk in disks.items():
         epochs = {epoch: sorted(at for e, at in disk.places if e == epoch) for epoch, _ in disk.places}
