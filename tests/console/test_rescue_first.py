@@ -93,3 +93,14 @@ async def test_an_election_whose_rescue_is_not_whole_is_sent_only_when_told_to(h
         assert rescue is not None
         assert [one.broker for one in open_rescue(rescue).index.unread] == [1, 3]
     assert actions(home) == ["rescue", "rescue", "planned-elections", "elect"]
+
+
+async def test_the_log_of_a_broker_that_is_down_is_kept_when_that_is_chosen(home: Path) -> None:
+    async with planned() as robot:
+        await robot.asks_to_apply()
+        await robot.press("ctrl+r", "ctrl+r", "ctrl+r")
+        await robot.sees("Keep the log of 3: taken out of the replica sets", "Ctrl+R: rescue first")
+        await robot.confirms("payments", "incident 1")
+        await robot.idle()
+        await robot.hears("1 recovered, the log of 3 is kept when it starts")
+    assert actions(home) == ["rescue", "keep-log", "planned-elections", "elect", "reassign"]

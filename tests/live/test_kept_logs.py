@@ -5,6 +5,9 @@ Each history: replicas 1, 2 and 3; 3 alone has the last records and is down; 1 w
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from tests.live import incident_steps, test_kafka_3_9, test_kafka_4_4
 from tests.live.command_runner import CommandRunner
 from tests.live.rescued_records import values
 from tests.live.started_cluster import TWO_DISKS
+from tests.unit.cli.command_process import environment
 
 AGREED = ("--yes", "--reason", "a test")
 RELEASES = pytest.mark.parametrize(
@@ -29,17 +33,19 @@ RELEASES = pytest.mark.parametrize(
 COMMON, ALONE, LATER = 500, 300, 50
 
 
-def offline(cluster: KafkaCluster, topic: str) -> Counter[str]:
+def offline(cluster: KafkaCluster, *topics: str, replicas: tuple[int, int, int] = (1, 2, 3)) -> Counter[str]:
     """Returns what all acknowledged; 3 holds ``ALONE`` records more, which it acknowledged alone, and is down."""
     cluster.bring_all_up()
-    cluster.client.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "1"})
-    common = incident_steps.produce(cluster, topic, COMMON, "common")
+    for topic in topics:
+        cluster.client.create_topic(topic, [list(replicas)], {"min.insync.replicas": "1"})
+        common = incident_steps.produce(cluster, topic, COMMON, "common")
     incident_steps.pause(cluster, 1, 2)
-    incident_steps.wait_all(cluster, [topic], lambda state: state.isr == (3,), "with 3 alone in the ISR")
-    incident_steps.produce(cluster, topic, ALONE, "alone")
+    incident_steps.wait_all(cluster, topics, lambda state: state.isr == (3,), "with 3 alone in the ISR")
+    for topic in topics:
+        incident_steps.produce(cluster, topic, ALONE, "alone")
     incident_steps.kill(cluster, 3)
     incident_steps.start(cluster, 1, 2)
-    incident_steps.wait_offline(cluster, [topic])
+    incident_steps.wait_offline(cluster, topics)
     return Counter(common)
 
 
@@ -115,9 +121,10 @@ def test_an_election_keeps_the_log_of_a_broker_that_is_down(cluster: KafkaCluste
     incident_steps.start(cluster, 3)
     wait_until(lambda: stray_bytes(cluster, topic) > 0, "the stray")
     refused = console("heal", "assign-again", *AGREED)
-    assert refused.status == 1 and f"not assigned again: {topic}-0: broker 3 is not read" in refused.err, (
-        refused
-    )
+    assert (
+        refused.status == 1
+        and f"not assigned again: {topic}-0: the log that broker 3 kept was not read" in refused.err
+    ), refused
     ended = console("rescue", "read", "--to", "saved", "--topic", topic, *disk(cluster))
     assert ended.status == 0 and "set aside as -stray" in ended.out, ended
     ended = console("heal", "assign-again", "--unread", *AGREED)
@@ -129,6 +136,48 @@ def test_an_election_keeps_the_log_of_a_broker_that_is_down(cluster: KafkaCluste
     alone = Counter(f"alone-{number}" for number in range(ALONE))
     assert values(cluster, topic) == promised + alone
     assert console("verify", "plan.json").status == 0
+
+
+@pytest.mark.parametrize("cluster", [pytest.param(TWO_DISKS, id="4.3.1")], indirect=True)
+def test_resume_takes_the_broker_out_after_a_kill(cluster: KafkaCluster, tmp_path: Path) -> None:
+    """The run dies before it restores the order, or before it takes 3 out; 3 may come back before resume."""
+    killed_early, killed_late, back_first = topics = ("killed-early", "killed-late", "back-first")
+    offline(cluster, *topics, replicas=(3, 1, 2))
+    console = console_of(cluster, tmp_path)
+    for topic, moment in ((killed_early, "restore"), (killed_late, "reassign")):
+        console.plan_aggressively(topic)
+        killed(console, moment, "apply", "plan.json", "--keep-log-of", "3", *AGREED)
+        (tmp_path / "plan.json").unlink()
+        told = console("status")
+        assert "was to keep the logs of brokers that are down" in told.err, told
+        ended = console("resume")
+        assert ended.status == 0 and f"broker 3 is no replica of {topic}-0 any more" in ended.err, ended
+        assert cluster.metadata.partitions(topic)[0].replicas == (1, 2)
+    console.plan_aggressively(back_first)
+    killed(console, "reassign", "apply", "plan.json", "--keep-log-of", "3", *AGREED)
+    incident_steps.start(cluster, 3)
+    wait_until(lambda: stray_bytes(cluster, killed_early) > 0, "the first stray")
+    assert stray_bytes(cluster, killed_late) > 0
+    ended = console("resume")
+    assert ended.status == 1, ended
+    assert "log of broker 3: cut off: broker 3 is back, and was still a replica" in ended.err, ended
+    assert cluster.metadata.partitions(back_first)[0].replicas == (3, 1, 2)
+    assert not strays(cluster, back_first)
+    assert "nothing is unfinished" in console("resume").out
+
+
+def killed(console: CommandRunner, moment: str, *words: str) -> None:
+    """Runs ``ktriage WORDS…``, which dies right before it sends ``moment``."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.live.killed_command", moment, *words, *console.connection],
+        env=environment(console.home),
+        cwd=console.home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended
 
 
 @pytest.mark.parametrize("cluster", [pytest.param(test_kafka_3_9.CLUSTER, id="3.9.1")], indirect=True)

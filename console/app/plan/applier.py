@@ -29,7 +29,7 @@ from recovery.plan.plan_review import candidate_harm, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import RowState
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import both, counted
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
 from widgets.plan.plan_text import ACKS_REFUSED
 from widgets.text import Tone
@@ -40,10 +40,11 @@ if TYPE_CHECKING:
 
 
 class RescueOption(NamedTuple):
-    """``request`` is None where nothing is read."""
+    """``request`` is None where nothing is read. ``keep``: logs that nobody read are kept from being cut off."""
 
     option: ConfirmOption
     request: RescueRequest | None
+    keep: bool = False
 
 
 def rescue_options(plan: Plan) -> tuple[RescueOption, ...]:
@@ -69,6 +70,26 @@ def rescue_options(plan: Plan) -> tuple[RescueOption, ...]:
                 Tone.WARN,
             ),
             RescueRequest(directory, elect_anyway=True),
+        ),
+        *_keep_options(plan, where, RescueRequest(directory)),
+    )
+
+
+def _keep_options(plan: Plan, where: str, request: RescueRequest) -> tuple[RescueOption, ...]:
+    """The choice that keeps the logs of brokers that are down; none where no such log waits for its start."""
+    unread = sorted({broker for row in plan.rows for broker in row.unread})
+    if not unread:
+        return ()
+    brokers = both(unread)
+    return (
+        RescueOption(
+            ConfirmOption(
+                f"rescue first, and keep the log of {brokers}",
+                f"Keep the log of {brokers}: taken out of the replica sets where enough copies remain, a full copy"
+                f" later. Rescue first, into {where}.",
+            ),
+            request,
+            keep=True,
         ),
     )
 
@@ -152,6 +173,8 @@ class Applier:
             frozen.title,
             session.draft.file,
             rescue=rescue[confirmed.option].request if rescue else None,
+            keep_logs_of=frozenset() if rescue and rescue[confirmed.option].keep else None,
+            keep_where_possible=True,
             compared=checked_just_now(frozen.plan),
         )
         applied = await self._send(frozen, whole, change)
@@ -226,6 +249,9 @@ class Applier:
         elected = f"{len(done):,} {'elected' if under else 'recovered'}"
         if applied.rescued is not None:
             elected = f"{applied.rescued.offsets:,} offsets rescued, {elected}"
+        preserved = () if applied.preserved is None else applied.preserved.brokers
+        if preserved:
+            elected += f", the log of {both(preserved)} is kept when it starts"
         online = sum(1 for result in done if result.election.outcome is Outcome.ALREADY_ONLINE)
         if online and online < len(done):
             elected += f" ({online:,} online already)"

@@ -13,6 +13,7 @@ from console.cli.commands.options import (
     DURATION_MS,
     Attempts,
     DurationMs,
+    KeepLogOf,
     PlanFile,
     RateOption,
     Reason,
@@ -78,16 +79,6 @@ Rescue = Annotated[
         metavar="DIR",
         help="Before the elections, read what they cut off into this directory, or finish what ktriage rescue read"
         " began there. Partitions of which something cannot be read are not elected.",
-    ),
-]
-KeepLogOf = Annotated[
-    str | None,
-    typer.Option(
-        "--keep-log-of",
-        metavar="BROKERS",
-        help="Brokers that are down, such as 3 or 2,3, or silent for each that is down and unread: take them out of"
-        " the replica sets right after the elections, so that they set their logs aside when they start, and cut"
-        " nothing off. Partitions where that is not possible are not elected.",
     ),
 ]
 ElectUnrescued = Annotated[

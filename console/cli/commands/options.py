@@ -207,6 +207,17 @@ RowsIfMany = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation. Needs --reason.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, for the journal.")]
+KeepLogOf = Annotated[
+    str | None,
+    typer.Option(
+        "--keep-log-of",
+        metavar="BROKERS",
+        help="Brokers that are down, such as 3 or 2,3, or silent for each that is down and unread: take them out of"
+        " the replica sets right after the elections, so that they set their logs aside when they start, and cut"
+        " nothing off. Partitions where that is not possible are not elected.",
+        show_default=False,
+    ),
+]
 RateOption = Annotated[
     str | None,
     typer.Option(

@@ -16,6 +16,7 @@ from console.cli.commands.options import (
     Attempts,
     DurationMs,
     EvidenceFiles,
+    KeepLogOf,
     MetadataDir,
     PathToJsonFile,
     RankingOption,
@@ -67,6 +68,7 @@ def recover(
     strategy: StrategyOption = Strategy.AGGRESSIVE,
     evidence: EvidenceFiles = None,
     metadata_dir: MetadataDir = None,
+    keep_log_of: KeepLogOf = None,
     rows: Rows = 20,
 ) -> int:
     """Recovers offline partitions whose ISR and ELR are gone: reads the log of every replica that its broker
@@ -90,6 +92,8 @@ def recover(
     if (path_to_json_file is None) == (not all_offline_partitions):
         problem = "not both" if all_offline_partitions else "one of them"
         raise InputError(f"give --path-to-json-file or --all-offline-partitions, {problem}")
+    if keep_log_of is not None and not automated_recovery:
+        raise InputError("--keep-log-of is for --automated-recovery; ktriage apply has it for a plan")
     chosen = selection(path=path_to_json_file, offline=all_offline_partitions)
     words = (
         ("--path-to-json-file", str(path_to_json_file))
@@ -98,6 +102,7 @@ def recover(
     )
     from console.cli.base.partition_options import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery import recover_partitions  # noqa: PLC0415
+    from console.operations.elections.preserved_logs import brokers_to_keep  # noqa: PLC0415
     from console.operations.elections.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
     from console.operations.survey.acknowledged_losses import read_metadata_dir  # noqa: PLC0415
 
@@ -114,7 +119,8 @@ def recover(
     )
     report = recover_partitions.Report("recover", show_replica_info, rows)
     if automated_recovery and not dry_run:
-        change = RecoverPartitions(options, "", run.target.title, recovery_election_attempts)
+        keep = None if keep_log_of is None else brokers_to_keep(keep_log_of)
+        change = RecoverPartitions(options, "", run.target.title, recovery_election_attempts, keep)
         return recover_partitions.recover(run, change, report, ask=False)
     return recover_partitions.choose_leaders(
         run, options, report, file=manual_recovery_output_file, dry_run=dry_run

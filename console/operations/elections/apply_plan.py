@@ -108,7 +108,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     ``file`` is where it was read from, for messages; ``title`` names the cluster in the question. A plan of
     leaders only is surveyed first; ``ranking``, ``seconds`` and ``part`` (the part of it that is applied) are
     used only for such a plan. ``keep_logs_of``: brokers whose logs are to be kept, None: of nobody, empty: of each
-    that is down and was not read. ``compared``: the plan as a screen compared it before it asked.
+    that is down and was not read. ``keep_where_possible``: partitions where that is not possible are elected too.
+    ``compared``: the plan as a screen compared it before it asked.
     """
 
     plan: Plan | BarePlan
@@ -122,6 +123,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     ranking: Ranking = Ranking.LAST_RECORD
     rescue: RescueRequest | None = None
     keep_logs_of: frozenset[int] | None = None
+    keep_where_possible: bool = False
     compared: PreparedPlan | None = None
     reviewed: str = ""
 
@@ -140,7 +142,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         if self.keep_logs_of is None:
             return prepared
         keep = await plan_to_keep(cluster, prepared.holding, self.keep_logs_of)
-        return replace(only_where_preserved(prepared, keep), keep=keep)
+        allowed = prepared if self.keep_where_possible else only_where_preserved(prepared, keep)
+        return replace(allowed, keep=keep)
 
     async def _compared(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]

@@ -51,6 +51,12 @@ class PreservedLogs:
         return any(one.end is PreservationEnd.STILL_REPLICA for one in self.logs)
 
     @property
+    def brokers(self) -> tuple[int, ...]:
+        """Whose logs are kept."""
+        mine = (one.brokers for one in self.logs if one.end is PreservationEnd.PRESERVED)
+        return tuple(sorted({broker for brokers in mine for broker in brokers}))
+
+    @property
     def failures(self) -> tuple[RowFailure, ...]:
         """Those that are not kept, or not yet. Their partitions have their leaders."""
         return tuple(

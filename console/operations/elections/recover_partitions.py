@@ -21,11 +21,13 @@ from console.operations.elections.election_notes import note_elected, note_plan
 from console.operations.elections.leader_choice import Choices, choose
 from console.operations.elections.loss_consent import loss_question
 from console.operations.elections.partition_selection import Selection
+from console.operations.elections.preserved_logs import PreservedLogs, keep_logs, note_keeping, plan_to_keep
 from console.operations.survey.partition_picture import Depths, examine, tasks
 from console.paths import unused
 from console.plan_files import save_plan
 from console.provenance import plan_header
 from recovery.disk_evidence import DiskReading
+from recovery.log_preservation import KeepPlan
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.values import NotElected
 from recovery.ranking import Ranking
@@ -35,12 +37,15 @@ from recovery.strategy import DecisionKind, Strategy
 @dataclass(frozen=True, slots=True)
 class Recovery:
     """The choices and their results; ``elected`` is None if there was nothing to send. ``file`` is where the plan
-    was saved before it was carried out.
+    was saved before it was carried out. ``preserved``: the silent logs that were to be kept, None where nobody
+    asked; ``keep`` names the partitions that were not elected, because theirs cannot be kept.
     """
 
     choices: Choices
     elected: Elected | None
     file: Path | None = None
+    preserved: PreservedLogs | None = None
+    keep: KeepPlan | None = None
 
     @property
     def left_over(self) -> tuple[NotElected, ...]:
@@ -59,7 +64,14 @@ class Recovery:
         """Every partition that is not recovered, or not finished."""
         left = (RowFailure(row.tp, f"{row.verdict}: {row.reason}") for row in self.left_over)
         failed = self.elected.failures if self.elected is not None else ()
-        return (*left, *map(row_failure, failed))
+        unpreserved = self.preserved.failures if self.preserved is not None else ()
+        refused = self.keep.not_preserved if self.keep is not None else ()
+        return (
+            *left,
+            *(RowFailure(one.tp, f"not elected: {one.why}") for one in refused),
+            *map(row_failure, failed),
+            *unpreserved,
+        )
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -122,12 +134,15 @@ async def survey_and_choose(
 
 @dataclass(frozen=True, slots=True)
 class RecoverPartitions(Change[Backend, Choices, Recovery]):
-    """Chooses leaders and elects them; the plan is saved first. ``title`` names the cluster in the question."""
+    """Chooses leaders and elects them; the plan is saved first. ``title`` names the cluster in the question.
+    ``keep_logs_of`` as in :class:`console.operations.elections.apply_plan.ApplyPlan`.
+    """
 
     options: ChoiceOptions
     reason: str
     title: str
     attempts: int = 3
+    keep_logs_of: frozenset[int] | None = None
 
     async def settle(self, access: Access[Backend], run: ChangeRun[Choices]) -> None:
         await settle_orders(access, run)
@@ -151,6 +166,14 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         plan = replace(prepared.plan, not_elected=())
         file = save_plan(plan)
         run.operator.says(f"the plan is saved in {file}")
+        keep = None
+        if self.keep_logs_of is not None:
+            keep = await plan_to_keep(cluster, plan, self.keep_logs_of)
+            refused = {one.tp for one in keep.not_preserved}
+            plan = replace(plan, rows=tuple(row for row in plan.rows if row.tp not in refused))
+            if not plan.rows:
+                return Recovery(prepared, None, file, None, keep)
+        keeping = note_keeping(run.journal, keep, plan) if keep and keep.moves else ""
         entry = note_plan(run.journal, plan, file)
         elected = await carry_out(
             cluster,
@@ -161,10 +184,11 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
             progress=run.operator.progress,
         )
         note_elected(run.journal, entry, elected)
-        return Recovery(prepared, elected, file)
+        preserved = await keep_logs(cluster, keep, keeping, elected, run) if keep and keeping else None
+        return Recovery(prepared, elected, file, preserved, keep)
 
     def conclusion(self, result: Recovery) -> Conclusion:
-        unfinished = result.elected is not None and result.elected.unfinished
+        unfinished = _unfinished(result)
         partly = result.failures or result.choices.picture.may_hide_partitions
         status = Status.STALE if result.stale else Status.PARTLY if partly else Status.DONE
         return Conclusion(status, result.counts, unfinished=unfinished, next=self._next(result))
@@ -172,7 +196,7 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
     def _next(self, result: Recovery) -> tuple[str, ...]:
         elected, file = result.elected, result.file
         if elected is not None and file is not None:
-            if elected.unfinished:
+            if _unfinished(result):
                 return ("resume",)
             again = {one.election.outcome for one in elected.failures}
             if again == {Outcome.STALE}:
@@ -180,3 +204,9 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
             return "apply" if again else "verify", str(file)
         way = result.choices.next_choice
         return () if way is None else self.options.plan_again(unused(), strategy=way.strategy)
+
+
+def _unfinished(result: Recovery) -> bool:
+    """Whether ``ktriage resume`` has something left."""
+    elected = result.elected is not None and result.elected.unfinished
+    return elected or (result.preserved is not None and result.preserved.open)

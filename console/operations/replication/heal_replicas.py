@@ -41,7 +41,7 @@ from console.operations.replication.replication_throttle import (
 )
 from recovery.heal_plan import NotHealed, ReplicaMove, in_batches
 from recovery.model import TopicPartition
-from recovery.wording.quantity_text import brokers_are, counted, human_bytes
+from recovery.wording.quantity_text import both, brokers_are, counted, human_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,10 +369,12 @@ async def _assigned_again(
         elif state.replicas != keep.after:
             left.append(NotHealed(keep.tp, f"the assignment is {list(state.replicas)} now"))
         elif not_read and not unread:
-            why = brokers_are(
-                not_read, "not read, and Kafka may delete the log that is kept once it is a replica"
+            why = (
+                f"the log that broker {both(not_read)} kept was not read, and Kafka may delete it once the broker"
+                " has its replica again: read it (ktriage rescue read --to DIR --from-disk LOG_DIR), or give"
+                " --unread"
             )
-            left.append(NotHealed(keep.tp, f"{why}: ktriage rescue read --to DIR --from-disk LOG_DIR"))
+            left.append(NotHealed(keep.tp, why))
         elif down:
             left.append(NotHealed(keep.tp, brokers_are(down, "not up, so it cannot take its replica back")))
         else:

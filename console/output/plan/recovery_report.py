@@ -8,6 +8,7 @@ from pathlib import Path
 from backends.base.answers import Election
 from console.operations.elections.kafka_elections import KafkaElectionResults
 from console.operations.elections.leader_choice import Choices
+from console.operations.elections.preserved_logs import preserved_json, preserved_lines
 from console.operations.elections.recover_partitions import Recovery
 from console.output.json_document import document
 from console.output.plan.plan_json import (
@@ -114,6 +115,8 @@ def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
     if recovery.elected is not None:
         yield ""
         yield from elected_lines(recovery.elected, rows)
+    if recovery.preserved is not None:
+        yield from map(printable, preserved_lines(recovery.preserved))
 
 
 def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
@@ -143,5 +146,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
     if elected is not None:
         fields["elected"] = elected_json(elected)
         fields["elections"] = [result_json(result) for result in elected.results]
+    if recovery.preserved is not None:
+        fields["keptLogs"] = preserved_json(recovery.preserved)
     fields["failures"] = failures_json(recovery.failures)
     return document(command, fields)
