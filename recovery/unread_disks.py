@@ -48,8 +48,8 @@ def disk_outcomes(
     """What became of each, as far as can be seen. ``states`` are the partitions as they are now, ``up`` the brokers
     that are not fenced; a partition that is not among them is left out: it was deleted, or may not be seen.
 
-    ``history``, the metadata log, also shows a broker that was started and went away again. A broker whose log dir
-    with the replica is offline has truncated nothing.
+    ``history``, the metadata log, also shows a broker that was started and went away again, or lost its replica only
+    then. A broker whose log dir with the replica is offline has truncated nothing.
     """
     now = {state.tp: state for state in states}
     found: dict[UnreadDisk, UnreadDiskState] = {}
@@ -60,7 +60,8 @@ def disk_outcomes(
         if disk.topic_id and state.topic_id != disk.topic_id:
             found[disk] = UnreadDiskState.NO_TOPIC
         elif disk.broker not in state.replicas:
-            found[disk] = UnreadDiskState.NO_REPLICA
+            followed = history is not None and _followed_first(disk, state, history)
+            found[disk] = UnreadDiskState.CAME_BACK if followed else UnreadDiskState.NO_REPLICA
         elif disk.broker in state.isr or disk.broker == state.leader:
             found[disk] = UnreadDiskState.CAME_BACK
         elif disk.broker in up:
@@ -85,6 +86,17 @@ def by_broker(disks: Iterable[UnreadDisk]) -> Mapping[int, tuple[TopicPartition,
     for disk in disks:
         found.setdefault(disk.broker, set()).add(disk.tp)
     return {broker: tuple(sorted(tps)) for broker, tps in sorted(found.items())}
+
+
+def _followed_first(disk: UnreadDisk, state: PartitionState, history: MetadataHistory) -> bool:
+    """Whether the broker started while it still had its replica, and followed the new leader."""
+    from recovery.heal_plan import ReplicaMove  # noqa: PLC0415  # as below
+    from recovery.log_preservation import followed_first  # noqa: PLC0415
+
+    if disk.leader_epoch < 0:
+        return False
+    move = ReplicaMove(disk.tp, state.topic_id, (*state.replicas, disk.broker), state.replicas, 0)
+    return bool(followed_first(history, move, disk.leader_epoch - 1))
 
 
 def _started_since(disk: UnreadDisk, state: PartitionState, history: MetadataHistory) -> bool:

@@ -10,6 +10,7 @@ from recovery.controller.registration import PartitionChange
 from recovery.heal_plan import ReplicaMove
 from recovery.log_preservation import followed_first, keep_plan
 from recovery.model import PartitionState, Standing, TopicPartition, Unknown, Why
+from recovery.unread_disks import UnreadDisk, UnreadDiskState, disk_outcomes
 from tests.plan_rows import row
 from tests.unit.acknowledged.controller_log import ControllerLog
 
@@ -78,5 +79,8 @@ def test_a_broker_that_started_while_it_was_still_a_replica_has_followed(starts:
     controller.changes(PartitionChange(leader=1, isr=(1, 2), replicas=(1, 2)))
     if starts == "when it is out":
         controller.starts(3)
-    came_first = followed_first(controller.folded(), TAKES_3_OUT, leader_epoch=2)
-    assert came_first == ((3,) if starts == "before it is out" else ())
+    history, early = controller.folded(), starts == "before it is out"
+    assert followed_first(history, TAKES_3_OUT, leader_epoch=2) == ((3,) if early else ())
+    disk, now = UnreadDisk(3, TP, "id", leader_epoch=3), STATE._replace(leader=1, replicas=(1, 2), isr=(1, 2))
+    became = UnreadDiskState.CAME_BACK if early else UnreadDiskState.NO_REPLICA
+    assert disk_outcomes([disk], [now], {1, 2}, history) == {disk: became}
