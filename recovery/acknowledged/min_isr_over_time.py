@@ -10,6 +10,8 @@ What is believed of Kafka, each with its source (tried on 4.3.1 in ``tests/live/
 - A broker applies a delta's leaderships before its configurations (``BrokerMetadataPublisher.onMetadataUpdate``),
   so a new leader acknowledges for a moment by the values of before; see :data:`APPLIED_LATE_MS`.
 - A broker reads its file when it starts (``KafkaConfig``), so an answer tells the file for the life of its process.
+- With the ELR on the cluster always has a dynamic value, whose removal is refused like a value of a single broker
+  (``ConfigurationControlManager``; seen on 4.3.1, formatted with the ELR and upgraded to it): no file counts then.
 """
 
 from __future__ import annotations

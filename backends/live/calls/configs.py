@@ -90,7 +90,9 @@ async def describe_min_isr(
                 found[topic] = MinIsrLevels(
                     broker, of.get(DYNAMIC_TOPIC), of.get(DYNAMIC_BROKER), of.get(DYNAMIC_DEFAULT), file
                 )
-    return MinIsrAnswer(levels.get(STATIC, levels.get(DEFAULT)), found)
+    # Without the right to describe the broker itself, a topic tells its file as well.
+    files = (levels.get(STATIC), levels.get(DEFAULT), *(one.file for one in found.values()))
+    return MinIsrAnswer(next((file for file in files if file is not None), None), found)
 
 
 def _levels(result: DescribeConfigsResult) -> dict[int, int]:
