@@ -48,8 +48,8 @@ def disk_outcomes(
     """What became of each, as far as can be seen. ``states`` are the partitions as they are now, ``up`` the brokers
     that are not fenced; a partition that is not among them is left out: it was deleted, or may not be seen.
 
-    ``history``, the metadata log, also shows a broker that was started and went away again, or lost its replica only
-    then. A broker whose log dir with the replica is offline has truncated nothing.
+    ``history``, the metadata log, also shows a broker that was started and went away again, or lost its replica
+    only then. A broker whose log dir with the replica is offline has truncated nothing.
     """
     now = {state.tp: state for state in states}
     found: dict[UnreadDisk, UnreadDiskState] = {}
