@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.model import TopicPartition
 from recovery.unread_disks import UnreadDisk, UnreadDiskState, by_broker
-from recovery.wording.quantity_text import counted, either, ids, printable, simulated_time, some_of, utc_text
+from recovery.wording.quantity_text import (
+    both,
+    counted,
+    either,
+    ids,
+    printable,
+    simulated_time,
+    some_of,
+    utc_text,
+)
 
 READ_DISK = "ktriage rescue read --to DIR --from-disk LOG_DIR"
 """The command, with its arguments named: the log dirs are paths of another host."""
@@ -22,6 +31,14 @@ def read_before_start(brokers: Sequence[int]) -> str:
 def cut_off_at_start(brokers: Sequence[int]) -> str:
     """What happens otherwise, as the end of a sentence about the records."""
     return f"cut off when {'it starts' if len(brokers) == 1 else 'they start'}"
+
+
+def stop_and_read(brokers: Sequence[int]) -> str:
+    """What saves the writes that old leaders took after others were elected: they truncate when they hear of it."""
+    one = len(brokers) == 1
+    whose = "the process of broker" if one else "the processes of brokers"
+    disks, network = ("its disk", "its network") if one else ("their disks", "their network")
+    return f"stop {whose} {both(sorted(brokers))}, and read {disks} ({READ_DISK}) before {network} is mended"
 
 
 def disk_first_text(broker: int, partitions: Sequence[TopicPartition]) -> str:

@@ -30,6 +30,7 @@ from recovery.plan.make import misplaced_leaders
 from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import BarePlan, Plan
 from recovery.plan.verify import Leading, Order, RowState, verify
+from recovery.wording.unread_disk_text import stop_and_read
 
 
 def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: int) -> int:
@@ -179,5 +180,7 @@ def _next_of_states(run: Run, states: tuple[RowState, ...], path: Path) -> None:
                 "a log that is kept is read when its broker is up again, from its -stray folder (ktriage rescue"
                 " read --to DIR --from-disk LOG_DIR); then ktriage heal assign-again gives it its replica back"
             )
+        if writing := sorted({one.broker for state in states for one in state.old_leaders}):
+            run.screen.say(f"to save what an old leader still takes, {stop_and_read(writing)}")
         run.screen.say("the table names what is not done yet; check again when it is:")
         run.next("verify", str(path))

@@ -26,7 +26,7 @@ from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import both, counted, printable, some_of
 from recovery.wording.replica_text import still_writes_text
-from recovery.wording.unread_disk_text import not_judged_text
+from recovery.wording.unread_disk_text import not_judged_text, stop_and_read
 
 MOST_TOPICS = 5
 """More are not named in a command: it is about all of the cluster then."""
@@ -164,7 +164,8 @@ def _unaware_leaders(incident: Incident) -> Iterator[str]:
             partitions.setdefault(one, []).append(tp)
     for one, tps in partitions.items():
         text = still_writes_text((one,), offline=False)
-        yield f"{text[0].upper()}{text[1:]}: {some_of(tps)}. Stop its process, or mend its network."
+        do = stop_and_read((one.broker,))
+        yield f"{text[0].upper()}{text[1:]}: {some_of(tps)}. To save them, {do}."
 
 
 def _without_leader(incident: Incident) -> Iterator[str]:

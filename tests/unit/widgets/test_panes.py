@@ -13,7 +13,7 @@ from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.advice import Advice, AdviceKind
 from recovery.controller.rules import ControllerRules
 from recovery.disks.values import DiskOutcome
-from recovery.model import Survey, TopicPartition, Unknown, Why
+from recovery.model import ReplicaLog, Standing, Survey, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 from tests.unit.widgets import examples
@@ -146,6 +146,23 @@ async def test_replicas_show_the_controllers_view_beside_ours() -> None:
         pane.update(Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on topic audit"))
         await pilot.pause()
         assert "not allowed: needs DESCRIBE on topic audit" in text_of(pilot.app)
+
+
+async def test_a_broker_that_still_acts_as_leader_is_named_before_anything_else() -> None:
+    pane = ReplicasPane()
+    told = examples.fenced_but_better()
+    (first, *others) = told.replicas
+    assert isinstance(first.log, ReplicaLog)
+    old = first._replace(standing=Standing.FENCED, log=first.log._replace(leader_epoch=3, leads=True))
+    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
+        pane.update(
+            ReplicasView(told._replace(replicas=(old, *others)), Ranking.LAST_RECORD, examples.BROKERS)
+        )
+        await pilot.pause()
+        screen = " ".join(text_of(pilot.app).split())
+        writes = f"broker {old.broker} still acts as leader in epoch 3 and takes writes"
+        assert f"{writes}, which an election cuts off" in screen
+        assert "old leader" in screen and "acts as leader" in line_of(pilot, "old leader")
 
 
 async def test_replicas_show_what_each_choice_loses_of_the_acknowledged_records() -> None:
