@@ -14,8 +14,9 @@ from console.operations.elections.election_batches import elects_natively
 from console.operations.survey.acknowledged_losses import with_verdicts
 from console.operations.survey.partition_picture import Picture
 from console.operations.survey.record_times import with_times
+from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.advice import Advice, AdviceKind, FirstStep, advise_decided, first_steps
+from recovery.advice import Advice, AdviceKind, FirstStep, advise_decided, first_steps, read_first
 from recovery.model import Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
@@ -105,9 +106,9 @@ def _decided(
         yield LeaderChoice(survey, decision)
 
 
-def _steps(rows: Iterable[LeaderChoice], header: Header) -> tuple[FirstStep, ...]:
-    """By the decisions of balanced. Partitions that are equal in all that is judged share one verdict, and so one
-    advice.
+def _steps(rows: Iterable[LeaderChoice], header: Header, unread: DisksToRead) -> tuple[FirstStep, ...]:
+    """By the decisions of balanced, and before them the disks of other partitions. Partitions that are equal in all
+    that is judged share one verdict, and so one advice.
     """
     by_verdict: dict[int, Advice | None] = {}
     found = []
@@ -122,7 +123,7 @@ def _steps(rows: Iterable[LeaderChoice], header: Header) -> tuple[FirstStep, ...
         advice = by_verdict[id(judged)]
         if advice is not None:
             found.append((row.tp, advice))
-    return first_steps(found)
+    return first_steps([*read_first(unread), *found])
 
 
 def _in_ms(moments: Mapping[TopicPartition, float]) -> dict[TopicPartition, int]:
@@ -147,7 +148,7 @@ async def choose(
     rows = tuple(_decided(importance.ordered(picture.surveys), header, picture.verdicts))
     since, already = map(_in_ms, (picture.offline_times.since, picture.offline_times.already))
     plan = make_plan(header, rows, picture.marks, since, already)
-    steps = _steps(rows, header)
+    steps = _steps(rows, header, picture.unread)
     if not picture.stale:  # without a quorum nobody can be elected
         plan = replace(plan, steps=tuple(steps_lines(steps)))
     native = await elects_natively(backend, plan)

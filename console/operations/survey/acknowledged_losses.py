@@ -7,14 +7,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from backends.base.judged_partitions import judged
+from backends.base.disks_to_read import disks_to_read
+from backends.base.judged_partitions import JudgedPartitions, judged
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog, other_cluster, read_copy
 from backends.metadata_log.directory import MetadataDirError
 from console.errors import InputError
+from console.operations.survey.cluster_health import topics_of
 from console.operations.survey.offline_times import OfflineTimesReader
 from console.operations.survey.partition_picture import Picture
+from recovery.acknowledged.disks_to_read import DisksToRead, away
+from recovery.controller.rules import min_isr_from_config
+from recovery.model import Unknown, Why
 
 
 def read_metadata_dir(path: Path | None) -> CopiedMetadataLog | None:
@@ -56,4 +61,26 @@ async def with_verdicts(
     )
     offline = [survey.state for survey in picture.surveys if survey.state.offline]
     times = OfflineTimesReader(source).times_from_history(backend, reported.history, offline, now)
-    return replace(picture, verdicts=reported.verdicts, copied_log=reported.copied, offline_times=times)
+    unread = await _disks_to_read(backend, picture, reported)
+    return replace(
+        picture, verdicts=reported.verdicts, copied_log=reported.copied, offline_times=times, unread=unread
+    )
+
+
+async def _disks_to_read(backend: Backend, picture: Picture, reported: JudgedPartitions) -> DisksToRead:
+    """Of other partitions, which have a leader, on brokers that the offline ones may wait for: before such a broker
+    is started for their sake. Nothing where no partition of the picture is offline.
+    """
+    awaited = {replica.broker for s in picture.surveys if s.state.offline for replica in s.replicas}
+    states = [state for state in picture.led_without if not awaited.isdisjoint(away(state))]
+    if not states or not reported.verdicts:
+        return DisksToRead()
+    configs = await backend.topic_configs(topics_of(states))
+    missing = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
+    copied = reported.copied is not None and reported.copied.live is not None
+    return await disks_to_read(
+        states,
+        lambda state: min_isr_from_config(state, configs.get(state.topic, missing)),
+        reported.history,
+        copied=copied,
+    )

@@ -23,6 +23,7 @@ from console.operations.survey.cluster_health import (
 from console.operations.survey.compacted_log_batches import with_batches_read
 from console.operations.survey.offline_times import OfflineTimes
 from console.operations.voters.remembered_voters import quorum_or_lost
+from recovery.acknowledged.disks_to_read import DisksToRead, away
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.cluster_health import ClusterHealth
 from recovery.controller.rules import min_isr_from_config
@@ -52,7 +53,9 @@ class Picture:
     ``health``, that of the whole cluster, are None where they were not asked. ``evidence`` is what became of
     disks that were read; None: there were none. ``log_dirs`` are empty where they were not asked, ``verdicts``
     where nobody judged. ``copied_log``: what became of a copied metadata log; None: there was none.
-    ``offline_times`` in seconds since 1970, of the partitions of which the metadata log tells it.
+    ``offline_times`` in seconds since 1970, of the partitions of which the metadata log tells it. ``led_without``
+    are all partitions of the cluster with a leader and with replicas that are away, empty where ``health`` was not
+    asked; ``unread`` is whose disks may hold what their leaders lack, empty where nobody judged.
     """
 
     cluster: ClusterInfo
@@ -71,6 +74,8 @@ class Picture:
     verdicts: Mapping[TopicPartition, PartitionVerdicts] = field(default_factory=dict)
     copied_log: CopyUse | None = None
     offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
+    led_without: tuple[PartitionState, ...] = ()
+    unread: DisksToRead = field(default_factory=DisksToRead)
 
     @property
     def may_hide_partitions(self) -> bool:
@@ -138,6 +143,9 @@ async def examine(
         selected.unreachable_leaders,
         found,
         log_dirs=dirs_asked.result() if dirs_asked else {},
+        led_without=tuple(state for state in whole_asked.result()[0].states if away(state))
+        if whole_asked
+        else (),
     )
 
 

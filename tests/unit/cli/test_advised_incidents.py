@@ -55,3 +55,12 @@ def test_disks_are_to_be_read_before_brokers_start_that_hold_what_the_leader_lac
     )
     assert first.endswith("lacks and that are cut off when they start.")
     assert "read the disks of 1,3 before they start" in shown and "no partition offline" in shown
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_a_broker_that_an_offline_partition_waits_for_is_not_started_before_its_disk_is_read(
+    call: Caller, words: tuple[str, ...]
+) -> None:
+    first, shown = advised(call, words, "one-waits-for-what-another-fears")
+    assert first.startswith("Do first (orders-0): Before broker 1 or 3 is started, read their disks")
+    assert "Then (payments-0): Bring broker 1 or 3 back with its disk intact" in shown
