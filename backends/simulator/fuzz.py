@@ -261,6 +261,8 @@ def _elect(world: World, random: Random) -> None:
         (ElectionKind.PREFERRED, ElectionKind.PREFERRED, ElectionKind.UNCLEAN, ElectionKind.DESIGNATED)
     )
     tp = TopicPartition(TOPIC, random.randrange(PARTITIONS))
+    if tp not in world.image.partitions:
+        return  # its topic is being deleted and made again
     leader = random.choice(world.image.partitions[tp].replicas)
     chosen = leader if kind is ElectionKind.DESIGNATED else NO_LEADER
     tell(world, ElectLeaders(kind, ((tp, chosen),)))

@@ -1,6 +1,7 @@
 """Random incidents that leave partitions without a leader, to hold verdicts against: the ELR on and off, power
 losses, failed and emptied disks, unclean elections by the topic's own setting, brokers that stay down, and
-transactions that are committed, aborted, and left open.
+transactions that are committed, aborted, and left open; topics that are deleted and made again, brokers that obey
+different values of min.insync.replicas, and leaders that are cut off from the controllers.
 """
 
 from __future__ import annotations
@@ -10,20 +11,45 @@ from random import Random
 
 from backends.simulator import fuzz
 from backends.simulator.fuzz import FAULTS, PARTITIONS, TOPIC, FuzzResult
-from backends.simulator.loop import SECOND
-from backends.simulator.messages import SetConfig
+from backends.simulator.loop import MILLISECOND, SECOND
+from backends.simulator.messages import CreateTopic, DeleteTopic, ElectLeaders, SetConfig
+from backends.simulator.network import broker, controller
 from backends.simulator.quorum_faults import Fault
 from backends.simulator.topology import ProducerSpec, Topology, TransactionSpec
 from backends.simulator.world import World
-from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
+from recovery.controller.rules import MIN_ISR, ControllerRules, UncleanRecoveryStrategy
+from recovery.controller.transition_targets import ElectionKind
 
 INCIDENT_SECONDS = 45
+BROKERS_DIFFER = False
 
 
-def fuzz_incident(seed: int, seconds: int = INCIDENT_SECONDS) -> FuzzResult:
-    """One run of ``seconds`` of virtual time."""
-    result = fuzz.judged_run(incident_topology(seed), seed, seconds, INCIDENT_FAULTS)
+def fuzz_incident(
+    seed: int, seconds: int = INCIDENT_SECONDS, *, brokers_differ: bool = BROKERS_DIFFER
+) -> FuzzResult:
+    """One run of ``seconds`` of virtual time. ``brokers_differ``: with the faults of :data:`DIFFERING_BROKERS`."""
+    made = incident_topology(seed)
+    if brokers_differ:
+        made = with_differing_brokers(made, seed)
+    faults = {**INCIDENT_FAULTS, **DIFFERING_BROKERS} if brokers_differ else INCIDENT_FAULTS
+    result = fuzz.judged_run(made, seed, seconds, faults)
     return replace(result, incident=True)
+
+
+def with_differing_brokers(made: Topology, seed: int) -> Topology:
+    """Half of the clusters without the ELR have files that differ, and nothing that is set for the whole cluster.
+    Configurations come late after leaderships, and most producers stay with a leader until it refuses.
+    """
+    random = Random(f"differing brokers {seed}")  # noqa: S311  # seeded: the same numbers again
+    in_files = random.random() < 0.5 and not made.config.rules.elr
+    brokers = tuple(
+        replace(spec, min_isr=random.choice((1, 2, 2, 3)) if in_files else None) for spec in made.brokers
+    )
+    late = random.choice((1, 30, 100, 300)) * MILLISECOND
+    keeps = random.random() < 0.7
+    producers = tuple(replace(producer, keeps_leader=keeps) for producer in made.producers)
+    config = replace(made.config, publish_time=late)
+    return replace(made, brokers=brokers, producers=producers, config=config)
 
 
 def incident_topology(seed: int) -> Topology:
@@ -92,3 +118,66 @@ INCIDENT_FAULTS: dict[str, tuple[int, Fault]] = {
     "unclean topic": (1, _unclean_topic),
     "power off all": (2, _power_off_all),
 }
+
+
+def _make_the_topic_again(world: World, random: Random) -> None:
+    """With other replicas, and mostly without a value of its own."""
+    brokers = list(world.specs)
+    assignments = tuple(tuple(random.sample(brokers, 3)) for _ in range(PARTITIONS))
+    alive = {number for number, registration in world.image.brokers.items() if registration.active}
+    if not all(alive.intersection(replicas) for replicas in assignments):
+        return  # it could be deleted, and not be made
+    fuzz.tell(world, DeleteTopic(TOPIC))
+    fuzz.tell(world, CreateTopic(TOPIC, assignments, random.choice((None, None, 1, 2))))
+
+
+def _min_isr_somewhere(world: World, random: Random) -> None:
+    """At any level; None removes the value."""
+    value = random.choice((None, "1", "2", "2", "3"))
+    where = random.choice(("topic", "cluster", "broker", "broker"))
+    broker = random.choice(list(world.specs)) if where == "broker" else None
+    fuzz.tell(world, SetConfig(TOPIC if where == "topic" else "", MIN_ISR, value, broker))
+
+
+def _edit_a_file(world: World, random: Random) -> None:
+    """Obeyed when the broker starts again."""
+    world.files[random.choice(list(world.specs))] = random.choice((1, 2, 3))
+
+
+def _raise_and_fail_over(world: World, random: Random) -> None:
+    """In one delta: the new leader comes to the new value after its leadership."""
+    fuzz.tell(world, SetConfig(TOPIC, MIN_ISR, random.choice(("2", "3"))))
+    fuzz.tell(world, ElectLeaders(ElectionKind.PREFERRED, None))
+
+
+def _late_metadata(world: World, random: Random) -> None:
+    """A broker asks late for metadata, and gets much in one delta; its heartbeats go on."""
+    late = random.choice(list(world.specs))
+    extra = random.randrange(100 * MILLISECOND, 3 * SECOND)
+    for number in world.topology.every_controller:
+        world.network.delay(broker(late), controller(number), extra, "metadata")
+
+
+def _cut_off_a_leader(world: World, random: Random) -> None:
+    """First from its followers, so that it is alone in the ISR, or not at all; then from the controllers."""
+    leaders = [partition.leader for partition in world.image.partitions.values() if partition.has_leader]
+    if not leaders:
+        return
+    leader = broker(random.choice(leaders))
+    if random.random() < 0.7:
+        world.network.cut([leader], [broker(other) for other in world.specs if other != leader.id])
+    controllers = [controller(number) for number in world.topology.every_controller]
+    one_way = random.random() < 0.3
+    sides = (controllers, [leader]) if random.random() < 0.5 else ([leader], controllers)
+    world.loop.call_later(random.randrange(1, 9) * SECOND, lambda: world.network.cut(*sides, one_way=one_way))
+
+
+DIFFERING_BROKERS: dict[str, tuple[int, Fault]] = {
+    "make the topic again": (3, _make_the_topic_again),
+    "min ISR somewhere": (7, _min_isr_somewhere),
+    "edit a file": (3, _edit_a_file),
+    "raise and fail over": (4, _raise_and_fail_over),
+    "late metadata": (4, _late_metadata),
+    "cut off a leader": (7, _cut_off_a_leader),
+}
+"""What makes brokers obey other values than the controllers', and acknowledge what no controller knows of."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from backends.simulator.messages import ConfigStep, TopicRemoved
 from recovery.controller.rules import MIN_ISR
 from recovery.metadata_log.records import ResourceType
-from recovery.model import TopicPartition
+from recovery.model import MinIsrLevels, TopicPartition
 
 Resource = tuple[int, str]
 Configs = Mapping[Resource, Mapping[str, str]]
@@ -56,6 +56,7 @@ class BrokerMinIsr:
         self._new_logs: dict[TopicPartition, None] = {}
         self._topics: dict[str, int] = {}
         self._default = file
+        self._file_counts = True
         self.replay(loaded)
         self.publish()
 
@@ -84,6 +85,7 @@ class BrokerMinIsr:
         """The configurations of the metadata are in force now."""
         self._topics = dict(self._of_topics())
         self._default = self._beneath_topics()
+        self._file_counts = all(self.set_for(*resource) is None for resource in (self._own, _CLUSTER))
         self._new_logs.clear()
 
     def _of_topics(self) -> Iterator[tuple[str, int]]:
@@ -92,11 +94,8 @@ class BrokerMinIsr:
                 yield name, int(values[MIN_ISR])
 
     def _beneath_topics(self) -> int:
-        for resource in (self._own, _CLUSTER):
-            value = self._image.get(resource, {}).get(MIN_ISR)
-            if value is not None:
-                return int(value)
-        return self.file
+        set_values = (self.set_for(*resource) for resource in (self._own, _CLUSTER))
+        return next((value for value in set_values if value is not None), self.file)
 
     def configured(self, tp: TopicPartition) -> int:
         """The value in force for the partition's log."""
@@ -105,6 +104,10 @@ class BrokerMinIsr:
             value = self.set_for(ResourceType.TOPIC, tp.topic)
         return self._default if value is None else value
 
+    def rests_on_file(self, tp: TopicPartition) -> bool:
+        """Whether the value in force is that of the broker's own file."""
+        return self._file_counts and tp.topic not in self._topics and tp not in self._new_logs
+
     # As DescribeConfigs shows it
 
     def set_for(self, kind: int, name: str) -> int | None:
@@ -112,7 +115,9 @@ class BrokerMinIsr:
         value = self._image.get((kind, name), {}).get(MIN_ISR)
         return None if value is None else int(value)
 
-    def described(self, topic: str) -> int:
-        """The topic's value, as this broker describes it."""
-        value = self.set_for(ResourceType.TOPIC, topic)
-        return self._beneath_topics() if value is None else value
+    def levels(self, topic: str) -> MinIsrLevels:
+        """The values of all levels, as this broker describes them."""
+        own, cluster = self.set_for(*self._own), self.set_for(*_CLUSTER)
+        return MinIsrLevels(
+            int(self._own[1]), self.set_for(ResourceType.TOPIC, topic), own, cluster, self.file
+        )

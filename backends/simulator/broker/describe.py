@@ -97,7 +97,7 @@ def describe_configs(
             strategy = image.strategies.of(topic)
             config = {
                 "cleanup.policy": "delete",
-                "min.insync.replicas": str(state.min_isr.described(topic)),
+                "min.insync.replicas": str(state.min_isr.levels(topic).in_force),
                 "remote.storage.enable": "false",
                 "unclean.leader.election.enable": "true" if strategy.value == "Aggressive" else "false",
                 **extra,

@@ -49,7 +49,8 @@ class AcknowledgedRecords:
         self._led_shortened: set[tuple[TopicPartition, int]] = set()
         self._unclean: dict[TopicPartition, list[int]] = {}
         self._reassigned: set[TopicPartition] = set()
-        self._smallest_isr: dict[TopicPartition, int] = {}
+        self._smallest_isr: dict[TopicPartition, dict[int, int]] = {}
+        self._smallest_by_file: dict[TopicPartition, dict[int, int]] = {}
         self._by_leader_alone: dict[TopicPartition, Spans] = {}
         self._notes: dict[type, Callable[[Any], None]] = {
             LogChanged: self._log_changed,
@@ -75,9 +76,17 @@ class AcknowledgedRecords:
         tp = event.tp
         if event.acks == -1:
             self._acknowledged[tp] = with_span(self._acknowledged.get(tp, ()), event.span)
-            self._smallest_isr[tp] = min(event.isr, self._smallest_isr.get(tp, event.isr))
+            self._note_isr(self._smallest_isr, event)
+            if self._world.brokers[event.broker].state.min_isr.rests_on_file(tp):
+                self._note_isr(self._smallest_by_file, event)
         elif event.acks == 1:
             self._by_leader_alone[tp] = with_span(self._by_leader_alone.get(tp, ()), event.span)
+
+    @staticmethod
+    def _note_isr(smallest: dict[TopicPartition, dict[int, int]], event: Acknowledged) -> None:
+        """The smallest ISR by which each leader acknowledged."""
+        by_leader = smallest.setdefault(event.tp, {})
+        by_leader[event.broker] = min(event.isr, by_leader.get(event.broker, event.isr))
 
     def _log(self, broker: int, tp: TopicPartition) -> Log | None:
         return self._world.log(broker, tp)
@@ -138,6 +147,7 @@ class AcknowledgedRecords:
             self._by_leader_alone,
             self._committed,
             self._smallest_isr,
+            self._smallest_by_file,
             self._unclean,
         ):
             by_partition.pop(tp, None)
@@ -155,12 +165,17 @@ class AcknowledgedRecords:
 
     # What is asked
 
-    def lost_by(self, tp: TopicPartition, chosen: Log, *, acks: int = -1) -> Spans:
+    def lost_by(
+        self, tp: TopicPartition, chosen: Log, *, acks: int = -1, until_epoch: int | None = None
+    ) -> Spans:
         """The acknowledged records that ``chosen`` lacks and that are on the disk of any replica. ``acks`` 1: those
-        that were acknowledged by their leader alone.
+        that were acknowledged by their leader alone. ``until_epoch``: only those of older leaders.
         """
         told = self._acknowledged if acks == -1 else self._by_leader_alone
-        lacking = missing(chosen, told.get(tp, ()))
+        records = told.get(tp, ())
+        if until_epoch is not None:
+            records = tuple(span for span in records if span.epoch < until_epoch)
+        lacking = missing(chosen, records)
         if not lacking:
             return ()
         replicas = self._world.image.partitions[tp].replicas
@@ -175,8 +190,7 @@ class AcknowledgedRecords:
         """Whether what a verdict takes for granted is so. ``min_isr`` is what it takes for the present one."""
         match condition.kind:
             case ConditionKind.MIN_ISR_NEVER_LOWER:
-                # A leader that obeyed a lower value, and acknowledged nothing by it, harms nobody.
-                return self._smallest_isr.get(tp, min_isr) >= min_isr
+                return self._never_lower(tp, condition.brokers, min_isr)
             case ConditionKind.NO_UNCLEAN_ELECTION:
                 times = self._unclean.get(tp, [])
                 return not any(condition.since_ms is None or at <= condition.since_ms for at in times)
@@ -189,3 +203,12 @@ class AcknowledgedRecords:
                 return sum((tp, broker) in shortened for broker in condition.brokers) <= condition.tolerated
             case ConditionKind.NO_COMPACTION_HOLES:
                 return True
+
+    def _never_lower(self, tp: TopicPartition, brokers: tuple[int, ...], min_isr: int) -> bool:
+        """Whether nobody acknowledged by a lower value: who obeyed such a one and acknowledged nothing by it harms
+        nobody. With ``brokers``: those, by their files.
+        """
+        if not brokers:
+            return min(self._smallest_isr.get(tp, {}).values(), default=min_isr) >= min_isr
+        by_leader = self._smallest_by_file.get(tp, {})
+        return all(by_leader.get(broker, min_isr) >= min_isr for broker in brokers)

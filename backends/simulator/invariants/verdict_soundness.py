@@ -7,24 +7,30 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
+from typing import NamedTuple
 
 from backends.simulator.broker.broker_process import BrokerProcess
-from backends.simulator.broker.replica_log import Log
+from backends.simulator.broker.replica_log import Log, missing
 from backends.simulator.committed_records import HistoryFolder
+from backends.simulator.events import Acknowledged, Event
 from backends.simulator.invariants.acknowledged_records import AcknowledgedRecords, Spans
 from backends.simulator.invariants.ground_truth import GroundTruth
 from backends.simulator.invariants.read_committed import ReadCommittedRecords
+from backends.simulator.loop import MILLISECOND
 from backends.simulator.partition_table import id_of
 from backends.simulator.world import World
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
-from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.from_metadata_log import InSyncHistories
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
 from recovery.acknowledged.verdict import Verdict, VerdictKind
 from recovery.controller.cluster_image import offline_replicas
 from recovery.controller.registration import Registration
+from recovery.controller.rules import effective_min_isr
 from recovery.loss import count
 from recovery.model import (
+    FileAnswer,
+    MinIsrLevels,
     PartitionState,
     Replica,
     ReplicaLog,
@@ -47,6 +53,7 @@ class VerdictPromise(StrEnum):
         "a choice whose verdict is none leaves read_committed consumers all that they were promised"
     )
     BOUND_IS_KEPT = "a choice loses no more acknowledged offsets than its verdict allows"
+    NOTHING_LATER = "no leader that was replaced acknowledges more than a verdict allows after it was given"
     COMMITTED_WAS_COMMITTED = "what a verdict calls committed was committed"
 
 
@@ -55,7 +62,9 @@ class VerdictCounts:
     """How many verdicts were judged. ``excused`` counts wrong ones by a condition that they named and that did not
     hold. ``choices`` and ``decided`` are of partitions without a leader whose best electable replica answered:
     without and with the metadata log, and with it and the disks of the brokers that are silent. ``unconditional``
-    are those decided with the log that no condition is left of. ``transactions`` counts those of the runs by their
+    are those decided with the log that no condition is left of. ``none`` are verdicts that nothing is lost, and
+    ``none_beside_acks_1`` those of them whose choice lacks records that their leader acknowledged alone
+    (acks=1): a verdict does not speak of these. ``transactions`` counts those of the runs by their
     outcome; ``within_transaction`` are choices of partitions that a transaction was open in.
     """
 
@@ -66,6 +75,8 @@ class VerdictCounts:
     decided_by_log: int = 0
     decided_by_disks: int = 0
     unconditional: int = 0
+    none: int = 0
+    none_beside_acks_1: int = 0
     within_transaction: int = 0
     transactions: Counter[str] = field(default_factory=Counter)
 
@@ -78,8 +89,20 @@ class VerdictCounts:
         self.decided_by_log += more.decided_by_log
         self.decided_by_disks += more.decided_by_disks
         self.unconditional += more.unconditional
+        self.none += more.none
+        self.none_beside_acks_1 += more.none_beside_acks_1
         self.within_transaction += more.within_transaction
         self.transactions.update(more.transactions)
+
+
+class _Standing(NamedTuple):
+    """A verdict that was given, and has not been given again since. ``log`` is the choice's as it was then."""
+
+    facts: PartitionFacts
+    broker: int
+    how: str
+    log: Log
+    verdict: Verdict
 
 
 class VerdictSoundness:
@@ -95,11 +118,19 @@ class VerdictSoundness:
         self._read_committed = ReadCommittedRecords(world)
         self._folder = HistoryFolder(world.committed_records)
         self.counts = VerdictCounts()
+        self._file_answers: dict[int, list[FileAnswer]] = {}
+        self._standing: list[_Standing] = []
+        self._late: dict[tuple[TopicPartition, int, int], tuple[str, str]] = {}
+        world.events.subscribers.append(self._saw)
 
     def judge_all(self) -> Iterator[tuple[str, str]]:
         """Judges every partition as it is now; (promise, detail) of each that was broken."""
         self.counts.transactions = self._read_committed.outcomes()
-        history = self._folder.catch_up()
+        yield from self._late.values()
+        self._late.clear()
+        self._standing.clear()
+        self._remember_files()
+        histories = InSyncHistories(self._folder.catch_up(), file_answers=self._file_answers)
         for tp in list(self._world.image.partitions):
             if tp in self._known.rewound:
                 continue
@@ -107,7 +138,7 @@ class VerdictSoundness:
             brokers = [replica.broker for replica in whole.survey.replicas]
             muted = frozenset(broker for broker in brokers if self._random.random() < 0.3)
             for facts in (whole, self._facts(tp, muted)) if muted else (whole,):
-                folded = in_sync_history(history, facts.survey)
+                folded = histories.of(facts.survey)
                 plain = yield from self._judge(facts, "without the metadata log")
                 known = yield from self._judge(_with(facts, folded), "with the metadata log")
                 if facts is whole and (best := _best_choice(facts.survey)) is not None:
@@ -152,9 +183,43 @@ class VerdictSoundness:
                 else SILENT
             )
             replicas.append(Replica(broker, standing, reported, 0 if read else None))
+        levels = self._levels(tp, muted)
+        configured = min((one.in_force for one in levels), default=self._described_min_isr(tp, muted))
+        min_isr = effective_min_isr(configured, len(registration.replicas))
         unclean = NOT_ASKED if self._random.random() < 0.3 else image.rules_for(tp.topic).elects_uncleanly
-        survey = Survey(state, tuple(replicas), image.effective_min_isr(tp.topic), registration.reassigning)
+        survey = Survey(state, tuple(replicas), min_isr, registration.reassigning, min_isr_on=levels)
         return PartitionFacts(survey, elr, unclean, compacted=False)
+
+    def _answering(self, muted: frozenset[int]) -> list[BrokerProcess]:
+        return [
+            process
+            for number, process in self._world.brokers.items()
+            if process.state.running and number not in muted
+        ]
+
+    def _levels(self, tp: TopicPartition, muted: frozenset[int]) -> tuple[MinIsrLevels, ...]:
+        """Of a partition without a leader, as each of its brokers describes them that answers."""
+        registration = self._world.image.partitions[tp]
+        if registration.has_leader:
+            return ()
+        answering = {process.id: process for process in self._answering(muted)}
+        asked = [answering[broker] for broker in registration.replicas if broker in answering]
+        return tuple(process.state.min_isr.levels(tp.topic) for process in asked)
+
+    def _described_min_isr(self, tp: TopicPartition, muted: frozenset[int]) -> int:
+        """As the broker with the newest metadata describes it, of those that answer."""
+        newest = max(self._answering(muted), key=lambda process: process.state.offset, default=None)
+        if newest is None:
+            return self._world.image.min_isr.of(tp.topic)
+        return newest.state.min_isr.levels(tp.topic).in_force
+
+    def _remember_files(self) -> None:
+        """Somebody looked at the cluster before, and asked whoever answered for its file."""
+        now = self._world.loop.now // MILLISECOND
+        for process in self._answering(frozenset()):
+            if self._random.random() < 0.3:
+                answer = FileAnswer(process.id, process.state.min_isr.file, now)
+                self._file_answers.setdefault(process.id, []).append(answer)
 
     def _log(self, tp: TopicPartition, broker: int) -> Log | None:
         log = self._world.log(broker, tp)
@@ -170,17 +235,53 @@ class VerdictSoundness:
             log = self._log(tp, broker)
             assert log is not None
             wrong = list(self._wrong(tp, log, verdict))
-            if not wrong:
-                continue
-            min_isr = facts.survey.min_isr
-            assert not isinstance(min_isr, Unknown)
-            false = [one.kind.value for one in verdict.conditions if not self._truth.holds(tp, one, min_isr)]
-            if false:
-                self.counts.excused.update(false)
-                continue
-            for promise, detail in wrong:
-                yield promise.value, f"{tp}, choice {broker} {how}: {detail}; {verdict}"
+            if verdict.none:
+                self.counts.none += 1
+                self.counts.none_beside_acks_1 += bool(self._truth.lost_by(tp, log, acks=1))
+            if facts.survey.state.offline:
+                self._standing.append(_Standing(facts, broker, how, log, verdict))
+            if wrong and not self._excused(facts, verdict):
+                for promise, detail in wrong:
+                    yield promise.value, f"{tp}, choice {broker} {how}: {detail}; {verdict}"
         return found
+
+    def _excused(self, facts: PartitionFacts, verdict: Verdict) -> bool:
+        """Whether a condition that the verdict named does not hold."""
+        min_isr = facts.survey.min_isr
+        assert not isinstance(min_isr, Unknown)
+        tp = facts.survey.tp
+        false = [one.kind.value for one in verdict.conditions if not self._truth.holds(tp, one, min_isr)]
+        self.counts.excused.update(false)
+        return bool(false)
+
+    # What is acknowledged after the verdict, by a leader that does not know that it was replaced
+
+    def _saw(self, event: Event) -> None:
+        if isinstance(event, Acknowledged) and event.acks == -1 and self._standing:
+            self._acknowledged_late(event)
+
+    def _acknowledged_late(self, event: Acknowledged) -> None:
+        """Whoever is elected, that leader hears nothing of it, and goes on in the same way."""
+        tp, world = event.tp, self._world
+        partition = world.image.partitions.get(tp)
+        if partition is None or event.span.epoch >= partition.leader_epoch or world.of_earlier_topic(event):
+            return
+        for one in self._standing:
+            state = one.facts.survey.state
+            same = state.tp == tp and state.topic_id == id_of(world.image, tp.topic)
+            if not same or event.span.epoch >= state.leader_epoch or one.broker == event.broker:
+                continue
+            now = self._log(tp, one.broker)
+            if now is None or not missing(now, (event.span,)):
+                continue  # it follows that leader, and has it too
+            lost = self._truth.lost_by(tp, one.log, until_epoch=state.leader_epoch)
+            too_many = one.verdict.at_most is not None and count(lost) > one.verdict.at_most
+            if (one.verdict.none or too_many) and not self._excused(one.facts, one.verdict):
+                self._late[tp, one.broker, state.leader_epoch] = (
+                    VerdictPromise.NOTHING_LATER.value,
+                    f"{tp}, choice {one.broker} {one.how}: {event.broker} acknowledged {event.span} to a producer"
+                    f" after the verdict; {one.verdict}",
+                )
 
     def _wrong(self, tp: TopicPartition, log: Log, verdict: Verdict) -> Iterator[tuple[VerdictPromise, str]]:
         lost = self._truth.lost_by(tp, log)
