@@ -58,9 +58,15 @@ def fuzz(seed: int, seconds: int = 60) -> FuzzResult:
     return judged_run(topology(seed), seed, seconds, FAULTS)
 
 
-def judged_run(made: Topology, seed: int, seconds: int, faults: Faults) -> FuzzResult:
-    """One run of ``faults`` on the cluster ``made``; before each fault every verdict is held against the truth."""
+def judged_run(
+    made: Topology, seed: int, seconds: int, faults: Faults, first: Fault | None = None
+) -> FuzzResult:
+    """One run of ``faults`` on the cluster ``made``, after ``first``; before each fault every verdict is held
+    against the truth.
+    """
     world = World(made, seed)
+    if first is not None:
+        first(world, _random(seed, "first"))
     checker = Checker(world, strict=False)
     soundness = VerdictSoundness(world, checker.known, _random(seed, "verdicts"))
 

@@ -19,6 +19,7 @@ from backends.simulator.topology import ProducerSpec, Topology, TransactionSpec
 from backends.simulator.world import World
 from recovery.controller.rules import MIN_ISR, ControllerRules, UncleanRecoveryStrategy
 from recovery.controller.transition_targets import ElectionKind
+from recovery.model import TopicPartition
 
 INCIDENT_SECONDS = 45
 BROKERS_DIFFER = False
@@ -32,7 +33,7 @@ def fuzz_incident(
     if brokers_differ:
         made = with_differing_brokers(made, seed)
     faults = {**INCIDENT_FAULTS, **DIFFERING_BROKERS} if brokers_differ else INCIDENT_FAULTS
-    result = fuzz.judged_run(made, seed, seconds, faults)
+    result = fuzz.judged_run(made, seed, seconds, faults, _begin_differing if brokers_differ else None)
     return replace(result, incident=True)
 
 
@@ -145,9 +146,18 @@ def _edit_a_file(world: World, random: Random) -> None:
 
 
 def _raise_and_fail_over(world: World, random: Random) -> None:
-    """In one delta: the new leader comes to the new value after its leadership."""
-    fuzz.tell(world, SetConfig(TOPIC, MIN_ISR, random.choice(("2", "3"))))
+    """In one delta, to more than an ISR has: the new leader comes to the new value after its leadership. Often it
+    dies soon.
+    """
+    tp = TopicPartition(TOPIC, random.randrange(PARTITIONS))
+    partition = world.image.partitions.get(tp)
+    if partition is None:
+        return
+    fuzz.tell(world, SetConfig(TOPIC, MIN_ISR, str(min(len(partition.isr) + 1, 3))))
     fuzz.tell(world, ElectLeaders(ElectionKind.PREFERRED, None))
+    if random.random() < 0.6:
+        soon = random.randrange(100 * MILLISECOND, SECOND)
+        world.loop.call_later(soon, lambda: world.kill_broker(partition.replicas[0]))
 
 
 def _late_metadata(world: World, random: Random) -> None:
@@ -159,17 +169,47 @@ def _late_metadata(world: World, random: Random) -> None:
 
 
 def _cut_off_a_leader(world: World, random: Random) -> None:
-    """First from its followers, so that it is alone in the ISR, or not at all; then from the controllers."""
-    leaders = [partition.leader for partition in world.image.partitions.values() if partition.has_leader]
-    if not leaders:
+    """First it is cut off from the other brokers, alone or with one follower, so that the rest leaves the ISR; then
+    they are cut off from the controllers.
+    """
+    led = [partition for partition in world.image.partitions.values() if partition.has_leader]
+    if not led:
         return
-    leader = broker(random.choice(leaders))
-    if random.random() < 0.7:
-        world.network.cut([leader], [broker(other) for other in world.specs if other != leader.id])
+    partition = random.choice(led)
+    group = [partition.leader, *random.sample(partition.isr, min(random.randrange(2), len(partition.isr)))]
+    inside = [broker(number) for number in dict.fromkeys(group)]
+    world.network.cut(inside, [broker(number) for number in world.specs if number not in group])
     controllers = [controller(number) for number in world.topology.every_controller]
     one_way = random.random() < 0.3
-    sides = (controllers, [leader]) if random.random() < 0.5 else ([leader], controllers)
-    world.loop.call_later(random.randrange(1, 9) * SECOND, lambda: world.network.cut(*sides, one_way=one_way))
+    sides = (controllers, inside) if random.random() < 0.5 else (inside, controllers)
+    world.loop.call_later(random.randrange(2, 8) * SECOND, lambda: world.network.cut(*sides, one_way=one_way))
+
+
+def _begin_differing(world: World, random: Random) -> None:
+    """Most of these runs begin with values that were set, and a topic that was made again, so that what follows
+    meets them.
+    """
+    steps = random.choice(
+        (
+            (),
+            (_min_isr_of_the_topic, _make_the_topic_again),
+            (_min_isr_of_the_topic, _make_the_topic_again, _restart_one),
+            (_min_isr_somewhere, _min_isr_somewhere, _min_isr_somewhere),
+        )
+    )
+    for number, step in enumerate(steps, start=1):
+        world.loop.call_later(number * SECOND, step, world, random)
+
+
+def _min_isr_of_the_topic(world: World, random: Random) -> None:
+    fuzz.tell(world, SetConfig(TOPIC, MIN_ISR, random.choice(("2", "2", "3"))))
+
+
+def _restart_one(world: World, random: Random) -> None:
+    """It may bring the old value back."""
+    number = random.choice(list(world.specs))
+    world.kill_broker(number)
+    world.loop.call_later(SECOND, world.start_broker, number)
 
 
 DIFFERING_BROKERS: dict[str, tuple[int, Fault]] = {

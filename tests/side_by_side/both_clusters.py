@@ -13,6 +13,8 @@ from kio.schema.alter_replica_log_dirs.v2.request import (
     AlterReplicaLogDirTopic,
 )
 from kio.schema.alter_replica_log_dirs.v2.response import AlterReplicaLogDirsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -28,7 +30,15 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.simulator.config import Config
 from backends.simulator.loop import SECOND
-from backends.simulator.messages import Done, SetConfig, UpdateFeature
+from backends.simulator.messages import (
+    DeleteTopic,
+    Done,
+    Error,
+    Produce,
+    ProduceReply,
+    SetConfig,
+    UpdateFeature,
+)
 from backends.simulator.scenario.timeline import ScenarioTransactions
 from recovery.controller.rules import ELR_FEATURE
 from recovery.model import TopicPartition
@@ -97,6 +107,22 @@ class Side(ClusterDriver, Protocol):
         ...
 
     def set_config(self, topic: str, name: str, value: str) -> None: ...
+
+    def set_broker_min_isr(self, broker: int, value: int | None) -> None:
+        """min.insync.replicas of one broker; None removes it."""
+        ...
+
+    def delete_topic(self, topic: str) -> None:
+        """Returns when no live broker has a log of it any more."""
+        ...
+
+    def is_refused(self, topic: str, partition: int) -> bool:
+        """Whether a batch with acks=all is refused because the ISR is below the leader's min ISR."""
+        ...
+
+    def described_min_isr(self, broker: int, topic: str) -> int:
+        """min.insync.replicas of the topic, as that broker itself describes it."""
+        ...
 
     def set_elr(self, level: int) -> None:
         """eligible.leader.replicas.version, for the whole cluster."""
@@ -182,7 +208,23 @@ class SimulatedSide(SimulatedClusterDriver):
     def set_elr(self, level: int) -> None:
         self._done(UpdateFeature(ELR_FEATURE, level))
 
-    def _done(self, body: SetConfig | UpdateFeature) -> None:
+    def set_broker_min_isr(self, broker: int, value: int | None) -> None:
+        self._done(SetConfig("", MIN_ISR, None if value is None else str(value), broker))
+
+    def delete_topic(self, topic: str) -> None:
+        self._done(DeleteTopic(topic))
+        live = [self.world.disks[number] for number in self.world.brokers]
+        self.wait(lambda: all(tp.topic != topic for disk in live for tp in disk.logs), f"no logs of {topic}")
+
+    def is_refused(self, topic: str, partition: int) -> bool:
+        tp = TopicPartition(topic, partition)
+        answer = self._at_leader(tp, Produce(tp, 1, -1))
+        return isinstance(answer, ProduceReply) and answer.error is Error.NOT_ENOUGH_REPLICAS
+
+    def described_min_isr(self, broker: int, topic: str) -> int:
+        return self.world.brokers[broker].state.min_isr.levels(topic).in_force
+
+    def _done(self, body: SetConfig | UpdateFeature | DeleteTopic) -> None:
         answer = self.applied(body)
         assert isinstance(answer, Done) and answer.refusal is None, answer
 
@@ -295,15 +337,57 @@ class RealSide(RealClusterDriver):
         self.cluster.tools("kafka-features", verb, "--feature", f"{ELR_FEATURE}={level}")
 
     def set_config(self, topic: str, name: str, value: str) -> None:
-        change = AlterableConfig(name=name, config_operation=i8(0), value=value)
-        resource = AlterConfigsResource(resource_type=i8(2), resource_name=topic, configs=(change,))
+        self._alter(2, topic, name, value)
+
+    def set_broker_min_isr(self, broker: int, value: int | None) -> None:
+        self._alter(4, str(broker), MIN_ISR, None if value is None else str(value))
+        topic = next(iter(self._placements))
+        wanted = value if value is not None else None
+        # The value is in force a moment after it is described.
+        wait_until(
+            lambda: wanted is None or self.described_min_isr(broker, topic) == wanted,
+            f"broker {broker} to have its own value",
+        )
+
+    def delete_topic(self, topic: str) -> None:
+        (future,) = self.cluster.admin.delete_topics([topic]).values()
+        future.result(SETTLE_SECONDS)
+        where = [(broker, number) for number, broker in self._placements[topic]]
+        wait_until(
+            lambda: all(self._log(broker, TopicPartition(topic, number)) is None for broker, number in where),
+            f"no logs of {topic}",
+        )
+
+    def is_refused(self, topic: str, partition: int) -> bool:
+        sent = self.cluster.client.produce(topic, partition, 1, acks="all")
+        return "NOT_ENOUGH_REPLICAS" in " ".join(map(str, sent.errors)).upper().replace(" ", "_")
+
+    def described_min_isr(self, broker: int, topic: str) -> int:
+        resource = DescribeConfigsResource(
+            resource_type=i8(2), resource_name=topic, configuration_keys=(MIN_ISR,)
+        )
+        request = DescribeConfigsRequest(
+            resources=(resource,), include_synonyms=False, include_documentation=False
+        )
+        with Connection(self.cluster.node(broker).port, None, ANSWER_SECONDS) as connection:
+            answer = connection.ask(request, DescribeConfigsResponse)
+        (result,) = answer.results
+        (row,) = result.configs
+        return int(row.value or 0)
+
+    def _alter(self, kind: int, resource_name: str, name: str, value: str | None) -> None:
+        operation = i8(1) if value is None else i8(0)
+        change = AlterableConfig(name=name, config_operation=operation, value=value)
+        resource = AlterConfigsResource(
+            resource_type=i8(kind), resource_name=resource_name, configs=(change,)
+        )
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
         def changed() -> bool:
             answer = self.cluster.metadata.ask(request, IncrementalAlterConfigsResponse)
             return not any(result.error_code for result in answer.responses)
 
-        wait_until(changed, f"{name} of {topic} to be changed", passing=(NoAnswer,))
+        wait_until(changed, f"{name} of {resource_name} to be changed", passing=(NoAnswer,))
 
     def replace_disk(self, broker: int, index: int) -> None:
         self.cluster.replace_log_dir(broker, index)

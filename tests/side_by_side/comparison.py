@@ -15,7 +15,7 @@ from recovery.model import TopicPartition, Unknown
 from recovery.ranking import Ranking
 from tests.contract.backend_requests import MemoryRecorder, StopFlag, choices
 from tests.side_by_side.both_clusters import MIN_ISR, PartitionSnapshot, Side, SimulatedSide, States
-from tests.side_by_side.script import Marker, Script, Step, Strict, Transaction, Transactions
+from tests.side_by_side.script import Describe, Marker, Script, Step, Strict, Topic, Transaction, Transactions
 
 OLDER_REFUSED = {"producer": "INVALID_PRODUCER_EPOCH", "coordinator": "TRANSACTION_COORDINATOR_FENCED"}
 DIFFERENCES = Path(__file__).parent / "differences.yaml"
@@ -70,7 +70,11 @@ async def do(side: Side, step: Step, expected: States) -> None:
         return
     _brokers(side, step, expected)
     _configure(side, step)
-    if step.produce is not None:
+    if step.describe is not None:
+        _compare_described(side, step.describe)
+    elif step.produce is not None and step.produce.refused:
+        assert side.is_refused(step.produce.topic, step.produce.partition), step
+    elif step.produce is not None:
         side.produce(step.produce.topic, step.produce.records, step.produce.partition, step.produce.acks)
     elif step.reassign is not None:
         side.reassign(step.reassign.topic, step.reassign.partition, step.reassign.replicas)
@@ -104,7 +108,17 @@ def _brokers(side: Side, step: Step, expected: States) -> None:
         side.replace_disk(step.replace_disk.broker, step.replace_disk.index)
 
 
+def _compare_described(side: Side, asked: Describe) -> None:
+    found = {broker: side.described_min_isr(broker, asked.topic) for broker in asked.min_isr}
+    assert found == asked.min_isr, f"{asked.topic}: {found}, not {asked.min_isr}"
+
+
 def _configure(side: Side, step: Step) -> None:
+    if step.broker_min_isr is not None:
+        side.set_broker_min_isr(step.broker_min_isr.broker, step.broker_min_isr.value)
+    elif step.make_again is not None:
+        side.delete_topic(step.make_again.name)
+        _create(side, step.make_again)
     if step.min_isr is not None:
         side.set_config(step.min_isr.topic, MIN_ISR, str(step.min_isr.value))
     elif step.config is not None:
@@ -192,7 +206,12 @@ async def simulate(script: Script, side: SimulatedSide) -> list[ComparedStep]:
 
 def create(script: Script, side: Side) -> None:
     for topic in script.topics:
-        side.create_topic(topic.name, topic.replicas, {"min.insync.replicas": str(topic.min_isr)})
+        _create(side, topic)
+
+
+def _create(side: Side, topic: Topic) -> None:
+    configs = {} if topic.min_isr is None else {MIN_ISR: str(topic.min_isr)}
+    side.create_topic(topic.name, topic.replicas, configs)
 
 
 def partitions(script: Script) -> list[TopicPartition]:

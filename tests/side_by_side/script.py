@@ -18,11 +18,11 @@ class Strict(BaseModel):
 
 
 class Topic(Strict):
-    """One partition for each entry of ``replicas``."""
+    """One partition for each entry of ``replicas``. ``min_isr`` None: the topic has no value of its own."""
 
     name: str
     replicas: tuple[tuple[int, ...], ...]
-    min_isr: int = 1
+    min_isr: int | None = 1
 
 
 class Where(Strict):
@@ -33,10 +33,11 @@ class Where(Strict):
 
 
 class Produce(Where):
-    """``records``, each of which must be acknowledged."""
+    """``records``, each of which must be acknowledged; ``refused``: for want of replicas in the ISR none is."""
 
     records: int
     acks: Literal["0", "1", "all"] = "all"
+    refused: bool = False
 
 
 class Elect(Where):
@@ -55,6 +56,20 @@ class Designate(Where):
 class MinIsr(Strict):
     topic: str
     value: int
+
+
+class BrokerMinIsr(Strict):
+    """Set dynamically for one broker; a value of None removes it."""
+
+    broker: int
+    value: int | None
+
+
+class Describe(Strict):
+    """min.insync.replicas of the topic as each of these brokers itself describes it."""
+
+    topic: str
+    min_isr: dict[int, int]
 
 
 class Config(Strict):
@@ -154,7 +169,8 @@ class Step(Strict):
 
     ``flush``: all that was written so far is on the disks, and outlasts a loss of power. ``elr``: the level of
     eligible.leader.replicas.version. ``pause``: nobody hears anything of the broker any more, as behind a cut.
-    ``led``: whether the quorum has a leader afterwards.
+    ``led``: whether the quorum has a leader afterwards. ``make_again``: the topic of that name is deleted, and
+    another of it created.
     """
 
     produce: Produce | None = None
@@ -168,6 +184,9 @@ class Step(Strict):
     elect: Elect | None = None
     designate: Designate | None = None
     min_isr: MinIsr | None = None
+    broker_min_isr: BrokerMinIsr | None = None
+    make_again: Topic | None = None
+    describe: Describe | None = None
     config: Config | None = None
     elr: Literal[0, 1] | None = None
     reassign: Reassign | None = None
