@@ -54,8 +54,8 @@ def disk_use_text(use: DiskUse) -> str:
         return (
             f"{use.log_dir} is of broker {use.broker}, which answers: it holds nothing more, and was not used"
         )
-    aside = f", {_strays_text(use)} too," if use.strays else ""
-    return f"{use.log_dir} is of broker {use.broker}: it was read{aside} and holds nothing more"
+    aside = f", {_strays_text(use)} too" if use.strays else ""
+    return f"{use.log_dir} is of broker {use.broker}: it was read{aside}, and holds nothing more"
 
 
 def _strays_text(use: DiskUse) -> str:
