@@ -8,7 +8,8 @@ import pytest
 
 from backends.base.disks_to_read import disks_to_read
 from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
-from recovery.advice import AdviceKind, first_steps, read_first
+from recovery.acknowledged.verdict import SelfElection, SelfElectionKind
+from recovery.advice import Advice, AdviceKind, first_steps, read_first
 from recovery.controller.registration import PartitionChange
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.wording.advice_text import step_lines
@@ -109,6 +110,15 @@ def test_a_clean_election_leaves_nothing_behind() -> None:
     assert missed(told, 1) is None
 
 
+def test_the_clean_election_of_a_member_that_was_killed_before_is_not_warned_of() -> None:
+    """It may have lost what its host had not written: that is a condition of verdicts, and true of every restart."""
+    told = ControllerLog()
+    told.starts(2)
+    told.isr(2, 3, leader=2)
+    assert told.history().doubts, "the election is in doubt"
+    assert missed(told, 1) is None
+
+
 def test_a_member_that_is_elected_with_another_log_dir_is_not_called_unclean() -> None:
     told = ControllerLog()
     told.isr(1, 2)
@@ -165,6 +175,14 @@ def test_many_partitions_are_one_step_which_stands_before_all_others() -> None:
         " for 2 partitions they may hold acknowledged records that the leader lacks and that are cut off when they"
         " start (t-0: leader 2, elected uncleanly at 2026-09-21 14:13 UTC).",
     )
+
+
+def test_disks_are_read_even_before_a_step_that_warns_of_a_brokers_return() -> None:
+    one = MissedElection(TopicPartition("t", 0), (1,), 2, 2, 0, unclean=True)
+    cutting = SelfElection(3, SelfElectionKind.ISR_MEMBER, True, False, None, cuts_off=(2,))
+    back = Advice(AdviceKind.BRING_BACK, (1,), (cutting,))
+    found = [(TopicPartition("a", 0), back), *read_first(DisksToRead({one.tp: one}))]
+    assert [step.advice.kind for step in first_steps(found)] == [AdviceKind.READ_FIRST, AdviceKind.BRING_BACK]
 
 
 @pytest.mark.parametrize(
