@@ -111,7 +111,7 @@ def test_a_clean_election_leaves_nothing_behind() -> None:
 
 
 def test_the_clean_election_of_a_member_that_was_killed_before_is_not_warned_of() -> None:
-    """It may have lost what its host had not written: that is a condition of verdicts, and true of every restart."""
+    """It may have lost what its host had not written: that is a condition of verdicts, true of every restart."""
     told = ControllerLog()
     told.starts(2)
     told.isr(2, 3, leader=2)
